@@ -1,0 +1,108 @@
+"""Models, policies and occupancy measures on a layered space.
+
+An occupancy measure θ(s,a,s') is the probability that an episode passes through (s,a,s'): it sums to one on every
+layer, conserves flow at every inner state, and its conditionals are the model.
+"""
+
+from typing import Self
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.errors import InvalidInputError
+from tightrope.kernels import occupancy as kernels
+from tightrope.space import FloatArray, LayeredSpace
+
+#: How far a distribution may be from summing to one.
+SUM_TOLERANCE = 1e-9
+
+
+def flat(values: ArrayLike, size: int, what: str) -> FloatArray:
+    """`values` as a finite, contiguous, writable float array of shape (size,): what kernels take."""
+    array = np.require(np.asarray(values, dtype=np.float64), requirements=["C", "W"])
+    if array.shape != (size,):
+        raise InvalidInputError(f"{what} has shape {array.shape}; expected ({size},)")
+    if not np.isfinite(array).all():
+        j = int(np.argmin(np.isfinite(array)))
+        raise InvalidInputError(f"{what} is {array[j]} at index {j}; every entry must be finite")
+    return array
+
+
+class Policy:
+    """Action probabilities at every state, flat over `space.pairs`."""
+
+    def __init__(self, space: LayeredSpace, probabilities: ArrayLike) -> None:
+        pi = flat(probabilities, space.n_pairs, "probabilities")
+        if (pi < 0).any():
+            s, a = space.pairs[np.argmax(pi < 0)]
+            raise InvalidInputError(f"action {a} at state {s} has probability {pi.min()}; it cannot be negative")
+        totals = np.add.reduceat(pi, space.csr.state_ptr[:-2])
+        wrong = np.abs(totals - 1) > SUM_TOLERANCE
+        if wrong.any():
+            s = int(np.argmax(wrong))
+            raise InvalidInputError(f"action probabilities at state {s} sum to {totals[s]:.12g}, not 1")
+        self.space = space
+        self.probabilities = pi
+
+    @classmethod
+    def _of_kernel(cls, space: LayeredSpace, probabilities: FloatArray) -> Self:
+        """Wrap what a kernel of ours computed, unchecked."""
+        policy = cls.__new__(cls)
+        policy.space, policy.probabilities = space, probabilities
+        return policy
+
+    @classmethod
+    def uniform(cls, space: LayeredSpace) -> Self:
+        """Every available action with equal probability."""
+        n_actions = np.diff(space.csr.state_ptr)[:-1]
+        return cls._of_kernel(space, np.repeat(1.0 / n_actions, n_actions))
+
+    @classmethod
+    def from_occupancy(cls, space: LayeredSpace, theta: ArrayLike) -> Self:
+        """π(a|s) ∝ Σ_s' θ(s,a,s'); uniform where θ never goes."""
+        measure = flat(theta, space.n_tuples, "theta")
+        if (measure < 0).any():
+            s, a, s_next = space.tuples[np.argmax(measure < 0)]
+            raise InvalidInputError(f"theta is {measure.min()} at tuple ({s}, {a}, {s_next}); it cannot be negative")
+        pi = np.empty(space.n_pairs)
+        kernels.policy_of(space.csr, measure, pi)
+        return cls._of_kernel(space, pi)
+
+    def __repr__(self) -> str:
+        return f"Policy({self.space!r})"
+
+
+class LayeredMDP:
+    """A layered space with its transition probabilities, flat over `space.tuples`."""
+
+    def __init__(self, space: LayeredSpace, transitions: ArrayLike) -> None:
+        P = flat(transitions, space.n_tuples, "transitions")
+        if (P < 0).any():
+            s, a, s_next = space.tuples[np.argmax(P < 0)]
+            raise InvalidInputError(f"transition ({s}, {a}, {s_next}) has probability {P.min()}; it cannot be negative")
+        totals = space.sum_over_successors(P)
+        wrong = np.abs(totals - 1) > SUM_TOLERANCE
+        if wrong.any():
+            i = int(np.argmax(wrong))
+            s, a = space.pairs[i]
+            raise InvalidInputError(f"transitions from state {s} under action {a} sum to {totals[i]:.12g}, not 1")
+        self.space = space
+        self.transitions = P
+
+    @classmethod
+    def from_occupancy(cls, space: LayeredSpace, theta: ArrayLike) -> Self:
+        """P(s'|s,a) ∝ θ(s,a,s'); uniform where θ never goes."""
+        P = np.empty(space.n_tuples)
+        kernels.model_of(space.csr, flat(theta, space.n_tuples, "theta"), P)
+        return cls(space, P)
+
+    def occupancy(self, policy: Policy) -> FloatArray:
+        """(n_tuples,) the probability that an episode under `policy` passes through each tuple."""
+        if policy.space != self.space:
+            raise InvalidInputError("the policy belongs to another space than the model")
+        theta = np.empty(self.space.n_tuples)
+        kernels.occupancy(self.space.csr, policy.probabilities, self.transitions, np.empty(self.space.n_states), theta)
+        return theta
+
+    def __repr__(self) -> str:
+        return f"LayeredMDP({self.space!r})"

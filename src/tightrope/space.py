@@ -1,0 +1,226 @@
+"""The part of the world that a learner may know: layers, states, actions, and which moves can happen.
+
+States are numbered 0.. in layer order; an episode takes one state of every layer, from the single state of layer 0
+to the single state of layer L, in L steps. A *pair* is (state, action), a *tuple* (state, action, next_state).
+Only tuples that can happen are held (compressed rows), so nothing is ever of size |S|·|A|·|S|.
+"""
+
+from collections.abc import Sequence
+from typing import NamedTuple, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.errors import InvalidInputError
+from tightrope.kernels.paths import find_path
+
+IntArray = NDArray[np.integer]
+FloatArray = NDArray[np.float64]
+
+
+class Csr(NamedTuple):
+    """Compressed rows of a space, as kernels read them.
+
+    The pairs of state s are state_ptr[s]:state_ptr[s+1], the tuples of pair i are pair_ptr[i]:pair_ptr[i+1],
+    the states of layer k are layer_ptr[k]:layer_ptr[k+1].
+    """
+
+    layer_ptr: NDArray[np.int64]  # (L + 2,)
+    state_ptr: NDArray[np.int64]  # (n_states + 1,)
+    pair_ptr: NDArray[np.int64]  # (n_pairs + 1,)
+    action: NDArray[np.int32]  # (n_pairs,)
+    successor: NDArray[np.int32]  # (n_tuples,)
+
+
+class LayeredSpace:
+    """Layers of states, the actions of each state, and the successors of each (state, action).
+
+    Build one with `dense` (every action leads anywhere in the next layer) or `from_tuples` (only the given moves
+    can happen; states may differ in their actions).
+
+    >>> space = LayeredSpace.dense(layer_sizes=[1, 5, 5, 1], n_actions=3)
+    >>> space.n_layers, space.n_states, space.n_pairs, space.n_tuples
+    (3, 12, 33, 105)
+    """
+
+    def __init__(self, layer_sizes: Sequence[int], n_actions: int, tuples: IntArray) -> None:
+        """Take tuples that are already sorted and unique; users call `dense` or `from_tuples`."""
+        sizes = _checked_sizes(layer_sizes)
+        if n_actions < 1:
+            raise InvalidInputError(f"n_actions is {n_actions}; at least one action is needed")
+        self.layer_sizes = sizes
+        self.n_layers = len(sizes) - 1
+        self.n_states = sum(sizes)
+        self.n_actions = int(n_actions)
+        self.tuples = np.ascontiguousarray(tuples, dtype=np.int32)
+        first_of_pair = np.ones(len(tuples), dtype=bool)
+        first_of_pair[1:] = (tuples[1:, :2] != tuples[:-1, :2]).any(axis=1)
+        starts = np.flatnonzero(first_of_pair)
+        self.pairs = np.ascontiguousarray(self.tuples[starts, :2])
+        self.n_pairs = len(self.pairs)
+        self.n_tuples = len(self.tuples)
+        self.csr = Csr(
+            layer_ptr=np.concatenate([[0], np.cumsum(sizes)]).astype(np.int64),
+            state_ptr=np.searchsorted(self.pairs[:, 0], np.arange(self.n_states + 1)).astype(np.int64),
+            pair_ptr=np.append(starts, self.n_tuples).astype(np.int64),
+            action=np.ascontiguousarray(self.pairs[:, 1]),
+            successor=np.ascontiguousarray(self.tuples[:, 2]),
+        )
+        self.tuples.flags.writeable = False
+        self.pairs.flags.writeable = False
+        self._check_connected()
+
+    @classmethod
+    def dense(cls, layer_sizes: Sequence[int], n_actions: int) -> Self:
+        """Every action is available everywhere and may lead to any state of the next layer."""
+        sizes = _checked_sizes(layer_sizes)
+        starts = np.concatenate([[0], np.cumsum(sizes)])
+        blocks = [
+            np.stack(
+                np.meshgrid(
+                    np.arange(starts[k], starts[k + 1], dtype=np.int32),
+                    np.arange(n_actions, dtype=np.int32),
+                    np.arange(starts[k + 1], starts[k + 2], dtype=np.int32),
+                    indexing="ij",
+                ),
+                axis=-1,
+            ).reshape(-1, 3)
+            for k in range(len(sizes) - 1)
+        ]
+        return cls(sizes, n_actions, np.concatenate(blocks))
+
+    @classmethod
+    def from_tuples(cls, layer_sizes: Sequence[int], n_actions: int, tuples: ArrayLike) -> Self:
+        """Only the given (state, action, next_state) can happen. Any order; they are sorted here."""
+        sizes = _checked_sizes(layer_sizes)
+        rows = np.asarray(tuples)
+        if rows.ndim != 2 or rows.shape[1] != 3 or len(rows) == 0:
+            raise InvalidInputError(
+                f"tuples has shape {rows.shape}; expected (n_tuples, 3): state, action, next_state"
+            )
+        if not np.issubdtype(rows.dtype, np.integer):
+            raise InvalidInputError(f"tuples holds {rows.dtype}; states and actions are whole numbers")
+        n_states = sum(sizes)
+        for column, name, bound in ((0, "state", n_states), (1, "action", n_actions), (2, "next_state", n_states)):
+            bad = np.flatnonzero((rows[:, column] < 0) | (rows[:, column] >= bound))
+            if len(bad):
+                raise InvalidInputError(
+                    f"tuple {_show(rows[bad[0]])}: {name} {rows[bad[0], column]} is outside 0..{bound - 1}"
+                )
+        layer = np.repeat(np.arange(len(sizes)), sizes)
+        bad = np.flatnonzero(layer[rows[:, 2]] != layer[rows[:, 0]] + 1)
+        if len(bad):
+            s, a, s_next = (int(v) for v in rows[bad[0]])
+            raise InvalidInputError(
+                f"tuple ({s}, {a}, {s_next}) goes from layer {layer[s]} to layer {layer[s_next]}; "
+                "a move leads from one layer to the next (pad shorter paths with waiting states)"
+            )
+        rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
+        twice = np.flatnonzero((rows[1:] == rows[:-1]).all(axis=1))
+        if len(twice):
+            raise InvalidInputError(f"tuple {_show(rows[twice[0]])} is given twice")
+        return cls(sizes, n_actions, rows)
+
+    def _check_connected(self) -> None:
+        reached = np.zeros(self.n_states, dtype=bool)
+        reached[0] = True
+        reached[self.csr.successor] = True
+        if not reached.all():
+            s = int(np.argmin(reached))
+            raise InvalidInputError(
+                f"state {s} (layer {self.layer_of(s)}) cannot be reached: no tuple leads there; drop the state"
+            )
+        idle = np.flatnonzero(np.diff(self.csr.state_ptr)[:-1] == 0)
+        if len(idle):
+            s = int(idle[0])
+            raise InvalidInputError(
+                f"state {s} (layer {self.layer_of(s)}) has no action: no tuple starts there, and it is not the last state"
+            )
+
+    def layer_of(self, state: int) -> int:
+        """The layer that holds `state`."""
+        return int(np.searchsorted(self.csr.layer_ptr, state, side="right")) - 1
+
+    def states_of(self, layer: int) -> range:
+        """The states of `layer`, in order."""
+        return range(int(self.csr.layer_ptr[layer]), int(self.csr.layer_ptr[layer + 1]))
+
+    @property
+    def layer_of_pair(self) -> IntArray:
+        """(n_pairs,) the layer each pair starts from."""
+        return np.searchsorted(self.csr.layer_ptr, self.pairs[:, 0], side="right") - 1
+
+    @property
+    def successors_per_pair(self) -> IntArray:
+        """(n_pairs,) how many states each pair can lead to."""
+        return np.diff(self.csr.pair_ptr)
+
+    def sum_over_successors(self, values: FloatArray) -> FloatArray:
+        """Flat over tuples in, flat over pairs out (last axis)."""
+        return np.add.reduceat(values, self.csr.pair_ptr[:-1], axis=-1)
+
+    def expand_to_tuples(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
+        """Flat over pairs in, flat over tuples out: each pair's value at each of its tuples (last axis)."""
+        return np.repeat(values, self.successors_per_pair, axis=-1)
+
+    def uniform(self) -> FloatArray:
+        """(n_tuples,) uniform on every layer's tuples: θ^1 of Algorithm 1 (no occupancy measure in general)."""
+        tuples_before = self.csr.pair_ptr[self.csr.state_ptr[self.csr.layer_ptr[:-1]]]
+        per_layer = np.diff(tuples_before)
+        return np.repeat(1.0 / per_layer, per_layer)
+
+    def path(self, states: ArrayLike, actions: ArrayLike) -> NDArray[np.int64]:
+        """The tuple index of every step of a trajectory; refuses one that cannot happen."""
+        visited = np.ascontiguousarray(states, dtype=np.int64)
+        chosen = np.ascontiguousarray(actions, dtype=np.int64)
+        if visited.shape != (self.n_layers + 1,) or chosen.shape != (self.n_layers,):
+            raise InvalidInputError(
+                f"a trajectory has {self.n_layers + 1} states and {self.n_layers} actions; "
+                f"got shapes {visited.shape} and {chosen.shape}"
+            )
+        steps = np.empty(self.n_layers, dtype=np.int64)
+        bad = find_path(self.csr, visited, chosen, steps)
+        if bad >= 0:
+            raise InvalidInputError(
+                f"step {bad} of the trajectory cannot happen: state {visited[bad]}, action {chosen[bad]}, "
+                f"next state {visited[bad + 1]} is no tuple of the space"
+            )
+        return steps
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, LayeredSpace):
+            return NotImplemented
+        return self is other or (
+            self.layer_sizes == other.layer_sizes
+            and self.n_actions == other.n_actions
+            and np.array_equal(self.tuples, other.tuples)
+        )
+
+    def __hash__(self) -> int:
+        return hash((self.layer_sizes, self.n_actions, self.n_tuples))
+
+    def __repr__(self) -> str:
+        return (
+            f"LayeredSpace({self.n_states} states in {self.n_layers + 1} layers, {self.n_actions} actions, "
+            f"{self.n_tuples} tuples)"
+        )
+
+
+def _checked_sizes(layer_sizes: Sequence[int]) -> tuple[int, ...]:
+    sizes = tuple(int(n) for n in layer_sizes)
+    if len(sizes) < 2:
+        raise InvalidInputError(f"layer_sizes is {list(sizes)}; at least a first and a last layer are needed")
+    for k, n in enumerate(sizes):
+        if n < 1:
+            raise InvalidInputError(f"layer {k} has {n} states; every layer needs at least one")
+    for k in (0, len(sizes) - 1):
+        if sizes[k] != 1:
+            raise InvalidInputError(
+                f"layer {k} has {sizes[k]} states; the first and the last layer hold one state each "
+                "(add one before random starts, merge terminal states into one)"
+            )
+    return sizes
+
+
+def _show(row: IntArray) -> str:
+    return f"({', '.join(str(int(v)) for v in row)})"
