@@ -9,29 +9,45 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
-    from tightrope.errors import ConvergenceError, InfeasibleError, InvalidInputError, TightropeError
-    from tightrope.model import LayeredMDP, Policy
-    from tightrope.space import LayeredSpace
+    from tightrope.confidence import KnownModel as KnownModel
+    from tightrope.confidence import L1Ball as L1Ball
+    from tightrope.confidence import PaperRadius as PaperRadius
+    from tightrope.errors import ConvergenceError as ConvergenceError
+    from tightrope.errors import InfeasibleError as InfeasibleError
+    from tightrope.errors import InvalidInputError as InvalidInputError
+    from tightrope.errors import TightropeError as TightropeError
+    from tightrope.learners.base import Episode as Episode
+    from tightrope.learners.ucpd import UCPD as UCPD
+    from tightrope.model import LayeredMDP as LayeredMDP
+    from tightrope.model import Policy as Policy
+    from tightrope.planning import solve_cmdp as solve_cmdp
+    from tightrope.problems import make as make
+    from tightrope.problems.base import Problem as Problem
+    from tightrope.projection import project as project
+    from tightrope.simulate import History as History
+    from tightrope.simulate import run as run
+    from tightrope.space import LayeredSpace as LayeredSpace
 
 _HOME = {
     "ConvergenceError": "errors",
+    "Episode": "learners.base",
+    "History": "simulate",
     "InfeasibleError": "errors",
     "InvalidInputError": "errors",
+    "KnownModel": "confidence",
+    "L1Ball": "confidence",
     "LayeredMDP": "model",
     "LayeredSpace": "space",
+    "PaperRadius": "confidence",
     "Policy": "model",
+    "Problem": "problems.base",
     "TightropeError": "errors",
+    "UCPD": "learners.ucpd",
+    "make": "problems",
+    "project": "projection",
+    "run": "simulate",
+    "solve_cmdp": "planning",
 }
-
-__all__ = [
-    "ConvergenceError",
-    "InfeasibleError",
-    "InvalidInputError",
-    "LayeredMDP",
-    "LayeredSpace",
-    "Policy",
-    "TightropeError",
-]
 
 
 def __getattr__(name: str) -> Any:
@@ -43,4 +59,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*_HOME, "__version__"])
