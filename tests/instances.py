@@ -32,9 +32,7 @@ def random_instance(seed: int, max_steps: int = 5, max_width: int = 6, max_actio
     empty = np.bincount(pair, center)[pair] == 0
     center = np.where(empty, 1.0, center) / np.bincount(pair, np.where(empty, 1.0, center))[pair]
     radii = rng.choice([0.0, 1e-6, 1e-3, 0.1, 0.5, 1.0, 1.9, 2.0, np.inf], size=rng.integers(1, 4))
-    radius = rng.choice(radii, size=space.n_pairs) * np.where(
-        rng.random(space.n_pairs) < 0.5, 1.0, rng.random()
-    )
+    radius = rng.choice(radii, size=space.n_pairs) * np.where(rng.random(space.n_pairs) < 0.5, 1.0, rng.random())
 
     floor = rng.choice([1e-12, 1e-6, 1e-2, 0.5])
     reference = np.exp(rng.uniform(np.log(floor), 0.0, space.n_tuples))
@@ -68,6 +66,4 @@ def set_violation(instance: Instance, theta: FloatArray) -> float:
         pair,
         np.abs(np.divide(theta, mass, where=mass > 0, out=np.zeros_like(theta)) - instance.confidence.center),
     )
-    return float(
-        np.max(np.where(np.bincount(pair, theta) > 0, off - instance.confidence.radius, 0.0), initial=0.0)
-    )
+    return float(np.max(np.where(np.bincount(pair, theta) > 0, off - instance.confidence.radius, 0.0), initial=0.0))

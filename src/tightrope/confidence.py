@@ -47,7 +47,10 @@ class L1Ball:
         wrong = (np.abs(totals - 1) > SUM_TOLERANCE) | (smallest < 0)
         for bad, words in (
             (~(self.radius >= 0), "radius is {radius}; it must be 0 or more (inf leaves the pair free)"),
-            (wrong & (self.radius < 2), "center is no distribution (sum {total:.12g}, smallest entry {smallest:.3g})"),
+            (
+                wrong & (self.radius < 2),
+                "center is no distribution (sum {total:.12g}, smallest entry {smallest:.3g})",
+            ),
         ):
             if bad.any():
                 i = int(np.argmax(bad))

@@ -49,7 +49,6 @@ class Projector:
             inflow=np.zeros(per_state),
             outflow=np.zeros(per_state),
             u=np.zeros(per_tuple),
-            w=np.zeros(per_tuple),
             p=np.zeros(per_tuple),
             group=np.zeros(per_tuple, dtype=np.int8),
             offset=np.zeros(per_pair),
@@ -57,7 +56,9 @@ class Projector:
             warm=np.zeros((per_pair, 2)),
             diagonal=np.zeros(diagonal.sum()),
             upper=np.zeros(upper.sum()),
+            damped=np.full(1, np.nan),
         )
+        self._theta = np.empty(per_tuple)
         self.dual_value = np.nan  #: F at the last answer
         self.flow_residual = np.nan
         self.iterations = 0
@@ -70,17 +71,23 @@ class Projector:
     def solve(self, reference: FloatArray, cost: FloatArray, confidence: ConfidenceSet, theta: FloatArray) -> None:
         """Write the answer into `theta`, or raise and leave it alone. Takes checked arrays."""
         csr, work = self.space.csr, self._work
-        kernels.weigh(csr, reference, cost, work)
+        shifted = max(cost.max(), -cost.min()) > kernels.RANGE
+        if shifted:
+            kernels.offset_costs(csr.pair_ptr, reference, cost, work)
+        else:
+            np.multiply(np.exp(np.negative(cost, out=work.u), out=work.u), reference, out=work.u)
         for start in ("warm", "cold"):
             if start == "cold":
                 work.beta[:] = 0.0
+                work.damped[0] = np.nan
             self.dual_value, self.flow_residual, self.iterations = kernels.newton(
-                csr, confidence.data, self._block, work, self.tolerance, MAX_STEPS
+                csr, confidence.data, self._block, work, shifted, self.tolerance, MAX_STEPS, self._theta
             )
             if self.flow_residual <= self.tolerance:
-                kernels.compose(csr, work, theta)
+                theta[:] = self._theta
                 return
         work.beta[:] = 0.0
+        work.damped[0] = np.nan
         raise ConvergenceError(
             f"the projection stopped at a flow residual of {self.flow_residual:.3g}, above its tolerance of "
             f"{self.tolerance:.3g}, after {self.iterations} Newton steps; no answer is returned"

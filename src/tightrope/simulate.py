@@ -129,7 +129,12 @@ def run(
             progress(t)
 
     table = np.array(rows, dtype=np.float64).T
-    settings = {"problem": problem.name, "losses": problem.losses.name, "episodes": episodes, "seed": seed}
+    settings: dict[str, float | str] = {
+        "problem": problem.name,
+        "losses": repr(problem.losses),
+        "episodes": episodes,
+        "seed": seed,
+    }
     return History(dict(zip(COLUMNS, table, strict=True)), settings | player.settings)
 
 

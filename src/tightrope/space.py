@@ -6,7 +6,7 @@ Only tuples that can happen are held (compressed rows), so nothing is ever of si
 """
 
 from collections.abc import Sequence
-from typing import NamedTuple, Self
+from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,6 +16,7 @@ from tightrope.kernels.paths import find_path
 
 IntArray = NDArray[np.integer]
 FloatArray = NDArray[np.float64]
+DType = TypeVar("DType", bound="np.generic[Any]")
 
 
 class Csr(NamedTuple):
@@ -95,13 +96,15 @@ class LayeredSpace:
         sizes = _checked_sizes(layer_sizes)
         rows = np.asarray(tuples)
         if rows.ndim != 2 or rows.shape[1] != 3 or len(rows) == 0:
-            raise InvalidInputError(
-                f"tuples has shape {rows.shape}; expected (n_tuples, 3): state, action, next_state"
-            )
+            raise InvalidInputError(f"tuples has shape {rows.shape}; expected (n_tuples, 3): state, action, next_state")
         if not np.issubdtype(rows.dtype, np.integer):
             raise InvalidInputError(f"tuples holds {rows.dtype}; states and actions are whole numbers")
         n_states = sum(sizes)
-        for column, name, bound in ((0, "state", n_states), (1, "action", n_actions), (2, "next_state", n_states)):
+        for column, name, bound in (
+            (0, "state", n_states),
+            (1, "action", n_actions),
+            (2, "next_state", n_states),
+        ):
             bad = np.flatnonzero((rows[:, column] < 0) | (rows[:, column] >= bound))
             if len(bad):
                 raise InvalidInputError(
@@ -133,9 +136,7 @@ class LayeredSpace:
         idle = np.flatnonzero(np.diff(self.csr.state_ptr)[:-1] == 0)
         if len(idle):
             s = int(idle[0])
-            raise InvalidInputError(
-                f"state {s} (layer {self.layer_of(s)}) has no action: no tuple starts there, and it is not the last state"
-            )
+            raise InvalidInputError(f"state {s} (layer {self.layer_of(s)}) has no action: no tuple starts there")
 
     def layer_of(self, state: int) -> int:
         """The layer that holds `state`."""
@@ -159,7 +160,7 @@ class LayeredSpace:
         """Flat over tuples in, flat over pairs out (last axis)."""
         return np.add.reduceat(values, self.csr.pair_ptr[:-1], axis=-1)
 
-    def expand_to_tuples(self, values: NDArray[np.generic]) -> NDArray[np.generic]:
+    def expand_to_tuples(self, values: NDArray[DType]) -> NDArray[DType]:
         """Flat over pairs in, flat over tuples out: each pair's value at each of its tuples (last axis)."""
         return np.repeat(values, self.successors_per_pair, axis=-1)
 

@@ -2,11 +2,11 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
+from typing import Any
 
 import numba
 
-F = TypeVar("F", bound=Callable[..., object])
+Kernel = Callable[..., Any]
 
 #: Sums may be reassociated (so that they vectorise); NaN and infinities keep their meaning.
 FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
@@ -18,14 +18,15 @@ def _package_stamp() -> tuple[float, int]:
     return max(s.st_mtime for s in stats), sum(s.st_size for s in stats)
 
 
-def jit(function: F) -> F:
+def jit(function: Kernel) -> Kernel:
     """Compile `function` on first use, and keep the machine code on disk for the next process."""
     try:
-        compiled = numba.njit(cache=True, fastmath=FASTMATH, error_model="numpy")(function)
+        compiled: Kernel = numba.njit(cache=True, fastmath=FASTMATH, error_model="numpy")(function)
     except RuntimeError:  # neither the package folder nor a user cache folder can be written
-        return numba.njit(fastmath=FASTMATH, error_model="numpy")(function)  # type: ignore[no-any-return]
+        uncached: Kernel = numba.njit(fastmath=FASTMATH, error_model="numpy")(function)
+        return uncached
     # numba stamps a cache with the file of the function alone and would miss an edit of a kernel it calls
     cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if hasattr(cache_file, "_source_stamp"):
+    if cache_file is not None and hasattr(cache_file, "_source_stamp"):
         cache_file._source_stamp = _package_stamp()
-    return compiled  # type: ignore[no-any-return]
+    return compiled

@@ -60,8 +60,8 @@ def checked_budgets(space: LayeredSpace, budgets: ArrayLike) -> FloatArray:
         raise InvalidInputError(f"budget {int(np.argmin(np.isfinite(c)))} is {c[np.argmin(np.isfinite(c))]}")
     if np.abs(c).sum() > space.n_layers * (1 + BOUND_TOLERANCE):
         raise InvalidInputError(
-            f"the budgets' absolute values sum to {np.abs(c).sum():.6g}, above the {space.n_layers} steps of an episode; "
-            "scale budgets and constraints down together (Assumption 2)"
+            f"the budgets' absolute values sum to {np.abs(c).sum():.6g}, above the {space.n_layers} steps of an "
+            "episode; scale budgets and constraints down together (Assumption 2)"
         )
     return c
 
@@ -80,7 +80,8 @@ def checked_episode(
         if max(f.max(), -f.min()) > 1 + BOUND_TOLERANCE:
             s, a, s_next = space.tuples[np.argmax(np.abs(f))]
             raise InvalidInputError(
-                f"loss is {f[np.argmax(np.abs(f))]:.6g} at tuple ({s}, {a}, {s_next}); losses lie in [-1, 1] (Assumption 2)"
+                f"loss is {f[np.argmax(np.abs(f))]:.6g} at tuple ({s}, {a}, {s_next}); losses lie in "
+                "[-1, 1] (Assumption 2)"
             )
         if not largest.sum() <= 1 + BOUND_TOLERANCE:
             i = int(np.argmax(~np.isfinite(largest))) if not np.isfinite(largest).all() else int(np.argmax(largest))

@@ -149,5 +149,3 @@ class UCPD:
 def _require(holds: bool, otherwise: str) -> None:
     if not holds:
         raise InvalidInputError(otherwise)
-
-

@@ -1,0 +1,101 @@
+"""Files on disk: a reader finds the old one or the new one, never half of either."""
+
+import json
+import os
+import secrets
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope import __version__
+from tightrope.errors import InvalidInputError
+
+#: The file that says which run a folder holds.
+SETTINGS = "settings.json"
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[Path]:
+    """Yield a temporary path beside `path` to write to; then it takes the place of `path`, whole and on disk.
+
+    If the block raises, the temporary file is removed and `path` is as it was.
+    """
+    target = path.resolve()
+    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
+    try:
+        yield temporary
+        with temporary.open("rb+") as written:
+            os.fsync(written.fileno())
+        temporary.replace(target)
+    except BaseException:
+        temporary.unlink(missing_ok=True)
+        raise
+    _sync_folder(target.parent)
+
+
+def write_bytes(path: Path, data: bytes) -> None:
+    """`Path.write_bytes`, through `replacing`."""
+    with replacing(path) as temporary:
+        temporary.write_bytes(data)
+
+
+def write_json(path: Path, value: Mapping[str, Any]) -> None:
+    """Indented JSON with a final newline, through `replacing`; NaN and infinity are refused."""
+    write_bytes(path, (json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
+
+
+def write_csv(path: Path, columns: Mapping[str, NDArray[np.float64]]) -> None:
+    """A heading and one line per record, through `replacing`; every number reads back to the same bits."""
+    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
+    lines = [",".join(columns), *(",".join(repr(value).removesuffix(".0") for value in row) for row in rows)]
+    write_bytes(path, ("\n".join(lines) + "\n").encode())
+
+
+def claim_folder(folder: Path, request: Mapping[str, Any]) -> bool:
+    """Make `folder` for the run that `request` asks for; say whether it held that same run before.
+
+    A folder with anything else in it is refused, another run of ours included: nothing is ever overwritten
+    except by the run that wrote it.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        if not any(folder.iterdir()):
+            write_json(folder / SETTINGS, {"tightrope": __version__, "request": request})
+            return False
+        there = _request_of(folder)
+    except OSError as error:
+        raise InvalidInputError(f"cannot write a run to the folder {folder}: {error.strerror}") from error
+    if there is None:
+        raise InvalidInputError(f"{folder} holds files that are no run of tightrope; choose another with --out")
+    for key in {**request, **there}:
+        if request.get(key) != there.get(key):
+            raise InvalidInputError(
+                f"{folder} holds another run ({key} {there.get(key)}, now {request.get(key)}); "
+                "choose another folder with --out, or delete that one"
+            )
+    return True
+
+
+def _request_of(folder: Path) -> dict[str, Any] | None:
+    """What the run in `folder` was asked to do; None if no run of ours wrote it."""
+    try:
+        settings = json.loads((folder / SETTINGS).read_bytes())
+    except (FileNotFoundError, ValueError):
+        return None
+    if not (isinstance(settings, dict) and "tightrope" in settings and isinstance(settings.get("request"), dict)):
+        return None
+    return dict(settings["request"])
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make a rename in `folder` outlast a power cut, where folders can be synced at all (not on Windows)."""
+    if hasattr(os, "O_DIRECTORY"):
+        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)

@@ -1,0 +1,36 @@
+"""What the documents say is so: their examples run, their links lead somewhere, the names they use exist."""
+
+import importlib
+import re
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+#: A dotted name inside tightrope; `space.n_states` and the like are attributes of instances.
+NAME = re.compile(
+    r"`((?:confidence|kernels|learners|model|planning|problems|projection|simulate|space(?=\.[A-Z]))(?:\.\w+)+)`"
+)
+
+
+def test_the_example_in_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    [example] = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
+    exec(compile(example, "README.md", "exec"), {})
+    assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_links_lead_somewhere(document: Path) -> None:
+    links = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text("utf-8"))
+    assert [link for link in links if not (document.parent / link).exists()] == []
+
+
+@pytest.mark.parametrize("document", ["notation.md", "errata.md"])
+def test_names_exist(document: str) -> None:
+    names = NAME.findall((ROOT / "docs" / document).read_text("utf-8"))
+    assert names
+    for name in names:
+        found = importlib.import_module("tightrope")
+        for part in name.split("."):
+            found = getattr(found, part, None) or importlib.import_module(f"{found.__name__}.{part}")

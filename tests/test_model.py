@@ -1,0 +1,242 @@
+"""Models, policies and occupancy measures: conditions (a), (b), (c), both ways, and against plain NumPy."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests import twins
+from tests.conftest import mdps, pair_of_tuple, random_mdp, random_policy, random_sparse_space, rngs, spaces
+from tightrope.errors import InvalidInputError
+from tightrope.kernels.occupancy import model_of, occupancy, policy_of
+from tightrope.kernels.paths import draw, sample_path
+from tightrope.model import LayeredMDP, Policy, flat
+from tightrope.space import FloatArray, LayeredSpace
+
+
+def random_theta(rng: np.random.Generator, space: LayeredSpace) -> FloatArray:
+    """Any non-negative numbers over tuples; some pairs and some states without mass."""
+    theta = rng.exponential(size=space.n_tuples) * (rng.random(space.n_tuples) < 0.7)
+    theta[(rng.random(space.n_pairs) < 0.2)[pair_of_tuple(space)]] = 0.0
+    theta[(rng.random(space.n_states) < 0.2)[space.tuples[:, 0]]] = 0.0
+    return theta
+
+
+# ------------------------------------------------------------------------------------ kernels and twins
+
+
+@given(mdps(), rngs(), st.sampled_from([0.0, 0.5]))
+def test_occupancy_kernel_and_twin(mdp: LayeredMDP, rng: np.random.Generator, zeros: float) -> None:
+    space, policy = mdp.space, random_policy(rng, mdp.space, zeros)
+    d, theta = np.full(space.n_states, np.nan), np.full(space.n_tuples, np.nan)
+    occupancy(space.csr, policy.probabilities, mdp.transitions, d, theta)
+    d_twin, theta_twin = twins.occupancy(space, policy.probabilities, mdp.transitions)
+    np.testing.assert_allclose(d, d_twin, rtol=1e-13)
+    np.testing.assert_allclose(theta, theta_twin, rtol=1e-13)
+    np.testing.assert_array_equal(mdp.occupancy(policy), theta)
+
+
+@given(spaces(), rngs())
+def test_policy_and_model_kernels_and_twins(space: LayeredSpace, rng: np.random.Generator) -> None:
+    theta = random_theta(rng, space)
+    pi, P = np.full(space.n_pairs, np.nan), np.full(space.n_tuples, np.nan)
+    policy_of(space.csr, theta, pi)
+    model_of(space.csr, theta, P)
+    np.testing.assert_allclose(pi, twins.policy_of(space, theta), rtol=1e-13)
+    np.testing.assert_allclose(P, twins.model_of(space, theta), rtol=1e-13)
+    np.testing.assert_array_equal(Policy.from_occupancy(space, theta).probabilities, pi)
+    np.testing.assert_array_equal(LayeredMDP.from_occupancy(space, theta).transitions, P)
+
+
+@given(mdps(), rngs())
+def test_sample_path_kernel_and_twin(mdp: LayeredMDP, rng: np.random.Generator) -> None:
+    space, L = mdp.space, mdp.space.n_layers
+    pi = random_policy(rng, space, zeros=0.3).probabilities
+    states, actions, steps = (np.full(n, -1, dtype=np.int64) for n in (L + 1, L, L))
+    for _ in range(10):
+        uniforms = rng.random(2 * L)
+        sample_path(space.csr, pi, mdp.transitions, uniforms, states, actions, steps)
+        expected = twins.sample_path(space, pi, mdp.transitions, uniforms)
+        assert (states.tolist(), actions.tolist(), steps.tolist()) == expected
+        np.testing.assert_array_equal(space.path(states, actions), steps)
+        assert (mdp.transitions[steps] > 0).all()
+
+
+#: A distribution with zeros at both ends and between, and its neighbours, that must not be touched.
+WEIGHTS = np.array([0.9, 0.0, 0.25, 0.0, 0.5, 0.25, 0.0, 0.9])
+
+
+@given(st.floats(0, 1, exclude_max=True))
+def test_draw_kernel_and_twin(u: float) -> None:
+    assert draw(WEIGHTS, 1, 7, u) == twins.draw(WEIGHTS, 1, 7, u)
+
+
+@pytest.mark.parametrize(
+    ("u", "index"),
+    [(0.0, 2), (np.nextafter(0.25, 0), 2), (0.25, 4), (np.nextafter(0.75, 0), 4), (0.75, 5), (1.0, 5)],
+)
+def test_draw_never_picks_probability_zero(u: float, index: int) -> None:
+    """Also at the edges of an interval, and beyond the last one (a sum may fall short of 1)."""
+    assert draw(WEIGHTS, 1, 7, u) == index
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_sampled_episodes_follow_the_occupancy_measure(rng: np.random.Generator, sparse: bool) -> None:
+    """Counts of every tuple over 40 000 episodes, within five standard deviations of θ."""
+    sizes = [1, 4, 3, 4, 1]
+    space = random_sparse_space(rng, sizes, 3) if sparse else LayeredSpace.dense(sizes, 3)
+    mdp, policy = random_mdp(rng, space, zeros=0.2), random_policy(rng, space, zeros=0.2)
+    n, L = 40_000, space.n_layers
+    counts = np.zeros(space.n_tuples)
+    states, actions, steps = (np.empty(size, dtype=np.int64) for size in (L + 1, L, L))
+    for uniforms in rng.random((n, 2 * L)):
+        sample_path(space.csr, policy.probabilities, mdp.transitions, uniforms, states, actions, steps)
+        counts[steps] += 1
+    theta = mdp.occupancy(policy)
+    assert (counts[theta == 0] == 0).all()
+    assert (np.abs(counts - n * theta) <= 5 * np.sqrt(n * theta * (1 - theta)) + 1e-6).all()
+
+
+# ---------------------------------------------------------------------------------- occupancy measures
+
+
+@given(mdps(), rngs(), st.sampled_from([0.0, 0.5]))
+def test_occupancy_measures_meet_their_three_conditions(
+    mdp: LayeredMDP, rng: np.random.Generator, zeros: float
+) -> None:
+    space = mdp.space
+    theta = mdp.occupancy(random_policy(rng, space, zeros))
+    s, _, s_next = space.tuples.T
+    per_layer = np.bincount(twins.layer_of_state(space)[s], theta)
+    np.testing.assert_allclose(per_layer, 1, atol=1e-13)  # (a)
+    inflow = np.bincount(s_next, theta, minlength=space.n_states)
+    outflow = np.bincount(s, theta, minlength=space.n_states)
+    np.testing.assert_allclose(inflow[1:-1], outflow[1:-1], atol=1e-14)  # (b)
+    pair = pair_of_tuple(space)
+    np.testing.assert_allclose(theta, np.bincount(pair, theta)[pair] * mdp.transitions, atol=1e-15)  # (c)
+
+
+@given(mdps(), rngs(), st.sampled_from([0.0, 0.6]))
+def test_policy_to_occupancy_and_back(mdp: LayeredMDP, rng: np.random.Generator, zeros: float) -> None:
+    """The same policy where it goes, uniform where it never does; and the occupancy measure is the same."""
+    space, policy = mdp.space, random_policy(rng, mdp.space, zeros)
+    theta = mdp.occupancy(policy)
+    back = Policy.from_occupancy(space, theta)
+    s = space.pairs[:, 0]
+    reached = (np.bincount(space.tuples[:, 0], theta) > 0)[s]
+    np.testing.assert_allclose(back.probabilities[reached], policy.probabilities[reached], rtol=1e-12)
+    np.testing.assert_array_equal(back.probabilities[~reached], (1 / np.bincount(s)[s])[~reached])
+    np.testing.assert_allclose(mdp.occupancy(back), theta, rtol=1e-12)
+
+
+@given(mdps(), rngs(), st.sampled_from([0.0, 0.6]))
+def test_model_from_occupancy(mdp: LayeredMDP, rng: np.random.Generator, zeros: float) -> None:
+    """The same model where the policy goes, uniform where it never does."""
+    space = mdp.space
+    theta = mdp.occupancy(random_policy(rng, space, zeros))
+    back, pair = LayeredMDP.from_occupancy(space, theta), pair_of_tuple(space)
+    reached = (np.bincount(pair, theta) > 0)[pair]
+    np.testing.assert_allclose(back.transitions[reached], mdp.transitions[reached], rtol=1e-12)
+    np.testing.assert_array_equal(back.transitions[~reached], (1 / np.bincount(pair)[pair])[~reached])
+
+
+def test_never_reached_is_uniform() -> None:
+    """The first move always goes to state 1; nothing is known about state 2, which has three actions."""
+    tuples = [(0, 0, 1), (0, 1, 2), (1, 0, 3), (2, 0, 3), (2, 1, 3), (2, 2, 3)]
+    space = LayeredSpace.from_tuples([1, 2, 1], 3, tuples)
+    mdp = LayeredMDP(space, np.ones(6))
+    theta = mdp.occupancy(Policy(space, [1, 0, 1, 0.2, 0.3, 0.5]))
+    assert theta.tolist() == [1, 0, 1, 0, 0, 0]
+    np.testing.assert_allclose(Policy.from_occupancy(space, theta).probabilities, [1, 0, 1, 1 / 3, 1 / 3, 1 / 3])
+
+
+@given(spaces())
+def test_uniform_policy(space: LayeredSpace) -> None:
+    s = space.pairs[:, 0]
+    np.testing.assert_allclose(Policy.uniform(space).probabilities, 1 / np.bincount(s)[s], rtol=1e-15)
+
+
+# ------------------------------------------------------------------------------------------- bad input
+
+SPACE = LayeredSpace.dense([1, 2, 1], 2)
+EVEN = np.array([0.5, 0.5, 0.5, 0.5, 1, 1, 1, 1])
+
+
+def with_entry(values: FloatArray, index: int, value: float) -> FloatArray:
+    changed = values.copy()
+    changed[index] = value
+    return changed
+
+
+@pytest.mark.parametrize(
+    ("transitions", "message"),
+    [
+        (with_entry(EVEN, 2, 0.4), "transitions from state 0 under action 1 sum to 0.9, not 1"),
+        (
+            with_entry(EVEN, 6, 1.0 + 2e-9),
+            "transitions from state 2 under action 0 sum to 1.000000002, not 1",
+        ),
+        (with_entry(EVEN, 3, -0.5), r"transition \(0, 1, 2\) has probability -0.5"),
+        (with_entry(EVEN, 5, np.nan), "transitions is nan at index 5"),
+        (with_entry(EVEN, 0, np.inf), "transitions is inf at index 0"),
+        (EVEN[:-1], r"transitions has shape \(7,\); expected \(8,\)"),
+        (EVEN.reshape(4, 2), r"transitions has shape \(4, 2\); expected \(8,\)"),
+    ],
+)
+def test_bad_transitions_are_named(transitions: FloatArray, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        LayeredMDP(SPACE, transitions)
+
+
+@pytest.mark.parametrize(
+    ("probabilities", "message"),
+    [
+        ([0.5, 0.4, 1, 0, 1, 0], "action probabilities at state 0 sum to 0.9, not 1"),
+        ([0.5, 0.5, 1, 0, 1, 1], "action probabilities at state 2 sum to 2, not 1"),
+        ([0.5, 0.5, 1.5, -0.5, 1, 0], "action 1 at state 1 has probability -0.5"),
+        ([0.5, 0.5, np.nan, 0, 1, 0], "probabilities is nan at index 2"),
+        ([0.5, 0.5, 1, 0, 1], r"probabilities has shape \(5,\); expected \(6,\)"),
+    ],
+)
+def test_bad_policies_are_named(probabilities: list[float], message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Policy(SPACE, probabilities)
+
+
+@pytest.mark.parametrize(
+    ("theta", "message"),
+    [
+        (with_entry(EVEN, 3, -0.25), r"theta is -0.25 at tuple \(0, 1, 2\)"),
+        (with_entry(EVEN, 7, np.nan), "theta is nan at index 7"),
+        (EVEN[1:], r"theta has shape \(7,\); expected \(8,\)"),
+    ],
+)
+def test_bad_measures_are_named(theta: FloatArray, message: str) -> None:
+    with pytest.raises(InvalidInputError, match=message):
+        Policy.from_occupancy(SPACE, theta)
+
+
+def test_bad_measures_give_no_model() -> None:
+    with pytest.raises(InvalidInputError, match="theta is inf at index 2"):
+        LayeredMDP.from_occupancy(SPACE, with_entry(EVEN, 2, np.inf))
+    with pytest.raises(InvalidInputError, match=r"theta has shape \(2,\); expected \(8,\)"):
+        LayeredMDP.from_occupancy(SPACE, [1.0, 1.0])
+
+
+def test_a_policy_of_another_space_is_refused() -> None:
+    other = LayeredSpace.from_tuples([1, 2, 1], 2, np.delete(SPACE.tuples, 1, axis=0))
+    with pytest.raises(InvalidInputError, match="policy belongs to another space"):
+        LayeredMDP(SPACE, EVEN).occupancy(Policy.uniform(other))
+    same = LayeredSpace.from_tuples([1, 2, 1], 2, SPACE.tuples)
+    assert LayeredMDP(SPACE, EVEN).occupancy(Policy.uniform(same)).sum() == pytest.approx(2)
+
+
+def test_flat_gives_kernels_what_they_take() -> None:
+    frozen = np.ones(6)[::2]
+    frozen.flags.writeable = False
+    array = flat(frozen, 3, "values")
+    assert array.dtype == np.float64
+    assert array.flags.c_contiguous
+    assert array.flags.writeable
+    assert not frozen.flags.writeable
+    assert flat([1, 2, 3], 3, "values").tolist() == [1.0, 2.0, 3.0]
