@@ -4,7 +4,7 @@ A confidence set answers one question for every pair (s,a) (`kernels/sets.py`); 
 it. A confidence *rule* makes a set out of counts, once per epoch.
 """
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 import numpy as np
@@ -12,6 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.sets import L1Data
+from tightrope.layout import Layout
 from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -19,9 +20,8 @@ from tightrope.space import FloatArray, LayeredSpace
 class ConfidenceSet(Protocol):
     """A set of conditionals for every pair."""
 
-    @property
-    def data(self) -> Any:
-        """The NamedTuple of arrays whose type has an answer registered with `kernels.sets.answers`."""
+    def lay_out(self, layout: Layout) -> Any:
+        """The set as a NamedTuple of arrays whose type has a kernel registered with `kernels.sets.answers`."""
 
     def check(self, space: LayeredSpace) -> None:
         """Refuse a space that the set does not fit."""
@@ -36,7 +36,9 @@ class L1Ball:
     def __init__(self, center: ArrayLike, radius: ArrayLike) -> None:
         self.center = np.require(np.asarray(center, dtype=np.float64), requirements=["C", "W"])
         self.radius = np.require(np.asarray(radius, dtype=np.float64), requirements=["C", "W"])
-        self.data = L1Data(self.center, self.radius)
+
+    def lay_out(self, layout: Layout) -> L1Data:
+        return L1Data(layout.spread(self.center), np.where(self.radius < 2, self.radius, np.inf))
 
     def check(self, space: LayeredSpace) -> None:
         flat(self.center, space.n_tuples, "center")
@@ -75,15 +77,16 @@ class Counts:
         self.n = np.zeros(space.n_pairs, dtype=np.int64)
         self.m = np.zeros(space.n_tuples, dtype=np.int64)
         self.epoch = 1
+        self._pair_of_tuple = space.expand_to_tuples(np.arange(space.n_pairs))
 
     def add(self, path: NDArray[np.int64], times: int = 1) -> None:
         """Count one episode, given the tuple index of each of its steps; times = -1 takes it back."""
-        self.n[self._pairs(path)] += times
+        self.n[self._pair_of_tuple[path]] += times
         self.m[path] += times
 
     def epoch_is_over(self, path: NDArray[np.int64]) -> bool:
         """Whether `path`, just counted, took some pair to n >= max(1, N): as often inside the epoch as before it."""
-        pairs = self._pairs(path)
+        pairs = self._pair_of_tuple[path]
         return bool((self.n[pairs] >= np.maximum(1, self.N[pairs])).any())
 
     def totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -96,9 +99,6 @@ class Counts:
         self.n[:] = 0
         self.m[:] = 0
         self.epoch += 1
-
-    def _pairs(self, path: NDArray[np.int64]) -> NDArray[np.intp]:
-        return np.searchsorted(self.space.csr.pair_ptr, path, side="right") - 1
 
 
 class ConfidenceRule(Protocol):
@@ -121,6 +121,15 @@ class PaperRadius:
     level: float  #: ζ
     scale: float = 1.0  #: multiplies every radius; 1 is the paper's
 
+    def __post_init__(self) -> None:
+        for holds, otherwise in (
+            (self.episodes >= 1, f"episodes is {self.episodes}; at least one is needed"),
+            (0 < self.level < 1, f"level is {self.level}; ζ is a probability strictly between 0 and 1"),
+            (0 <= self.scale < np.inf, f"scale is {self.scale}; it must be finite and not negative"),
+        ):
+            if not holds:
+                raise InvalidInputError(otherwise)
+
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> L1Ball:
         visits = np.maximum(1, N)
         width = np.asarray(space.layer_sizes)[space.layer_of_pair + 1]
@@ -129,11 +138,11 @@ class PaperRadius:
         return L1Ball(center=M / space.expand_to_tuples(visits), radius=np.where(N > 0, radius, np.inf))
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, kw_only=True, eq=False)
 class KnownModel:
     """The set is one point, the true model: the setting of known dynamics."""
 
-    transitions: FloatArray
+    transitions: FloatArray = field(repr=False)
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> L1Ball:
         return L1Ball(center=LayeredMDP(space, self.transitions).transitions, radius=np.zeros(space.n_pairs))

@@ -3,21 +3,28 @@
     argmin over θ of  <cost, θ> + D(θ, reference),      D(θ, θ') = Σ θ log(θ/θ') − θ + θ'
 
 over the θ that sum to one on every layer, conserve flow, and have θ(s,a,·)/Σθ(s,a,·) in the set of (s,a).
-`kernels/newton.py` has the mathematics.
+`kernels/dual.py` has the mathematics.
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.confidence import ConfidenceSet
 from tightrope.errors import ConvergenceError, InvalidInputError
-from tightrope.kernels import newton as kernels
+from tightrope.kernels.dual import Work
+from tightrope.kernels.newton import solve_subproblem
+from tightrope.kernels.sets import LANES
+from tightrope.layout import lay_out
 from tightrope.model import flat
 from tightrope.space import FloatArray, LayeredSpace
 
 MAX_STEPS = 200
+
+#: Operations per tuple up to which H is factorised; beyond, Newton's steps come from conjugate gradients.
+DIRECT_OPERATIONS = 500
 
 
 @dataclass(frozen=True)
@@ -38,60 +45,77 @@ class Projector:
         self.space = space
         self.tolerance = tolerance
         sizes = np.array(space.layer_sizes[:-1])  # the last layer's potential is fixed
-        diagonal, upper = sizes**2, np.append(sizes[:-1] * sizes[1:], 0)
-        self._block = np.stack([np.cumsum(diagonal) - diagonal, np.cumsum(upper) - upper], axis=1)
-        per_state, per_pair, per_tuple = space.n_states, space.n_pairs, space.n_tuples
-        self._work = kernels.Work(
+        onward = np.append(sizes[1:], 0)
+        operations = np.sum(sizes.astype(float) ** 3 / 3 + sizes**2 * onward + sizes * onward**2)
+        direct = operations <= DIRECT_OPERATIONS * space.n_tuples
+        panels = sizes * (sizes + onward) if direct else np.zeros(0, dtype=np.int64)
+        self._panel_ptr = np.concatenate([[0], np.cumsum(panels)])
+        self._layout = lay_out(space)
+        self._laid_out: tuple[ConfidenceSet, Any] | None = None
+        per_state, per_pair, per_slot = space.n_states, space.n_pairs, len(self._layout.successor)
+        self._work = Work(
             beta=np.zeros(per_state),
             trial=np.zeros(per_state),
             step=np.zeros(per_state),
-            scale=np.zeros(per_state),
+            scale=np.ones(per_state),
             inflow=np.zeros(per_state),
             outflow=np.zeros(per_state),
-            u=np.zeros(per_tuple),
-            p=np.zeros(per_tuple),
-            group=np.zeros(per_tuple, dtype=np.int8),
-            offset=np.zeros(per_pair),
-            q=np.zeros(per_pair),
-            warm=np.zeros((per_pair, 2)),
-            diagonal=np.zeros(diagonal.sum()),
-            upper=np.zeros(upper.sum()),
-            damped=np.full(1, np.nan),
+            high=np.zeros(space.n_layers + 2),
+            u=np.zeros(per_slot),
+            p=np.zeros(per_slot),
+            group=np.zeros(per_slot, dtype=np.int8),
+            W=np.zeros(per_pair),
+            share=np.zeros(per_pair),
+            warm=np.zeros((2, per_pair)),
+            scratch=np.zeros(8 * LANES),
+            panels=np.zeros(panels.sum()),
+            factor_damping=np.full(1, np.nan),
+            cg=np.zeros((5, 0 if direct else per_state)),
         )
-        self._theta = np.empty(per_tuple)
         self.dual_value = np.nan  #: F at the last answer
         self.flow_residual = np.nan
         self.iterations = 0
+
+    def _forget(self) -> None:
+        """Start cold next time."""
+        self._work.beta[:] = 0.0
+        self._work.warm[:] = 0.0
+        self._work.factor_damping[:] = np.nan
 
     @property
     def potentials(self) -> FloatArray:
         """(n_states,) β of the last answer; the next solve starts here."""
         return self._work.beta
 
+    def state(self) -> dict[str, FloatArray]:
+        """All that the next solve starts from: with it restored, the next answer is the same to the last bit."""
+        work = self._work
+        return {
+            "potentials": work.beta,
+            "thresholds": work.warm,
+            "factor": work.panels,
+            "factor_damping": work.factor_damping,
+        }
+
+    def restore(self, state: dict[str, FloatArray]) -> None:
+        """Go on from what `state` gave."""
+        for name, array in self.state().items():
+            array[:] = state[name]
+
     def solve(self, reference: FloatArray, cost: FloatArray, confidence: ConfidenceSet, theta: FloatArray) -> None:
         """Write the answer into `theta`, or raise and leave it alone. Takes checked arrays."""
-        csr, work = self.space.csr, self._work
-        shifted = max(cost.max(), -cost.min()) > kernels.RANGE
-        if shifted:
-            kernels.offset_costs(csr.pair_ptr, reference, cost, work)
-        else:
-            np.multiply(np.exp(np.negative(cost, out=work.u), out=work.u), reference, out=work.u)
-        for start in ("warm", "cold"):
-            if start == "cold":
-                work.beta[:] = 0.0
-                work.damped[0] = np.nan
-            self.dual_value, self.flow_residual, self.iterations = kernels.newton(
-                csr, confidence.data, self._block, work, shifted, self.tolerance, MAX_STEPS, self._theta
+        if self._laid_out is None or self._laid_out[0] is not confidence:
+            self._laid_out = (confidence, confidence.lay_out(self._layout))
+        self.dual_value, self.flow_residual, self.iterations = solve_subproblem(
+            self.space.csr.layer_ptr, self._layout, self._laid_out[1], self._panel_ptr, self._work,
+            reference, cost, self.tolerance, MAX_STEPS, theta,
+        )  # fmt: skip
+        if not self.flow_residual <= self.tolerance:
+            self._forget()
+            raise ConvergenceError(
+                f"the projection stopped at a flow residual of {self.flow_residual:.3g}, above its tolerance of "
+                f"{self.tolerance:.3g}, after {self.iterations} Newton steps; no answer is returned"
             )
-            if self.flow_residual <= self.tolerance:
-                theta[:] = self._theta
-                return
-        work.beta[:] = 0.0
-        work.damped[0] = np.nan
-        raise ConvergenceError(
-            f"the projection stopped at a flow residual of {self.flow_residual:.3g}, above its tolerance of "
-            f"{self.tolerance:.3g}, after {self.iterations} Newton steps; no answer is returned"
-        )
 
 
 def project(

@@ -8,8 +8,8 @@ import numba
 
 Kernel = Callable[..., Any]
 
-#: Sums may be reassociated (so that they vectorise); NaN and infinities keep their meaning.
-FASTMATH = {"reassoc", "contract", "nsz", "arcp"}
+#: Nothing that changes a value: one kernel is compiled into several others, and all copies must round alike.
+FASTMATH = {"nsz"}
 
 
 def _package_stamp() -> tuple[float, int]:

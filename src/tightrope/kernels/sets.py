@@ -2,14 +2,14 @@
 
     log W = max over p in C of  Σ p(s') log( w(s') / p(s') ),      p* the maximiser.
 
-A set is a NamedTuple of arrays; `answers(Kind)` registers the kernel that answers for it. That kernel has the
-signature answer(data, begin, end, pair_ptr, p, group, W, warm) and answers for the pairs begin:end. The tuples of
-pair i are first:last = pair_ptr[i]:pair_ptr[i+1]; p[first:last] holds their weights w >= 0, not all 0, and is
-overwritten by p*; W[i] is written, 0 where the set allows no p on the support of w. group says how p* moves with w:
-group[first] = WHOLE if all of it is w normalised; otherwise every entry of the pair is labelled SCALED_1 or SCALED_2
-(p proportional to w within each of the two) or FIXED (p does not move), so that ∂p/∂log w is
-diag(p_G) − p_G p_Gᵀ / p(G) on each group. warm[i] is two numbers that the kernel may leave for its next call on the
-same pair; it must accept whatever it finds there.
+A set is a NamedTuple of arrays in the layout of `layout.py`; `answers(Kind)` registers the kernel that answers for it.
+That kernel has the signature answer(data, chunk_pair, chunk_slot, p, group, W, warm, scratch) and answers for all
+pairs at once. p holds the weights w of their slots, 0 in the padding, and is overwritten by
+W p*; W (by pair) is written. group (by slot) says how p* moves with w: WHOLE in a pair's first slot if all of p* is w
+normalised; otherwise every slot of the pair is labelled SCALED_1 or SCALED_2 (p* proportional to w within each of the
+two) or FIXED (it does not move), so that ∂p/∂log w is diag(p_G) − p_G p_Gᵀ / p(G) on each group. warm[:, i] is two
+numbers that the kernel may leave for its next call on pair i; it must accept whatever it finds there. scratch is
+8 · LANES numbers to work with.
 """
 
 from collections.abc import Callable
@@ -22,6 +22,8 @@ from numpy.typing import NDArray
 from tightrope.kernels.compile import Kernel, jit
 
 FIXED, SCALED_1, SCALED_2, WHOLE = 0, 1, 2, 3
+LANES = 64  # the most pairs that a chunk holds
+LARGE = 1e280  # times any weight, more than any probability
 
 _ANSWERS: dict[type, Kernel] = {}
 
@@ -37,17 +39,17 @@ def answers(kind: type) -> Callable[[Kernel], Kernel]:
     return register
 
 
-def answer(data, begin, end, pair_ptr, p, group, W, warm):
-    """The question for the pairs begin:end; which kernel answers is decided by the type of `data`, at compile time."""
-    _ANSWERS[type(data)](data, begin, end, pair_ptr, p, group, W, warm)
+def answer(data, chunk_pair, chunk_slot, p, group, W, warm, scratch):
+    """Every pair's question; which kernel answers is decided by the type of `data`, at compile time."""
+    _ANSWERS[type(data)](data, chunk_pair, chunk_slot, p, group, W, warm, scratch)
 
 
 @overload(answer)
-def _answer(data, begin, end, pair_ptr, p, group, W, warm):
+def _answer(data, chunk_pair, chunk_slot, p, group, W, warm, scratch):
     kernel = _ANSWERS[data.instance_class]
 
-    def call(data, begin, end, pair_ptr, p, group, W, warm):
-        kernel(data, begin, end, pair_ptr, p, group, W, warm)
+    def call(data, chunk_pair, chunk_slot, p, group, W, warm, scratch):
+        kernel(data, chunk_pair, chunk_slot, p, group, W, warm, scratch)
 
     return call
 
@@ -55,91 +57,100 @@ def _answer(data, begin, end, pair_ptr, p, group, W, warm):
 class L1Data(NamedTuple):
     """‖p − center‖₁ <= radius for every pair; a radius of 2 or more leaves the pair free."""
 
-    center: NDArray[np.float64]  # (n_tuples,) P̂
+    center: NDArray[np.float64]  # (n_slots,) P̂, 0 in the padding
     radius: NDArray[np.float64]  # (n_pairs,) ε
 
 
+# rows of scratch: one array with constant offsets, which a vectorising compiler can tell apart
+NORM, DISTANCE, X, Y, UP_W, UP_P, LOW_W, LOW_P = (row * LANES for row in range(8))
+
+
 @answers(L1Data)
-def answer_l1(data, begin, end, pair_ptr, p, group, W, warm):
+def answer_l1(data, chunk_pair, chunk_slot, p, group, W, warm, scratch):
     """p = P̂ clipped into [x·w, y·w], where Σ (x w − P̂)_+ = Σ (P̂ − y w)_+ = ε/2, or w normalised if that is inside."""
-    P_hat, radius = data.center, data.radius
-    for i in range(begin, end):
-        first, last, eps = pair_ptr[i], pair_ptr[i + 1], radius[i]
-        total = 0.0
-        for j in range(first, last):
-            total += p[j]
-        c = 1.0 / total
-        distance = 0.0
-        if eps < 2.0:
-            for j in range(first, last):
-                distance += abs(c * p[j] - P_hat[j])
-        if distance <= eps:
-            for j in range(first, last):
-                p[j] *= c
-            group[first] = WHOLE
-            W[i] = total
+    P_hat, eps, z = data.center, data.radius, scratch
+    for c in range(chunk_pair.size - 1):
+        i, lanes = chunk_pair[c], chunk_pair[c + 1] - chunk_pair[c]
+        first, last = chunk_slot[c], chunk_slot[c + 1]
+        smallest = np.inf
+        for v in range(lanes):
+            W[i + v] = 0.0
+            group[first + v] = WHOLE
+            smallest = min(smallest, eps[i + v])
+        for row in range(first, last, lanes):
+            for v in range(lanes):
+                W[i + v] += p[row + v]
+        if smallest >= 2.0:
             continue
 
-        x, y = 0.0, np.inf
-        if eps > 0.0:
-            x = upper_scale(P_hat, p, first, last, 0.5 * eps, warm[i, 0])
-            y = lower_scale(P_hat, p, first, last, 0.5 * eps, warm[i, 1])
-            warm[i, 0], warm[i, 1] = x, y
-        raised, lowered, log_W = 0.0, 0.0, 0.0
-        for j in range(first, last):
-            up, down = x * p[j], y * p[j]
-            if up > P_hat[j]:
-                p[j], group[j] = up, SCALED_1
-                raised += up
-            elif down < P_hat[j]:
-                p[j], group[j] = down, SCALED_2
-                lowered += down
-            else:
-                if P_hat[j] > 0.0:
+        for v in range(lanes):
+            z[NORM + v] = 1.0 / W[i + v]
+            z[DISTANCE + v] = 0.0
+        for row in range(first, last, lanes):
+            for v in range(lanes):
+                z[DISTANCE + v] += abs(z[NORM + v] * p[row + v] - P_hat[row + v])
+        furthest = -np.inf
+        for v in range(lanes):
+            furthest = max(furthest, z[DISTANCE + v] - eps[i + v])
+        if furthest > 0.0:
+            clip_l1(P_hat, eps, i, lanes, first, last, p, group, W, warm, z)
+
+
+@jit
+def clip_l1(P_hat, eps, i, lanes, first, last, p, group, W, warm, z):
+    """The pairs of one chunk of which some leave their ball: both thresholds of every lane by Newton's method.
+
+    Each equation is convex and piecewise linear, so from any start one step lands on the far side of the root, and
+    the steps after it are monotone and end. W comes in as the total of w; lanes inside their ball come out as they are.
+    """
+    for v in range(lanes):
+        inside = z[DISTANCE + v] <= eps[i + v]
+        z[X + v] = z[NORM + v] if inside else (warm[0, i + v] if eps[i + v] > 0.0 else 0.0)
+        z[Y + v] = z[NORM + v] if inside else (warm[1, i + v] if eps[i + v] > 0.0 else LARGE)
+
+    for _ in range(2 * (last - first) // lanes + 4):
+        for v in range(lanes):
+            z[UP_W + v], z[UP_P + v], z[LOW_W + v], z[LOW_P + v] = 0.0, 0.0, 0.0, 0.0
+        for row in range(first, last, lanes):
+            for v in range(lanes):
+                w, P = p[row + v], P_hat[row + v]
+                up, low = z[X + v] * w > P, z[Y + v] * w < P
+                z[UP_W + v] += w if up else 0.0
+                z[UP_P + v] += P if up else 0.0
+                z[LOW_W + v] += w if low else 0.0
+                z[LOW_P + v] += P if low else 0.0
+        changed = False
+        for v in range(lanes):
+            half = 0.5 * eps[i + v]
+            if z[DISTANCE + v] > eps[i + v] and half > 0.0:
+                # where no term is active, all of them are the start
+                x = (half + z[UP_P + v]) / z[UP_W + v] if z[UP_W + v] > 0.0 else (half + 1.0) * z[NORM + v]
+                y = (z[LOW_P + v] - half) / z[LOW_W + v] if z[LOW_P + v] > half else (1.0 - half) * z[NORM + v]
+                changed |= x != z[X + v] or y != z[Y + v]
+                z[X + v], z[Y + v] = x, y
+        if not changed:
+            break
+
+    for v in range(lanes):
+        if z[DISTANCE + v] > eps[i + v]:
+            x, y = z[X + v], z[Y + v]
+            warm[0, i + v], warm[1, i + v] = x, y
+            raised, lowered, log_W = 0.0, 0.0, 0.0
+            for j in range(first + v, last, lanes):
+                if x * p[j] > P_hat[j]:
+                    raised += x * p[j]
+                elif y * p[j] < P_hat[j]:
+                    lowered += y * p[j]
+                elif P_hat[j] > 0.0:
                     log_W += P_hat[j] * np.log(p[j] / P_hat[j])
-                p[j], group[j] = P_hat[j], FIXED
-        if raised > 0.0:
-            log_W -= raised * np.log(x)
-        if lowered > 0.0:
-            log_W -= lowered * np.log(y)
-        W[i] = np.exp(log_W)
-
-
-@jit
-def upper_scale(P_hat, w, first, last, half, x):
-    """The x with Σ (x w − P̂)_+ = half. Newton from any x: after one step from above."""
-    for _ in range(2 * (last - first) + 4):
-        slope, fixed = 0.0, half
-        for j in range(first, last):
-            if x * w[j] > P_hat[j]:
-                slope += w[j]
-                fixed += P_hat[j]
-        if slope == 0.0:  # x lies below every term: start from all of them instead
-            for j in range(first, last):
-                slope += w[j]
-                fixed += P_hat[j]
-        if x == fixed / slope:
-            break
-        x = fixed / slope
-    return x
-
-
-@jit
-def lower_scale(P_hat, w, first, last, half, y):
-    """The y with Σ (P̂ − y w)_+ = half. Newton from any y: after one step from below."""
-    for _ in range(2 * (last - first) + 4):
-        slope, fixed = 0.0, -half
-        for j in range(first, last):
-            if y * w[j] < P_hat[j]:
-                slope += w[j]
-                fixed += P_hat[j]
-        if fixed <= 0.0:  # y lies beyond the root of these terms: start from all of them instead
-            slope, fixed = 0.0, -half
-            for j in range(first, last):
-                if P_hat[j] > 0.0:
-                    slope += w[j]
-                    fixed += P_hat[j]
-        if y == fixed / slope:
-            break
-        y = fixed / slope
-    return y
+            log_W -= raised * np.log(x) if raised > 0.0 else 0.0
+            log_W -= lowered * np.log(y) if lowered > 0.0 else 0.0
+            W[i + v] = np.exp(log_W)
+    for row in range(first, last, lanes):
+        for v in range(lanes):
+            P, up, low = P_hat[row + v], z[X + v] * p[row + v], z[Y + v] * p[row + v]
+            p[row + v] = W[i + v] * min(max(P, up), low)
+            group[row + v] = SCALED_1 if up > P else (SCALED_2 if low < P else FIXED)
+    for v in range(lanes):
+        if z[DISTANCE + v] <= eps[i + v]:
+            group[first + v] = WHOLE

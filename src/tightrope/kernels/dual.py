@@ -1,0 +1,201 @@
+"""The subproblem  min over θ of <cost, θ> + D(θ, reference)  through its dual in the potentials β.
+
+With u = reference · e^{−cost} and, for every pair, W and p* the answer to the pair's question for w = u · e^{β(s')},
+
+    F(β) = Σ_k log Z_k,   Z_k = Σ_{s in layer k, a} e^{−β(s)} W(s,a),   θ = q p*,   q(s,a) = e^{−β(s)} W(s,a) / Z_k.
+
+F is convex, θ at its minimum is the answer, and ∂F/∂β(s') is inflow minus outflow of s'. β is 0 on the first and the
+last layer.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.kernels.compile import jit
+from tightrope.kernels.exponential import exp
+from tightrope.kernels.sets import LANES, answer
+
+HUGE = 1e100  # weights and their inverses up to here are held as they are, beyond as logarithms
+RANGE = 300.0  # of potentials in a layer, up to which e^β is taken without a shift for each pair
+
+
+class Work(NamedTuple):
+    """Everything a solve writes to; sized by `Projector`."""
+
+    beta: NDArray[np.float64]  # (n_states,) potentials
+    trial: NDArray[np.float64]  # (n_states,) potentials tried by the line search
+    step: NDArray[np.float64]  # (n_states,) Newton's step; right-hand side before
+    scale: NDArray[np.float64]  # (n_states,) e^{±β}, up to a factor
+    inflow: NDArray[np.float64]  # (n_states,)
+    outflow: NDArray[np.float64]  # (n_states,)
+    high: NDArray[np.float64]  # (L + 2,) largest potential of each layer
+    u: NDArray[np.float64]  # (n_slots,) reference · e^{−cost}, 0 in the padding
+    p: NDArray[np.float64]  # (n_slots,) w, then W p*
+    group: NDArray[np.int8]  # (n_slots,) which entries of p* move together
+    W: NDArray[np.float64]  # (n_pairs,)
+    share: NDArray[np.float64]  # (n_pairs,) e^{−β} / Z, so that θ = share · W p*
+    warm: NDArray[np.float64]  # (2, n_pairs) what a set's kernel left for its next call
+    scratch: NDArray[np.float64]  # (8 · LANES,)
+    panels: NDArray[np.float64]  # H, then its factor; empty where steps come from conjugate gradients
+    cg: NDArray[np.float64]  # (5, n_states) for the conjugate gradient method, where it is used
+    factor_damping: NDArray[np.float64]  # (1,) how much damping the factor holds; NaN while there is none
+
+
+@jit
+def tilt(layout, reference, cost, work):
+    """u = reference · e^{−cost}, or the logarithm of that where it leaves the range of numbers; returns which."""
+    slot, u, p = layout.slot, work.u, work.p
+    for j in range(cost.size):  # p is free: a loop without look-ups for the exponentials alone
+        p[j] = reference[j] * exp(-cost[j])
+    smallest, largest = extremes(p[: cost.size], work.scratch)
+    if smallest >= 1.0 / HUGE and largest <= HUGE:
+        for j in range(cost.size):
+            u[slot[j]] = p[j]
+        return False
+    for j in range(u.size):
+        u[j] = -np.inf
+    for j in range(cost.size):
+        u[slot[j]] = np.log(reference[j]) - cost[j]
+    return True
+
+
+@jit
+def extremes(x, z):
+    """The smallest and the largest entry, by LANES running ones side by side, which vectorise."""
+    one, lanes = np.uint32(1), np.uint32(LANES)
+    for v in range(lanes):
+        z[v], z[lanes + v] = np.inf, -np.inf
+    whole = np.uint32(x.size) // lanes * lanes
+    for row in range(np.uint32(0), whole, lanes):
+        for v in range(lanes):
+            a = x[row + v]
+            z[v] = a if a < z[v] else z[v]
+            z[lanes + v] = a if a > z[lanes + v] else z[lanes + v]
+    for j in range(whole, np.uint32(x.size), one):
+        z[0], z[lanes] = min(z[0], x[j]), max(z[lanes], x[j])
+    smallest, largest = np.inf, -np.inf
+    for v in range(lanes):
+        smallest, largest = min(smallest, z[v]), max(largest, z[lanes + v])
+    return smallest, largest
+
+
+@jit
+def evaluate(layout, data, beta, logarithmic, work):
+    """F(β) and the flow residual Σ |inflow − outflow|; writes p, group, W, share, inflow, outflow.
+
+    `logarithmic` says that work.u holds logarithms.
+    """
+    layer_state, layer_chunk = layout.layer_state, layout.layer_chunk
+    chunk_pair, chunk_slot, aligned = layout.chunk_pair, layout.chunk_slot, layout.aligned
+    successor, origin = layout.successor, layout.origin
+    scale, inflow, outflow, u, p, W, share = (
+        work.scale, work.inflow, work.outflow, work.u, work.p, work.W, work.share,
+    )  # fmt: skip
+    L = layer_state.size - 2
+
+    wide = logarithmic  # whether some weight may leave the range of numbers
+    for k in range(1, L):
+        low, high = np.inf, -np.inf
+        for s in range(layer_state[k], layer_state[k + 1]):
+            low, high = min(low, beta[s]), max(high, beta[s])
+        wide |= high - low > RANGE
+        for s in range(layer_state[k], layer_state[k + 1]):
+            scale[s] = exp(max(beta[s] - high, -RANGE))
+        work.high[k] = high
+    if wide:
+        weigh_apart(layout, beta, logarithmic, work)
+    else:
+        for c in range(chunk_pair.size - 1):
+            lanes = chunk_pair[c + 1] - chunk_pair[c]
+            if aligned[c]:
+                for row in range(chunk_slot[c], chunk_slot[c + 1], lanes):
+                    f = scale[successor[row]]
+                    for v in range(lanes):
+                        p[row + v] = u[row + v] * f
+            else:
+                for j in range(chunk_slot[c], chunk_slot[c + 1]):
+                    p[j] = u[j] * scale[successor[j]]
+    answer(data, chunk_pair, chunk_slot, p, work.group, W, work.warm, work.scratch)
+
+    F = 0.0
+    for k in range(L):
+        begin, end = chunk_pair[layer_chunk[k]], chunk_pair[layer_chunk[k + 1]]
+        if wide:
+            F += share_by_logarithms(begin, end, W, share)
+        else:
+            Z = 0.0
+            for i in range(begin, end):
+                share[i] = 1.0 / scale[origin[i]]
+                Z += share[i] * W[i]
+            norm = 1.0 / Z
+            for i in range(begin, end):
+                share[i] *= norm
+            F += work.high[k + 1] - work.high[k] + np.log(Z)
+
+    for s in range(layer_state[L + 1]):
+        inflow[s] = 0.0
+        outflow[s] = 0.0
+    for c in range(chunk_pair.size - 1):
+        i, lanes = chunk_pair[c], chunk_pair[c + 1] - chunk_pair[c]
+        for v in range(lanes):
+            outflow[origin[i + v]] += share[i + v] * W[i + v]
+        for row in range(chunk_slot[c], chunk_slot[c + 1], lanes):
+            if aligned[c]:
+                inflow[successor[row]] += dot(share, i, p, row, lanes)
+            else:
+                for v in range(lanes):
+                    inflow[successor[row + v]] += share[i + v] * p[row + v]
+
+    residual = 0.0
+    for s in range(layer_state[1], layer_state[L]):
+        residual += abs(inflow[s] - outflow[s])
+    return F, residual
+
+
+@jit
+def dot(a, i, b, j, n):
+    """Σ a[i:i+n] b[j:j+n] as four sums side by side, whatever the compiler would make of one."""
+    w, x, y, z = 0.0, 0.0, 0.0, 0.0
+    whole = n - n % np.uint32(4)
+    for v in range(np.uint32(0), whole, np.uint32(4)):
+        w += a[i + v] * b[j + v]
+        x += a[i + v + np.uint32(1)] * b[j + v + np.uint32(1)]
+        y += a[i + v + np.uint32(2)] * b[j + v + np.uint32(2)]
+        z += a[i + v + np.uint32(3)] * b[j + v + np.uint32(3)]
+    for v in range(whole, n):
+        w += a[i + v] * b[j + v]
+    return (w + x) + (y + z)
+
+
+@jit
+def weigh_apart(layout, beta, logarithmic, work):
+    """w = u · e^{β(s') − top}, the largest of each pair 1, and log(e^{top − β(s)}) into share."""
+    chunk_pair, chunk_slot, successor = layout.chunk_pair, layout.chunk_slot, layout.successor
+    u, p = work.u, work.p
+    for c in range(chunk_pair.size - 1):
+        i, lanes = chunk_pair[c], chunk_pair[c + 1] - chunk_pair[c]
+        for v in range(lanes):
+            top = -np.inf
+            for j in range(chunk_slot[c] + v, chunk_slot[c + 1], lanes):
+                p[j] = (u[j] if logarithmic else np.log(u[j])) + beta[successor[j]]
+                top = max(top, p[j])
+            for j in range(chunk_slot[c] + v, chunk_slot[c + 1], lanes):
+                p[j] = np.exp(max(p[j] - top, -2.0 * RANGE)) if p[j] > -np.inf else 0.0
+            work.share[i + v] = top - beta[layout.origin[i + v]]
+
+
+@jit
+def share_by_logarithms(begin, end, W, share):
+    """log Z of the layer with pairs begin:end; share comes in as a logarithm and goes out as e^{−β} / Z."""
+    largest = -np.inf
+    for i in range(begin, end):
+        largest = max(largest, share[i] + np.log(W[i]))
+    Z = 0.0
+    for i in range(begin, end):
+        Z += np.exp(share[i] + np.log(W[i]) - largest)
+    log_Z = largest + np.log(Z)
+    for i in range(begin, end):
+        share[i] = np.exp(share[i] + np.log(W[i]) - log_Z) / W[i]
+    return log_Z
