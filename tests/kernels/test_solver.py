@@ -1,0 +1,245 @@
+"""The kernels of the subproblem against plain NumPy: the formulas of solver.md, written pair by pair."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.instances import Instance, random_instance
+from tightrope.kernels import conjugate, dual, hessian, tridiagonal
+from tightrope.kernels.exponential import LARGEST, exp
+from tightrope.kernels.sets import LANES
+from tightrope.layout import lay_out
+from tightrope.projection import Projector
+from tightrope.space import FloatArray, LayeredSpace
+
+SEEDS = st.integers(0, 2000)
+
+
+class Twin:
+    """The dual at one β: everything by its definition, in dense loops."""
+
+    def __init__(self, instance: Instance, beta: FloatArray) -> None:
+        space = instance.space
+        self.space, n = space, space.n_states
+        self.F, self.inflow, self.outflow = 0.0, np.zeros(n), np.zeros(n)
+        self.theta, self.H = np.zeros(space.n_tuples), np.zeros((n, n))
+        u = instance.reference * np.exp(-instance.cost)
+        layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)
+        for k in range(space.n_layers):
+            answers = []
+            for i, (s, _) in enumerate(space.pairs):
+                if layer[s] == k:
+                    rows = np.flatnonzero((space.tuples[:, :2] == space.pairs[i]).all(axis=1))
+                    center, radius = instance.confidence.center[rows], instance.confidence.radius[i]
+                    w = u[rows] * np.exp(beta[space.tuples[rows, 2]])
+                    answers.append((s, rows, *pair_answer(w, center, radius)))
+            v = np.array([log_W - beta[s] for s, _, _, log_W, _ in answers])
+            self.F += np.logaddexp.reduce(v)
+            for (s, rows, p, _, groups), q in zip(answers, np.exp(v - np.logaddexp.reduce(v)), strict=True):
+                to = space.tuples[rows, 2]
+                self.theta[rows] = q * p
+                self.outflow[s] += q
+                self.inflow[to] += q * p
+                a = np.zeros(n)
+                a[s] += 1
+                a[to] -= p
+                self.H += q * np.outer(a, a)
+                for group in groups:
+                    p_G = np.where(group, p, 0.0)
+                    if p_G.sum() > 0:
+                        self.H[np.ix_(to, to)] += q * (np.diag(p_G) - np.outer(p_G, p_G) / p_G.sum())
+
+
+def pair_answer(w: FloatArray, center: FloatArray, radius: float) -> tuple[FloatArray, float, list[np.ndarray]]:
+    """p*, log W and the groups that move together, with the thresholds found by sorting."""
+    p, groups = w / w.sum(), [np.ones(len(w), dtype=bool)]
+    if radius < 2 and np.abs(p - center).sum() > radius:
+        x, y = 0.0, np.inf
+        if radius > 0:  # any set of terms bounds the root, the right one attains it: sort, then take the best bound
+            up = np.argsort(center / w)
+            x = np.min((radius / 2 + np.cumsum(center[up])) / np.cumsum(w[up]))
+            y = np.max((np.cumsum(center[up[::-1]]) - radius / 2) / np.cumsum(w[up[::-1]]))
+        p = np.minimum(np.maximum(center, x * w), y * w)
+        groups = [x * w > center, y * w < center]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return p, float(np.sum(np.where(p > 0, p * np.log(w / p), 0.0))), groups
+
+
+def evaluated(instance: Instance, beta: FloatArray) -> tuple[Projector, float, float]:
+    """A projector that has evaluated the dual at β, and what that returned."""
+    projector = Projector(instance.space)
+    data = instance.confidence.lay_out(projector._layout)
+    logarithmic = dual.tilt(projector._layout, instance.reference, instance.cost, projector._work)
+    assert not logarithmic
+    return projector, *dual.evaluate(projector._layout, data, beta, logarithmic, projector._work)
+
+
+def potentials(space: LayeredSpace, rng: np.random.Generator, size: float) -> FloatArray:
+    beta = size * rng.standard_normal(space.n_states)
+    beta[[0, -1]] = 0.0
+    return beta
+
+
+@given(SEEDS, st.sampled_from([0.0, 1.0, 20.0]))
+def test_evaluate(seed: int, size: float) -> None:
+    instance = random_instance(seed, max_steps=4, max_width=4, max_actions=3)
+    beta = potentials(instance.space, np.random.default_rng(seed), size)
+    projector, F, residual = evaluated(instance, beta)
+    work, layout, twin = projector._work, projector._layout, Twin(instance, beta)
+    theta = instance.space.expand_to_tuples(work.share) * work.p[layout.slot]
+    assert pytest.approx(twin.F, rel=1e-10, abs=1e-9) == F
+    np.testing.assert_allclose(theta, twin.theta, atol=1e-9)
+    np.testing.assert_allclose(work.inflow[1:-1], twin.inflow[1:-1], atol=1e-9)
+    np.testing.assert_allclose(work.outflow, twin.outflow, atol=1e-9)
+    assert residual == pytest.approx(np.abs(twin.inflow - twin.outflow)[1:-1].sum(), abs=1e-9)
+
+
+@given(SEEDS)
+def test_logarithms_give_the_same_dual(seed: int) -> None:
+    """The careful way, for weights out of range, agrees with the plain one where both work."""
+    instance = random_instance(seed, max_steps=4, max_width=4)
+    beta = potentials(instance.space, np.random.default_rng(seed), 2.0)
+    projector, F, residual = evaluated(instance, beta)
+    work, layout = projector._work, projector._layout
+    shares = work.share * work.W
+    work.u[:] = np.log(work.u, where=work.u > 0, out=np.full_like(work.u, -np.inf))
+    F_log, residual_log = dual.evaluate(layout, instance.confidence.lay_out(layout), beta, True, work)
+    assert F_log == pytest.approx(F, rel=1e-11, abs=1e-10)
+    assert residual_log == pytest.approx(residual, abs=1e-10)
+    np.testing.assert_allclose(work.share * work.W, shares, atol=1e-11)
+
+
+@given(SEEDS)
+def test_gradient_is_inflow_minus_outflow(seed: int) -> None:
+    instance = random_instance(seed, max_steps=4, max_width=4)
+    beta = potentials(instance.space, np.random.default_rng(seed), 1.0)
+    gradient = (lambda work: work.inflow - work.outflow)(evaluated(instance, beta)[0]._work)
+    for s in range(1, instance.space.n_states - 1):
+        step = np.zeros_like(beta)
+        step[s] = 1e-6
+        slope = (evaluated(instance, beta + step)[1] - evaluated(instance, beta - step)[1]) / 2e-6
+        assert slope == pytest.approx(gradient[s], abs=1e-6)
+
+
+def dense(projector: Projector) -> FloatArray:
+    """The matrix that the panels hold, upper blocks mirrored."""
+    space, n = projector.space, projector.space.n_states
+    H = np.zeros((n, n))
+    for k in range(space.n_layers):
+        rows = slice(*space.csr.layer_ptr[[k, k + 1]])
+        width = space.layer_sizes[k]
+        panel = projector._work.panels[projector._panel_ptr[k] : projector._panel_ptr[k + 1]].reshape(width, -1)
+        H[rows, rows] = np.triu(panel[:, :width]) + np.triu(panel[:, :width], 1).T
+        if k < space.n_layers - 1:
+            onward = slice(*space.csr.layer_ptr[[k + 1, k + 2]])
+            H[rows, onward] = panel[:, width:]
+            H[onward, rows] = panel[:, width:].T
+    return H
+
+
+@given(SEEDS, st.sampled_from([0.0, 0.5]))
+def test_hessian(seed: int, damping: float) -> None:
+    instance = random_instance(seed, max_steps=4, max_width=4, max_actions=3)
+    space = instance.space
+    projector = evaluated(instance, np.zeros(space.n_states))[0]
+    work, layout = projector._work, projector._layout
+    twin = Twin(instance, np.zeros(space.n_states))
+    H = twin.H + damping * np.diag(twin.inflow + twin.outflow)
+    H[-1], H[:, -1] = 0.0, 0.0  # the last state's potential is fixed
+    assert len(work.panels) > 0
+    hessian.assemble(space.csr.layer_ptr, layout, projector._panel_ptr, damping, work)
+    np.testing.assert_allclose(dense(projector), H, atol=1e-9)
+
+    x = np.random.default_rng(seed).standard_normal(space.n_states)
+    x[-1] = 0.0
+    y, d = np.empty_like(x), np.empty_like(x)
+    conjugate.multiply(layout, damping, work, x, y)
+    np.testing.assert_allclose(y, H @ x, atol=1e-9)
+    conjugate.diagonal(layout, damping, work, d)
+    np.testing.assert_allclose(d[:-1], np.diag(H)[:-1], atol=1e-9)
+
+    d[-1] = 1.0
+    conjugate.precondition(layout, work, d, x, y)
+    D, layer = np.diag(d), np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)
+    onward = np.where(layer[:, None] + 1 == layer[None, :], H, 0.0)
+    M = (D + onward).T @ np.linalg.inv(D) @ (D + onward)
+    np.testing.assert_allclose((M @ y)[:-1], x[:-1], atol=1e-7 * (1 + np.abs(x).max() + np.abs(y).max()))
+
+
+@given(st.lists(st.integers(1, 7), min_size=0, max_size=5), st.integers(0, 1000))
+def test_factorise_and_solve(inner: list[int], seed: int) -> None:
+    """Against numpy.linalg on a random positive definite block-tridiagonal matrix."""
+    rng = np.random.default_rng(seed)
+    space = LayeredSpace.dense([1, *inner, 1], 1)
+    projector = Projector(space)
+    layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)
+    near = np.abs(layer[:, None] - layer[None, :]) <= 1
+    A = np.where(near, rng.standard_normal((space.n_states,) * 2), 0.0)
+    H = np.where(near, A + A.T, 0.0) + 4 * space.n_states * np.eye(space.n_states)
+    for k in range(space.n_layers):
+        rows = space.states_of(k)
+        columns = [*rows, *(space.states_of(k + 1) if k < space.n_layers - 1 else [])]
+        projector._work.panels[projector._panel_ptr[k] : projector._panel_ptr[k + 1]] = H[np.ix_(rows, columns)].ravel()
+    b = rng.standard_normal(space.n_states)
+    x = b.copy()
+    tridiagonal.factorise(space.csr.layer_ptr, projector._panel_ptr, projector._work.panels)
+    tridiagonal.solve(space.csr.layer_ptr, projector._panel_ptr, projector._work.panels, x)
+    np.testing.assert_allclose(x[:-1], np.linalg.solve(H[:-1, :-1], b[:-1]), rtol=1e-11, atol=1e-13)
+
+
+@given(SEEDS)
+def test_conjugate_gradients_solve(seed: int) -> None:
+    instance = random_instance(seed, max_steps=4, max_width=5)
+    space = instance.space
+    projector = evaluated(instance, np.zeros(space.n_states))[0]
+    work = projector._work._replace(cg=np.zeros((5, space.n_states)))
+    hessian.assemble(space.csr.layer_ptr, projector._layout, projector._panel_ptr, 0.1, work)
+    H = dense(projector)[:-1, :-1]
+    b = work.outflow - work.inflow
+    b[[0, -1]] = 0.0
+    x = b.copy()
+    conjugate.conjugate_gradients(projector._layout, 0.1, work, 1e-10, 500, x)
+    assert np.abs(H @ x[:-1] - b[:-1]).sum() <= 1e-9 * max(np.abs(b).sum(), 1e-3)
+
+
+@given(st.floats(-LARGEST, LARGEST))
+def test_exponential(x: float) -> None:
+    assert exp(x) == pytest.approx(np.exp(x), rel=1e-14)
+
+
+def test_exponential_stays_in_its_table() -> None:
+    for x in (np.nan, np.inf, -np.inf, 1e308, -1e308):
+        assert np.isfinite(exp(x))
+
+
+@given(SEEDS)
+def test_layout_holds_every_tuple_once(seed: int) -> None:
+    space = random_instance(seed, max_width=30, max_actions=4).space
+    layout = lay_out(space)
+    assert len(np.unique(layout.slot)) == space.n_tuples
+    np.testing.assert_array_equal(layout.successor[layout.slot], space.tuples[:, 2])
+    np.testing.assert_array_equal(layout.origin, space.pairs[:, 0])
+    lanes = np.diff(layout.chunk_pair.astype(int))
+    assert lanes.max() <= LANES
+    layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)
+    for c, n in enumerate(lanes):
+        pairs = np.arange(layout.chunk_pair[c], layout.chunk_pair[c + 1])
+        assert len(set(layer[space.pairs[pairs, 0]])) == 1
+        table = layout.successor[layout.chunk_slot[c] : layout.chunk_slot[c + 1]].reshape(-1, n)
+        assert layout.aligned[c] == (table == table[:, :1]).all()
+        for v, i in enumerate(pairs):
+            tuples = np.arange(space.csr.pair_ptr[i], space.csr.pair_ptr[i + 1])
+            np.testing.assert_array_equal(layout.slot[tuples], layout.chunk_slot[c] + np.arange(len(tuples)) * n + v)
+
+
+def test_conjugate_gradients_and_factors_give_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    for seed in range(0, 400, 7):
+        space, reference, cost, confidence = random_instance(seed)
+        answers = []
+        for operations in (np.inf, -1.0):
+            monkeypatch.setattr("tightrope.projection.DIRECT_OPERATIONS", operations)
+            theta = np.empty(space.n_tuples)
+            Projector(space).solve(reference, cost, confidence, theta)
+            answers.append(theta)
+        np.testing.assert_allclose(answers[0], answers[1], atol=1e-7)
