@@ -68,7 +68,7 @@ def test_a_run_writes_tables_picture_and_settings_and_says_where(tmp_path: Path)
     assert settings["tightrope"] == __version__
     assert settings["request"]["episodes"] == 40
     for name in ("alpha", "V", "mixing", "level", "radius_scale"):
-        assert settings["learner"][name] == history.settings[name]
+        assert settings["learners"]["ucpd"][name] == history.settings[name]
         assert f"{name} {history.settings[name]:.6g}" in out
 
 
@@ -79,7 +79,7 @@ def test_the_table_has_the_last_record_of_every_seed_then_mean_and_standard_erro
         for values in ([100, 1234.5, 1000, 234.5, 0.25, 3], [100, 1236.5, 1000, 236.5, 0.75, 5])
     ]
     request = Request(problem="p", losses=None, learner="l", episodes=100, seed=4, seeds=2)
-    head, *rows = [line.split("  ") for line in results(request, histories)[:5]]
+    head, *rows = [line.split("  ") for line in results(request, {"l": histories}, {"l": {}})[:5]]
     assert [cell.strip() for cell in head if cell] == [
         "seed", "episodes", "loss", "LP value", "regret", "violation", "strong violation"
     ]  # fmt: skip
@@ -89,7 +89,7 @@ def test_the_table_has_the_last_record_of_every_seed_then_mean_and_standard_erro
         ["mean", "100", "1235.5", "1000.0", "235.50", "0.5000", "4.0000"],
         ["± s.e.", "1.0", "0.0", "1.00", "0.2500", "1.0000"],
     ]
-    lines = results(request, histories)
+    lines = results(request, {"l": histories}, {"l": {}})
     assert len({len(line) for line in lines[:5]}) == 1
     assert any(line.startswith("violation:") and "strong violation:" in line for line in lines)
 
@@ -101,6 +101,46 @@ def test_several_seeds_in_parallel_give_the_bits_of_each_alone() -> None:
         name = f"history-seed{seed}.csv"
         assert Path("both", name).read_bytes() == Path(f"only{seed}", name).read_bytes()
     assert Path("only0/history-seed0.csv").read_bytes() != Path("only1/history-seed1.csv").read_bytes()
+
+
+def test_several_learners_share_a_table_and_a_picture() -> None:
+    names = "uniform,o-reps,uniform,uc-o-reps"
+    code, out, err = invoke(*SHORT, "--learners", names, "--seeds", "2")
+    assert (code, err) == (0, "playing 6 runs\n")
+    folder = Path("runs/media-streaming-uniform+o-reps+uc-o-reps-T40-seeds0-1")
+    learners = ["uniform", "o-reps", "uc-o-reps"]
+    written = {path.name for path in folder.iterdir()}
+    tables = {f"history-{name}-seed{seed}.csv" for name in learners for seed in (0, 1)}
+    assert written == tables | {"picture.png", "picture.svg", "settings.json"}
+    settings = json.loads((folder / "settings.json").read_text())["learners"]
+    assert list(settings) == learners
+
+    head, *rows = [line.split("  ") for line in out.splitlines()[2:6]]
+    assert [cell.strip() for cell in head if cell.strip()] == [
+        "learner", "confidence scale", "loss", "LP value", "regret", "violation", "strong violation"
+    ]  # fmt: skip
+    for name, scale, row in zip(learners, ("–", "–", "1"), rows, strict=True):
+        cells = [cell.strip() for cell in row if cell.strip()]
+        assert cells[:2] == [name, scale]
+        last = [read(folder / f"history-{name}-seed{seed}.csv")["regret"][-1] for seed in (0, 1)]
+        mean, error = cells[4].split(" ± ")
+        assert float(mean) == pytest.approx(np.mean(last), abs=0.01)
+        assert float(error) == pytest.approx(abs(last[0] - last[1]) / 2, abs=0.01)
+    assert len({len(line) for line in out.splitlines()[2:6]}) == 1
+    for words in (
+        "over 2 seeds",
+        "o-reps (model)",
+        "settings of uc-o-reps: learning_rate",
+        "settings of uniform: none",
+    ):
+        assert words in out
+
+
+def test_of_several_learners_the_wrong_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    code, out, err = invoke(*SHORT, "--learners", "ucpd,nobody")
+    assert (code, out) == (2, "")
+    assert "'nobody'" in err
+    assert not list(Path.cwd().iterdir())
 
 
 def test_losses_are_passed_on() -> None:
@@ -199,8 +239,15 @@ def test_lists() -> None:
     for name in ("edge-cloud", "media-streaming", "random", "ucpd", "fixed", "switching", "drifting"):
         assert name in out
     code, out, _ = invoke("list", "losses")
-    assert [line.split()[0] for line in out.splitlines()] == ["drifting", "fixed", "switching"]
-    assert all(len(line.split()) > 3 for line in out.splitlines())
+    names = [line.split()[0] for line in out.splitlines()]
+    assert names == sorted(names)
+    assert {"drifting", "fixed", "switching"} <= set(names)
+    assert all(len(line.split()) > 3 for line in out.splitlines())  # each with a summary
+    code, out, _ = invoke("list", "learners")
+    [line] = [line for line in out.splitlines() if line.startswith("o-reps ")]
+    assert "[full feedback; told the model] Zimin, Neu" in line
+    [line] = [line for line in out.splitlines() if line.startswith("uniform ")]
+    assert line.endswith("[full feedback]")
 
 
 def test_version() -> None:

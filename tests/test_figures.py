@@ -103,15 +103,29 @@ def test_what_was_not_computed_is_left_out_and_said() -> None:
     assert not figure.axes[0].lines
 
 
-def test_several_learners_have_a_colour_and_a_label_each() -> None:
+def test_several_learners_have_a_colour_and_a_label_each_in_three_panels() -> None:
     runs = {"ucpd": [history()], "uniform": [history(regret=EPISODES)]}
     figure = figures.draw(runs, title="")
-    left, _ = figure.axes
-    np.testing.assert_array_equal(line(left, figures.PALETTE[0]), runs["ucpd"][0]["regret"])
-    np.testing.assert_array_equal(line(left, figures.PALETTE[1]), EPISODES)
-    words = texts(figure)
-    assert "ucpd, strong" in words
-    assert "uniform, strong" in words
+    for axes, column in zip(figure.axes, ("regret", "violation", "strong_violation"), strict=True):
+        np.testing.assert_array_equal(line(axes, figures.PALETTE[0]), runs["ucpd"][0][column])
+        np.testing.assert_array_equal(line(axes, figures.PALETTE[1]), runs["uniform"][0][column])
+        labels = [text.get_text() for text in axes.texts]
+        assert f"ucpd  {figures.grouped(runs['ucpd'][0][column][-1])}" in labels
+    assert {"Regret", "Violation", "Strong violation"} <= set(texts(figure).splitlines())
+
+
+def test_twenty_learners_are_told_apart_and_no_label_covers_another() -> None:
+    runs = {f"learner {k}": [history(regret=(1 + 0.01 * k) * EPISODES)] for k in range(20)}
+    figure = figures.draw(runs, title="")
+    figure.canvas.draw()
+    lines = [one for one in figure.axes[0].lines if np.size(one.get_xdata()) == len(EPISODES)]
+    looks = {(one.get_color(), str(getattr(one, "_dash_pattern"))) for one in lines}  # noqa: B009
+    assert len(looks) == len(lines) == 20
+    for axes in figure.axes:
+        boxes = [text.get_window_extent() for text in axes.texts if "learner" in text.get_text()]
+        assert len(boxes) == 20
+        heights = sorted((box.y0, box.y1) for box in boxes)
+        assert all(below[1] <= above[0] + 1 for below, above in itertools.pairwise(heights))
 
 
 @pytest.mark.parametrize("episodes", [1, 2, 3])

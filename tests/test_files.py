@@ -128,6 +128,7 @@ def test_another_run_is_not_overwritten(tmp_path: Path) -> None:
     [
         ("thesis.tex", "x"),
         (SETTINGS, '{"editor": 1}'),
+        (SETTINGS, '{"request": {}}'),
         (SETTINGS, "[]"),
         (SETTINGS, "no json"),
         (".hidden", ""),

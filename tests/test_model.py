@@ -232,11 +232,12 @@ def test_a_policy_of_another_space_is_refused() -> None:
 
 
 def test_flat_gives_kernels_what_they_take() -> None:
-    frozen = np.ones(6)[::2]
+    frozen = np.ones(3)
     frozen.flags.writeable = False
-    array = flat(frozen, 3, "values")
-    assert array.dtype == np.float64
-    assert array.flags.c_contiguous
-    assert array.flags.writeable
+    for values in (frozen, np.ones(6)[::2], np.ones(3, dtype=np.float32)):
+        array = flat(values, 3, "values")
+        assert array.dtype == np.float64
+        assert array.flags.c_contiguous
+        assert array.flags.writeable
     assert not frozen.flags.writeable
     assert flat([1, 2, 3], 3, "values").tolist() == [1.0, 2.0, 3.0]

@@ -77,3 +77,18 @@ def sample_path(
         actions.append(int(space.pairs[i, 1]))
         states.append(int(space.tuples[steps[-1], 2]))
     return states, actions, steps
+
+
+def play(
+    space: LayeredSpace,
+    pi: FloatArray,
+    P: FloatArray,
+    uniforms: FloatArray,
+    f: FloatArray,
+    g: FloatArray,
+    mean_g: FloatArray,
+) -> tuple[float, tuple[list[int], list[int], list[int]], FloatArray, FloatArray, FloatArray]:
+    """(<f, θ̄>, the path, θ̄, <g_i, θ̄>, <E g_i, θ̄>) of one episode."""
+    _, theta = occupancy(space, pi, P)
+    path = sample_path(space, pi, P, uniforms)
+    return float(f @ theta), path, theta, g @ theta, mean_g @ theta

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any
 __version__ = "0.1.0"
 
 if TYPE_CHECKING:
+    from tightrope import checks as checks
+    from tightrope import interop as interop
     from tightrope.confidence import KnownModel as KnownModel
     from tightrope.confidence import L1Ball as L1Ball
     from tightrope.confidence import PaperRadius as PaperRadius
@@ -16,6 +18,9 @@ if TYPE_CHECKING:
     from tightrope.errors import InfeasibleError as InfeasibleError
     from tightrope.errors import InvalidInputError as InvalidInputError
     from tightrope.errors import TightropeError as TightropeError
+    from tightrope.learners import load as load
+    from tightrope.learners import make_learner as make_learner
+    from tightrope.learners.base import BanditEpisode as BanditEpisode
     from tightrope.learners.base import Episode as Episode
     from tightrope.learners.ucpd import UCPD as UCPD
     from tightrope.model import LayeredMDP as LayeredMDP
@@ -23,12 +28,17 @@ if TYPE_CHECKING:
     from tightrope.planning import solve_cmdp as solve_cmdp
     from tightrope.problems import make as make
     from tightrope.problems.base import Problem as Problem
+    from tightrope.problems.files import load_problem as load_problem
+    from tightrope.problems.transforms import pad as pad
+    from tightrope.problems.transforms import unroll as unroll
     from tightrope.projection import project as project
     from tightrope.simulate import History as History
+    from tightrope.simulate import compare as compare
     from tightrope.simulate import run as run
     from tightrope.space import LayeredSpace as LayeredSpace
 
 _HOME = {
+    "BanditEpisode": "learners.base",
     "ConvergenceError": "errors",
     "Episode": "learners.base",
     "History": "simulate",
@@ -43,14 +53,25 @@ _HOME = {
     "Problem": "problems.base",
     "TightropeError": "errors",
     "UCPD": "learners.ucpd",
+    "load_problem": "problems.files",
+    "compare": "simulate",
+    "load": "learners",
     "make": "problems",
+    "make_learner": "learners",
+    "pad": "problems.transforms",
     "project": "projection",
     "run": "simulate",
     "solve_cmdp": "planning",
+    "unroll": "problems.transforms",
 }
+
+#: Modules that are names themselves: `tr.checks.check_problem`.
+_MODULES = ("checks", "interop")
 
 
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"tightrope.{name}")
     if name not in _HOME:
         raise AttributeError(f"module 'tightrope' has no attribute {name!r}")
     value = getattr(importlib.import_module(f"tightrope.{_HOME[name]}"), name)
@@ -59,4 +80,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*_HOME, "__version__"])
+    return sorted([*_HOME, *_MODULES, "__version__"])

@@ -18,6 +18,7 @@ from tightrope.errors import ConvergenceError, InvalidInputError, TightropeError
 
 # numba, scipy and matplotlib are imported by the functions that need them: help is there at once
 if TYPE_CHECKING:
+    from tightrope.learners import LearnerBase
     from tightrope.problems.base import Problem
     from tightrope.simulate import History
     from tightrope.space import FloatArray
@@ -101,8 +102,16 @@ def _entries(kind: Kind) -> list[tuple[str, str]]:
 
     if kind is Kind.PROBLEMS:
         return sorted((name, entry.summary) for name, entry in PROBLEMS.items())
-    classes: Mapping[str, object] = LEARNERS if kind is Kind.LEARNERS else LOSSES
-    return sorted((name, (made.__doc__ or "").strip().partition("\n")[0]) for name, made in classes.items())
+    if kind is Kind.LEARNERS:
+        return sorted((name, _describe_learner(learner)) for name, learner in LEARNERS.items())
+    return sorted((name, (made.__doc__ or "").strip().partition("\n")[0]) for name, made in LOSSES.items())
+
+
+def _describe_learner(learner: "type[LearnerBase]") -> str:
+    told = [need.replace("_", " ") for need in learner.needs if need != "rng"]
+    conditions = [f"{learner.feedback} feedback", *([f"told the {', the '.join(told)}"] if told else [])]
+    published = "" if learner.reference == "none" else f" {learner.reference}."
+    return f"{learner.summary()} [{'; '.join(conditions)}]{published}"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -111,10 +120,15 @@ class Request:
 
     problem: str
     losses: str | None
-    learner: str
+    learner: str  # or several, with commas
     episodes: int
     seed: int
     seeds: int
+
+    @property
+    def learners(self) -> list[str]:
+        """Their names, each once."""
+        return list(dict.fromkeys(name.strip() for name in self.learner.split(",")))
 
     @property
     def all_seeds(self) -> range:
@@ -125,26 +139,45 @@ class Request:
     def name(self) -> str:
         """A folder of its own for every request."""
         seeds = f"seed{self.seed}" if self.seeds == 1 else f"seeds{self.seed}-{self.all_seeds[-1]}"
-        parts = [self.problem, self.losses, self.learner, f"T{self.episodes}", seeds]
+        problem = Path(self.problem).resolve().name if self.is_folder else self.problem
+        names = self.learners
+        learners = "+".join(names) if len(names) <= 4 else f"{len(names)}-learners"
+        parts = [problem, self.losses, learners, f"T{self.episodes}", seeds]
         return "-".join(part for part in parts if part)
+
+    @property
+    def is_folder(self) -> bool:
+        """Whether the problem is a folder of somebody's own; a name that we know comes first."""
+        from tightrope.problems import PROBLEMS
+
+        path = Path(self.problem)
+        return self.problem not in PROBLEMS and (len(path.parts) != 1 or path.is_absolute() or path.exists())
 
     def make_problem(self) -> "Problem":
         """The problem, with the losses asked for."""
         from tightrope.problems import make
 
+        if self.is_folder:
+            from tightrope.problems.files import load_problem
+
+            return load_problem(self.problem, losses=self.losses)
         return make(self.problem) if self.losses is None else make(self.problem, losses=self.losses)
 
 
 @app.command(epilog=EXIT_CODES)
 def run(
-    problem: Annotated[str, typer.Argument(metavar="PROBLEM", help="See: tightrope list problems.")],
+    problem: Annotated[
+        str, typer.Argument(metavar="PROBLEM", help="A name (tightrope list problems) or a folder (tightrope new).")
+    ],
     episodes: Annotated[int, typer.Option(min=1, help="T, how many episodes to play.")] = 20_000,
     seed: Annotated[int, typer.Option(min=0, help="The (first) random seed.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, one after another; all cores share them.")] = 1,
     losses: Annotated[
         str | None, typer.Option(help="See: tightrope list losses.", show_default="the problem's own")
     ] = None,
-    learner: Annotated[str, typer.Option(help="See: tightrope list learners.")] = "ucpd",
+    learner: Annotated[
+        str, typer.Option("--learners", "--learner", help="One or several, a,b,c. See: tightrope list learners.")
+    ] = "ucpd",
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for tables and picture.", show_default="one of its own in runs/"),
@@ -154,58 +187,77 @@ def run(
     from tightrope import figures
     from tightrope.files import SETTINGS, claim_folder, write_json
     from tightrope.learners import make_learner
+    from tightrope.units import describe_units
 
     request = Request(problem=problem, losses=losses, learner=learner, episodes=episodes, seed=seed, seeds=seeds)
     # wrong names are refused before anything is written
     made = request.make_problem()
-    settings = make_learner(learner, made.space, made.budgets, episodes=episodes).settings
+    settings = {name: make_learner(name, made, episodes=episodes, seed=seed).settings for name in request.learners}
     folder = out or Path("runs", request.name)
     if claim_folder(folder, asdict(request)):
         _note(f"{folder} holds this very run already; writing it anew")
 
     histories = _play(request, folder)
 
-    title = f"{problem}, {made.losses.name} losses · {learner} · T = {figures.grouped(episodes)} episodes"
+    names = ", ".join(settings) if len(settings) <= 4 else f"{len(settings)} learners"
+    title = f"{made.name}, {made.losses.name} losses · {names} · T = {figures.grouped(episodes)} episodes"
     title += f" · seed {seed}" if seeds == 1 else f" · {seeds} seeds"
-    png, _ = figures.save(figures.draw({learner: histories}, title=title), folder, "picture")
-    write_json(folder / SETTINGS, {"tightrope": __version__, "request": asdict(request), "learner": settings})
+    png, _ = figures.save(figures.draw(histories, title=title), folder, "picture")
+    write_json(folder / SETTINGS, {"tightrope": __version__, "request": asdict(request), "learners": settings})
 
-    shown = {name: value for name, value in settings.items() if name not in asdict(request)}
-    more = f" … seed{request.all_seeds[-1]}.csv" if seeds > 1 else ""
+    tables = [_table_path(folder, request, name, number) for name in settings for number in request.all_seeds]
     lines = [
-        f"{problem}, {made.losses.name} losses, learner {learner}",
+        f"{made.name}, {made.losses.name} losses, learner{'s' * (len(settings) > 1)} {', '.join(settings)}",
         "",
-        *results(request, histories),
-        "settings: " + ", ".join(f"{name} {_plain(value)}" for name, value in shown.items()),
+        *results(request, histories, settings),
+        *filter(None, [describe_units(made)]),
+        *(_describe_settings(request, name, values) for name, values in settings.items()),
         "",
-        f"table    {_table_path(folder, seed)}{more}",
+        f"table    {tables[0]}" + (f" … {tables[-1].name}" if len(tables) > 1 else ""),
         f"picture  {png} (and .svg)",
     ]
     typer.echo("\n".join(lines))
 
 
-def _table_path(folder: Path, seed: int) -> Path:
-    return folder / f"history-seed{seed}.csv"
+@app.command(epilog=EXIT_CODES)
+def new(folder: Annotated[Path, typer.Argument(metavar="NAME", help="A folder that does not exist yet.")]) -> None:
+    """Write a small commented example of a problem in files of your own."""
+    from tightrope.problems.files import write_example
+
+    for path in write_example(folder):
+        typer.echo(path)
+    _note(f"change them as you like, then: tightrope run {folder}")
 
 
-def _play(request: Request, folder: Path) -> "list[History]":
-    """All seeds, alone here or side by side in processes: the same results."""
-    seeds = request.all_seeds
-    if len(seeds) == 1:
+def _table_path(folder: Path, request: Request, learner: str, seed: int) -> Path:
+    return folder / (f"history-seed{seed}.csv" if len(request.learners) == 1 else f"history-{learner}-seed{seed}.csv")
+
+
+def _describe_settings(request: Request, learner: str, settings: "Mapping[str, float | str]") -> str:
+    shown = ", ".join(f"{name} {_plain(value)}" for name, value in settings.items() if name not in asdict(request))
+    return f"settings: {shown}" if len(request.learners) == 1 else f"settings of {learner}: {shown or 'none'}"
+
+
+def _play(request: Request, folder: Path) -> "dict[str, list[History]]":
+    """All learners and seeds, alone here or side by side in processes: the same results."""
+    runs = [(learner, seed) for learner in request.learners for seed in request.all_seeds]
+    histories: dict[str, list[History]] = {learner: [] for learner in request.learners}
+    if len(runs) == 1:
         with _bar("episodes", request.episodes) as show:
-            return [_play_seed(request, seeds[0], folder, show)]
+            histories[runs[0][0]].append(_play_one(request, *runs[0], folder, show))
+        return histories
 
     import joblib
 
     with _interrupts_ignored():  # the workers start deaf to Ctrl-C and stay so: it is ours alone to answer
-        jobs = (joblib.delayed(_play_seed)(request, seed, folder) for seed in seeds)
+        place = folder.absolute()  # workers that are there already may have started elsewhere
+        jobs = (joblib.delayed(_play_one)(request, learner, seed, place) for learner, seed in runs)
         arriving = joblib.Parallel(n_jobs=-1, return_as="generator")(jobs)
-    histories = []
     try:
-        with _bar("seeds", len(seeds)) as show:
-            for history in arriving:
-                histories.append(history)
-                show(len(histories))
+        with _bar("seeds" if len(histories) == 1 else "runs", len(runs)) as show:
+            for done, ((learner, _), history) in enumerate(zip(runs, arriving, strict=True), 1):
+                histories[learner].append(history)
+                show(done)
     finally:
         with warnings.catch_warnings(action="ignore"):  # it warns that it cancels what is no longer wanted
             arriving.close()
@@ -221,17 +273,22 @@ def _interrupts_ignored() -> Iterator[None]:
         signal.signal(signal.SIGINT, handler)
 
 
-def _play_seed(request: Request, seed: int, folder: Path, progress: Callable[[int], None] | None = None) -> "History":
+def _play_one(
+    request: Request, learner: str, seed: int, folder: Path, progress: Callable[[int], None] | None = None
+) -> "History":
     """One run; its table is on disk before the next begins."""
     from tightrope.files import write_csv
     from tightrope.simulate import run
+    from tightrope.units import in_units
 
     problem = request.make_problem()
     try:
-        history = run(problem, request.learner, episodes=request.episodes, seed=seed, progress=progress)
+        history = run(problem, learner, episodes=request.episodes, seed=seed, progress=progress)
     except ConvergenceError as error:
-        raise ConvergenceError(f"seed {seed}: {error}") from error
-    write_csv(_table_path(folder, seed), history)
+        which = f"seed {seed}" if len(request.learners) == 1 else f"{learner}, seed {seed}"
+        raise ConvergenceError(f"{which}: {error}") from error
+    history = in_units(problem, history)
+    write_csv(_table_path(folder, request, learner, seed), history)
     return history
 
 
@@ -274,8 +331,25 @@ MEANINGS = (
 )
 
 
-def results(request: Request, histories: "Sequence[Mapping[str, FloatArray]]") -> list[str]:
-    """The table of the last records, one line a seed, then mean and standard error; what it means."""
+def results(
+    request: Request,
+    histories: "Mapping[str, Sequence[Mapping[str, FloatArray]]]",
+    settings: "Mapping[str, Mapping[str, float | str]]",
+) -> list[str]:
+    """The table of the last records and what it means: a line per seed for one learner, a line per learner for more."""
+    if len(histories) == 1:
+        [of_seeds] = histories.values()
+        return [*_seed_table(request, of_seeds), "", *MEANINGS]
+
+    from tightrope import tables
+
+    spread = "" if request.seeds == 1 else f"mean ± standard error over {request.seeds} seeds; "
+    notes = [f"{spread}after {request.episodes} episodes", *tables.conditions(request.learners)]
+    return [*tables.comparison(histories, settings), "", *notes, *MEANINGS]
+
+
+def _seed_table(request: Request, histories: "Sequence[Mapping[str, FloatArray]]") -> list[str]:
+    """One line a seed, then mean and standard error."""
     import numpy as np
 
     last = np.array([[history[column][-1] for column in COLUMNS.values()] for history in histories])
@@ -290,8 +364,7 @@ def results(request: Request, histories: "Sequence[Mapping[str, FloatArray]]") -
     if len(last) > 1:
         cells[-1][1] = ""
     widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    lines = ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in cells]
-    return [*lines, "", *MEANINGS]
+    return ["  ".join(f"{cell:>{width}}" for cell, width in zip(row, widths, strict=True)) for row in cells]
 
 
 def _plain(value: float | str) -> str:

@@ -1,5 +1,7 @@
 """The picture of a run: regret on the left, violation and strong violation on the right, against the episode.
 
+Several learners share three panels, one for each of the three; every learner has a line of its own in each.
+
 Both axes are logarithmic, so a power of T is a straight line with the exponent as its slope: what grows
 like √T runs parallel to the dashed line. Zero and negative values have no place on such an axis; a panel that
 holds any is linear around zero, logarithmic outside on either side, and says so.
@@ -27,6 +29,8 @@ Columns = Mapping[str, FloatArray]
 INK, MUTED, GRID = "#222222", "#6f6f6f", "#e6e6e6"
 #: The colours of Okabe and Ito, which colour-blind readers tell apart; without yellow, too faint for a line.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+#: When there are more learners than colours, the lines change, and labels have a mark that says to which.
+DASHES: Any = (("solid", ""), ((0, (5, 1.5)), "╌ "), ((0, (1, 1.3)), "┈ "))
 #: For the picture of one learner; strong violation is the darker one, so that grey prints tell it too.
 COLOURS = {"regret": "#0072B2", "violation": "#D55E00", "strong_violation": "#882255"}
 STYLE: Any = {
@@ -57,9 +61,33 @@ class Curve:
 
     label: str
     colour: str
-    dotted: bool
+    dash: Any
     episodes: FloatArray  # (n,)
     values: FloatArray  # (n_seeds, n)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What is drawn side by side."""
+
+    columns: tuple[str, ...]
+    name: str
+    meaning: str
+
+
+REGRET = Panel(("regret",), "Regret", "loss beyond the best fixed policy within budget")
+#: For one learner, and for several.
+TWO_PANELS = (
+    REGRET,
+    Panel(("violation", "strong_violation"), "Violation", "total over budget (strong: never paid back)"),
+)
+THREE_PANELS = (
+    REGRET,
+    Panel(("violation",), "Violation", "total over budget: good episodes pay for bad ones"),
+    Panel(("strong_violation",), "Strong violation", "total over budget: nothing is paid back"),
+)
+#: Inches around the panels (left, right, below, above) and between them; the height of a label of one line.
+LEFT, RIGHT, BELOW, ABOVE, BETWEEN, LABEL = 0.62, 2.2, 0.53, 1.14, 2.6, 0.19
 
 
 def draw(histories: Mapping[str, Sequence[Columns]], *, title: str) -> Figure:
@@ -75,23 +103,44 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str) -> Figure:
         raise InvalidInputError("the runs were logged at different episodes; draw them one by one")
     n_seeds = max(len(of_learner) for of_learner in histories.values())
 
+    panels = TWO_PANELS if len(histories) == 1 else THREE_PANELS
     with mpl.rc_context(STYLE):
-        figure = Figure(figsize=(10.4, 4.4), dpi=150)
-        left, right = figure.subplots(1, 2)
-        figure.subplots_adjust(left=0.06, right=0.86, bottom=0.12, top=0.74, wspace=0.48)
-        figure.text(0.02, 0.94, title, size=13, weight="bold", va="center")
+        figure = _empty_figure(len(panels), len(histories))
+        height = figure.get_figheight()
+        figure.text(0.02, 1 - 0.26 / height, title, size=13, weight="bold", va="center")
         seeds = f"; line: mean of {n_seeds} seeds, band: smallest to largest" if n_seeds > 1 else ""
         figure.text(
             0.02,
-            0.88,
+            1 - 0.53 / height,
             f"totals up to each episode, expectations under the true model{seeds}",
             color=MUTED,
             va="center",
         )
-        _panel(left, _curves(histories, ["regret"]), last=episodes[-1])
-        _head(left, "Regret", "loss beyond the best fixed policy within budget")
-        _panel(right, _curves(histories, ["violation", "strong_violation"]), last=episodes[-1])
-        _head(right, "Violation", "total over budget (strong: never paid back)")
+        for axes, panel in zip(figure.axes, panels, strict=True):
+            _panel(axes, _curves(histories, panel.columns), last=episodes[-1], one_line=len(histories) > 1)
+            _head(axes, panel.name, panel.meaning)
+    return figure
+
+
+def _empty_figure(n_panels: int, n_learners: int) -> Figure:
+    """Two panels as wide as a page; three, wider, and high enough for the labels of all learners."""
+    if n_panels == 2:
+        figure = Figure(figsize=(10.4, 4.4), dpi=150)
+        figure.subplots(1, 2)
+        figure.subplots_adjust(left=0.06, right=0.86, bottom=0.12, top=0.74, wspace=0.48)
+        return figure
+    panel_width, panel_height = 3.2, max(2.73, 1.05 * LABEL * n_learners)
+    width = LEFT + 3 * panel_width + 2 * BETWEEN + RIGHT
+    height = BELOW + panel_height + ABOVE
+    figure = Figure(figsize=(width, height), dpi=150)
+    figure.subplots(1, 3)
+    figure.subplots_adjust(
+        left=LEFT / width,
+        right=1 - RIGHT / width,
+        bottom=BELOW / height,
+        top=1 - ABOVE / height,
+        wspace=BETWEEN / panel_width,
+    )
     return figure
 
 
@@ -118,21 +167,20 @@ def _curves(histories: Mapping[str, Sequence[Columns]], columns: Sequence[str]) 
                 continue
             episodes = np.asarray(runs[0]["episode"], dtype=np.float64)[known]
             if len(histories) == 1:
-                curve = Curve(column.replace("_", " "), COLOURS[column], False, episodes, values[:, known])
+                curve = Curve(column.replace("_", " "), COLOURS[column], "solid", episodes, values[:, known])
             else:
-                strong = column == "strong_violation"
-                label = f"{learner}, strong" if strong else learner
-                curve = Curve(label, PALETTE[i % len(PALETTE)], strong, episodes, values[:, known])
+                dash, mark = DASHES[i // len(PALETTE) % len(DASHES)]
+                curve = Curve(mark + learner, PALETTE[i % len(PALETTE)], dash, episodes, values[:, known])
             curves.append(curve)
     return curves
 
 
 def _head(axes: Axes, name: str, meaning: str) -> None:
-    axes.text(0, 1.115, name, transform=axes.transAxes, size=11, weight="bold")
-    axes.text(0, 1.045, meaning, transform=axes.transAxes, color=MUTED)
+    for text, points, style in ((name, 23, {"size": 11, "weight": "bold"}), (meaning, 9, {"color": MUTED})):
+        axes.annotate(text, (0, 1), (0, points), "axes fraction", "offset points", **style)
 
 
-def _panel(axes: Axes, curves: Sequence[Curve], *, last: float) -> None:
+def _panel(axes: Axes, curves: Sequence[Curve], *, last: float, one_line: bool) -> None:
     axes.set_xscale("log")
     axes.set_xlim(1, max(last, 2))
     axes.set_xlabel("episode", loc="left", color=MUTED)
@@ -141,12 +189,11 @@ def _panel(axes: Axes, curves: Sequence[Curve], *, last: float) -> None:
         axes.set_yticks([])
         return
     for curve in curves:
-        style = (0, (1, 1.3)) if curve.dotted else "solid"
         axes.plot(
             curve.episodes,
             curve.values.mean(axis=0),
             color=curve.colour,
-            linestyle=style,
+            linestyle=curve.dash,
             linewidth=1.9,
             zorder=3,
         )
@@ -154,7 +201,7 @@ def _panel(axes: Axes, curves: Sequence[Curve], *, last: float) -> None:
         axes.fill_between(curve.episodes, low, high, color=curve.colour, alpha=0.17, linewidth=0)
     _scale(axes, np.concatenate([curve.values.ravel() for curve in curves]))
     _square_root(axes, curves)
-    _label_ends(axes, curves)
+    _label_ends(axes, curves, one_line)
 
 
 def _scale(axes: Axes, values: FloatArray) -> None:
@@ -198,15 +245,17 @@ def _square_root(axes: Axes, curves: Sequence[Curve]) -> None:
         axes.annotate("√T", (t[6], c * np.sqrt(t[6])), (0, 9), textcoords="offset points", color=MUTED)
 
 
-def _label_ends(axes: Axes, curves: Sequence[Curve]) -> None:
+def _label_ends(axes: Axes, curves: Sequence[Curve], one_line: bool) -> None:
     """Name and last mean at the right end of every line, moved apart where they would overlap."""
     ends = [(float(curve.episodes[-1]), float(curve.values[:, -1].mean())) for curve in curves]
     heights = axes.transAxes.inverted().transform(axes.transData.transform(ends))[:, 1]
     order = np.argsort(heights, kind="stable")
-    for i, height in zip(order, spread(heights[order], gap=0.125), strict=True):
+    inches = axes.figure.get_figheight() * axes.get_position().height  # type: ignore[union-attr]
+    gap, separator = (LABEL / inches, "  ") if one_line else (0.125, "\n")
+    for i, height in zip(order, spread(heights[order], gap=gap), strict=True):
         axes.plot(*ends[i], "o", color=curves[i].colour, markersize=4.5, clip_on=False, zorder=4)
         axes.annotate(
-            f"{curves[i].label}\n{grouped(ends[i][1])}",
+            f"{curves[i].label}{separator}{grouped(ends[i][1])}",
             (1, height),
             (9, 0),
             "axes fraction",

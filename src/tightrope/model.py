@@ -19,7 +19,10 @@ SUM_TOLERANCE = 1e-9
 
 def flat(values: ArrayLike, size: int, what: str) -> FloatArray:
     """`values` as a finite, contiguous, writable float array of shape (size,): what kernels take."""
-    array = np.require(np.asarray(values, dtype=np.float64), requirements=["C", "W"])
+    try:
+        array = np.require(np.asarray(values, dtype=np.float64), requirements=["C", "W"])
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{what} is no ({size},) array of numbers: {error}") from error
     if array.shape != (size,):
         raise InvalidInputError(f"{what} has shape {array.shape}; expected ({size},)")
     if not np.isfinite(array).all():
@@ -28,14 +31,30 @@ def flat(values: ArrayLike, size: int, what: str) -> FloatArray:
     return array
 
 
+def _measure(space: LayeredSpace, theta: ArrayLike) -> FloatArray:
+    """`theta` as a finite, non-negative array of shape (n_tuples,)."""
+    measure = flat(theta, space.n_tuples, "theta")
+    if (measure < 0).any():
+        j = int(np.argmax(measure < 0))
+        s, a, s_next = space.tuples[j]
+        raise InvalidInputError(f"theta is {measure[j]} at tuple ({s}, {a}, {s_next}); it cannot be negative")
+    return measure
+
+
+def inner(values: FloatArray, theta: FloatArray) -> FloatArray:
+    """<values, θ> over the last axis, in one order of summation however many threads there are (BLAS has several)."""
+    return np.einsum("...j,j->...", values, theta)
+
+
 class Policy:
     """Action probabilities at every state, flat over `space.pairs`."""
 
     def __init__(self, space: LayeredSpace, probabilities: ArrayLike) -> None:
-        pi = flat(probabilities, space.n_pairs, "probabilities")
+        pi = flat(probabilities, space.n_pairs, "probabilities").copy()
         if (pi < 0).any():
-            s, a = space.pairs[np.argmax(pi < 0)]
-            raise InvalidInputError(f"action {a} at state {s} has probability {pi.min()}; it cannot be negative")
+            i = int(np.argmax(pi < 0))
+            s, a = space.pairs[i]
+            raise InvalidInputError(f"action {a} at state {s} has probability {pi[i]}; it cannot be negative")
         totals = np.add.reduceat(pi, space.csr.state_ptr[:-2])
         wrong = np.abs(totals - 1) > SUM_TOLERANCE
         if wrong.any():
@@ -60,12 +79,8 @@ class Policy:
     @classmethod
     def from_occupancy(cls, space: LayeredSpace, theta: ArrayLike) -> Self:
         """π(a|s) ∝ Σ_s' θ(s,a,s'); uniform where θ never goes."""
-        measure = flat(theta, space.n_tuples, "theta")
-        if (measure < 0).any():
-            s, a, s_next = space.tuples[np.argmax(measure < 0)]
-            raise InvalidInputError(f"theta is {measure.min()} at tuple ({s}, {a}, {s_next}); it cannot be negative")
         pi = np.empty(space.n_pairs)
-        kernels.policy_of(space.csr, measure, pi)
+        kernels.policy_of(space.csr, _measure(space, theta), pi)
         return cls._of_kernel(space, pi)
 
     def __repr__(self) -> str:
@@ -76,10 +91,11 @@ class LayeredMDP:
     """A layered space with its transition probabilities, flat over `space.tuples`."""
 
     def __init__(self, space: LayeredSpace, transitions: ArrayLike) -> None:
-        P = flat(transitions, space.n_tuples, "transitions")
+        P = flat(transitions, space.n_tuples, "transitions").copy()
         if (P < 0).any():
-            s, a, s_next = space.tuples[np.argmax(P < 0)]
-            raise InvalidInputError(f"transition ({s}, {a}, {s_next}) has probability {P.min()}; it cannot be negative")
+            j = int(np.argmax(P < 0))
+            s, a, s_next = space.tuples[j]
+            raise InvalidInputError(f"transition ({s}, {a}, {s_next}) has probability {P[j]}; it cannot be negative")
         totals = space.sum_over_successors(P)
         wrong = np.abs(totals - 1) > SUM_TOLERANCE
         if wrong.any():
@@ -93,7 +109,7 @@ class LayeredMDP:
     def from_occupancy(cls, space: LayeredSpace, theta: ArrayLike) -> Self:
         """P(s'|s,a) ∝ θ(s,a,s'); uniform where θ never goes."""
         P = np.empty(space.n_tuples)
-        kernels.model_of(space.csr, flat(theta, space.n_tuples, "theta"), P)
+        kernels.model_of(space.csr, _measure(space, theta), P)
         return cls(space, P)
 
     def occupancy(self, policy: Policy) -> FloatArray:

@@ -22,7 +22,7 @@ from scipy.sparse import csr_array, hstack
 
 from tightrope.errors import ConvergenceError, InfeasibleError, InvalidInputError
 from tightrope.kernels.dynamic_programming import best_actions
-from tightrope.model import LayeredMDP, Policy, flat
+from tightrope.model import LayeredMDP, Policy, flat, inner
 from tightrope.space import FloatArray
 
 #: How far an answer may be from the best, or over a budget: per step, in units of the largest |f| or |g_i|.
@@ -124,8 +124,8 @@ class HindsightLP:
         policy, theta = self._occupancies.policy_and_occupancy(x)
         q = -ROW_SCALE * marginals
         bound = best_policy(self.mdp, f / unit + q @ self._g)[0] - q @ self._c
-        gap = float(theta @ f / unit - bound)
-        violation = float((self._g @ theta - self._c).max(initial=0.0))
+        gap = float(inner(f, theta) / unit - bound)
+        violation = float((inner(self._g, theta) - self._c).max(initial=0.0))
         allowed = self._occupancies.tolerance
         # a budget met to within `allowed` moves the value by q times as much
         if gap > allowed * (1.0 + q.sum()) or violation > allowed:
@@ -134,12 +134,12 @@ class HindsightLP:
                 f"{violation:.3g} in units of the largest loss and constraint, {allowed:.3g} allowed"
             )
         return CMDPSolution(
-            value=float(theta @ f),
+            value=float(inner(f, theta)),
             occupancy=theta,
             policy=policy,
             multipliers=q * unit / self._units,
             duality_gap=max(0.0, gap * unit),
-            violation=float((self.constraints @ theta - self.budgets).max(initial=0.0)),
+            violation=float((inner(self.constraints, theta) - self.budgets).max(initial=0.0)),
         )
 
 
@@ -151,7 +151,7 @@ class _Occupancies:
         self.mdp = mdp
         self.tolerance = TOLERANCE * space.n_layers
         last = space.n_states - 1
-        pair_of_tuple = np.repeat(np.arange(space.n_pairs), space.successors_per_pair)
+        pair_of_tuple = space.expand_to_tuples(np.arange(space.n_pairs))
         moves = (space.csr.successor < last) & (mdp.transitions > 0)
         inflow = csr_array(
             (mdp.transitions[moves], (space.csr.successor[moves], pair_of_tuple[moves])),
@@ -171,7 +171,7 @@ class _Occupancies:
     def policy_and_occupancy(self, x: FloatArray) -> tuple[Policy, FloatArray]:
         """π(a|s) ∝ x(s,a), and the occupancy measure that it truly has."""
         space = self.mdp.space
-        theta = np.repeat(np.maximum(x, 0.0), space.successors_per_pair) * self.mdp.transitions
+        theta = space.expand_to_tuples(np.maximum(x, 0.0)) * self.mdp.transitions
         policy = Policy.from_occupancy(space, theta)
         return policy, self.mdp.occupancy(policy)
 
@@ -190,7 +190,7 @@ class _Occupancies:
         x, marginals = _highs(cost, ROW_SCALE * rows, ROW_SCALE * (spare + 2.0 * L), flow, self.source)
         _, theta = self.policy_and_occupancy(x[:-1])
         q = marginals / marginals.sum()
-        z = float((spare - g @ theta).min())
+        z = float((spare - inner(g, theta)).min())
         bound = float(q @ spare) - best_policy(self.mdp, q @ g)[0]
         if bound - z > self.tolerance:
             raise ConvergenceError(

@@ -94,7 +94,10 @@ class LayeredSpace:
     def from_tuples(cls, layer_sizes: Sequence[int], n_actions: int, tuples: ArrayLike) -> Self:
         """Only the given (state, action, next_state) can happen. Any order; they are sorted here."""
         sizes = _checked_sizes(layer_sizes)
-        rows = np.asarray(tuples)
+        try:
+            rows = np.asarray(tuples)
+        except ValueError as error:
+            raise InvalidInputError(f"tuples is no (n_tuples, 3) array of whole numbers: {error}") from error
         if rows.ndim != 2 or rows.shape[1] != 3 or len(rows) == 0:
             raise InvalidInputError(f"tuples has shape {rows.shape}; expected (n_tuples, 3): state, action, next_state")
         if not np.issubdtype(rows.dtype, np.integer):
@@ -172,8 +175,11 @@ class LayeredSpace:
 
     def path(self, states: ArrayLike, actions: ArrayLike) -> NDArray[np.int64]:
         """The tuple index of every step of a trajectory; refuses one that cannot happen."""
-        visited = np.ascontiguousarray(states, dtype=np.int64)
-        chosen = np.ascontiguousarray(actions, dtype=np.int64)
+        try:
+            visited = np.asarray(states).astype(np.int64, casting="same_kind", order="C", copy=False)
+            chosen = np.asarray(actions).astype(np.int64, casting="same_kind", order="C", copy=False)
+        except (TypeError, ValueError) as error:
+            raise InvalidInputError(f"a trajectory is whole numbers: {error}") from error
         if visited.shape != (self.n_layers + 1,) or chosen.shape != (self.n_layers,):
             raise InvalidInputError(
                 f"a trajectory has {self.n_layers + 1} states and {self.n_layers} actions; "
@@ -184,7 +190,7 @@ class LayeredSpace:
         if bad >= 0:
             raise InvalidInputError(
                 f"step {bad} of the trajectory cannot happen: state {visited[bad]}, action {chosen[bad]}, "
-                f"next state {visited[bad + 1]} is no tuple of the space"
+                f"next state {visited[bad + 1]} is no tuple of layer {bad}"
             )
         return steps
 

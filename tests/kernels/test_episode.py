@@ -18,16 +18,16 @@ def test_play_kernel_and_twin(mdp: LayeredMDP, rng: np.random.Generator, n_const
     g, mean_g = rng.uniform(-1, 1, (2, n_constraints, n))
     states, actions, steps = (np.full(size, -1, dtype=np.int64) for size in (L + 1, L, L))
     d, theta = np.full(space.n_states, np.nan), np.full(n, np.nan)
-    usage, mean_usage = np.full((2, n_constraints), np.nan)
-    total_f = before.copy()
-    loss = play(
-        space.csr, pi, P, uniforms, f, g, mean_g, states, actions, steps, d, theta, usage, mean_usage, total_f
+    budgets, over_before = rng.uniform(-1, 1, (2, n_constraints))
+    total_f, over = before.copy(), over_before.copy()
+    loss, strong = play(
+        space.csr, pi, P, uniforms, f, g, mean_g, budgets, states, actions, steps, d, theta, total_f, over
     )  # fmt: skip
 
     twin_loss, path, twin_theta, twin_usage, twin_mean_usage = twins.play(space, pi, P, uniforms, f, g, mean_g)
     np.testing.assert_allclose(loss, twin_loss, atol=1e-14)
     assert (states.tolist(), actions.tolist(), steps.tolist()) == path
     np.testing.assert_allclose(theta, twin_theta, rtol=1e-13)
-    np.testing.assert_allclose(usage, twin_usage, atol=1e-14)
-    np.testing.assert_allclose(mean_usage, twin_mean_usage, atol=1e-14)
+    np.testing.assert_allclose(over, over_before + twin_usage - budgets, atol=1e-14)
+    np.testing.assert_allclose(strong, np.linalg.norm(np.maximum(twin_mean_usage - budgets, 0)), atol=1e-14)
     np.testing.assert_array_equal(total_f, before + f)

@@ -104,7 +104,7 @@ def test_the_least_use_and_the_slack_of_the_docstring() -> None:
 
 
 def test_options_change_the_size() -> None:
-    problem = edge_cloud(n_cells=5, n_steps=3, prices=[[0.5, 1.0]], power=[0.0, 1.0], spread=0, max_delay=2)
+    problem = edge_cloud(n_cells=5, n_steps=3, prices=[[0.5, 1.0]], power=[0.0, 1.0], noise="none", max_delay=2)
     assert problem.space.layer_sizes == (1, 6, 10, 1)
     assert problem.action_names == ("site 0", "site 1")
     np.testing.assert_allclose(problem.budgets, [3 * 0.5 * 1.0, 3 * 0.5 * 0.45])
@@ -113,7 +113,7 @@ def test_options_change_the_size() -> None:
 
 
 def test_noise_is_as_asked_for() -> None:
-    problem = edge_cloud(spread=0.5)
+    problem = edge_cloud(noise={"name": "scaled", "spread": 0.5})
     assert isinstance(problem.constraints, ScaledNoise)
     assert problem.constraints.spread == 0.5
     np.testing.assert_allclose(np.abs(problem.constraints.mean).max(axis=1).sum() * 1.5, 1, atol=0.2)
@@ -132,7 +132,7 @@ def test_noise_is_as_asked_for() -> None:
         ({"power": []}, r"power has shape \(0,\)"),
         ({"max_delay": 4.5}, "max_delay is 4.5; it must be a number from 0 to 4"),
         ({"max_energy": "low"}, "max_energy is 'low'"),
-        ({"spread": 2}, "spread is 2"),
+        ({"noise": {"name": "scaled", "spread": 2}}, "spread is 2"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:

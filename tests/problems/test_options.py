@@ -25,6 +25,15 @@ def test_unknown_options_are_refused_with_the_nearest_known_one() -> None:
         check_options("the example", example, {"first": 2})
 
 
+def needy(*, table: list[int], size: int = 3) -> None: ...
+
+
+def test_an_option_that_cannot_be_done_without_is_asked_for() -> None:
+    check_options("the needy", needy, {"table": [1]})
+    with pytest.raises(InvalidInputError, match="the needy needs the option 'table'"):
+        check_options("the needy", needy, {"size": 2})
+
+
 def test_a_name_like_nothing_else_gets_the_list_alone() -> None:
     assert str(unknown("there is no fruit", "zzz", ["pear", "apple"])) == (
         "there is no fruit 'zzz' (known: apple, pear)"

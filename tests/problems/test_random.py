@@ -59,7 +59,7 @@ def test_transitions_are_uniform_on_the_simplex() -> None:
 
 
 def test_losses_and_constraints_fill_their_ranges() -> None:
-    problem = random(layer_sizes=[1, 30, 30, 1], n_constraints=2, spread=0.5)
+    problem = random(layer_sizes=[1, 30, 30, 1], n_constraints=2, noise={"name": "scaled", "spread": 0.5})
     f, g = scenarios(problem), problem.constraints.mean
     np.testing.assert_allclose([f.min(), f.mean(), f.max()], [-1, 0, 1], atol=0.02)
     np.testing.assert_allclose([g.min(), g.mean(), g.max()], [0, 1 / 6, 1 / 3], atol=0.005)
@@ -150,7 +150,7 @@ def test_one_action_leaves_nothing_to_choose_and_the_budget_above_its_use() -> N
         ({"n_successors": 0}, "n_successors is 0"),
         ({"n_scenarios": 0}, "n_scenarios is 0"),
         ({"n_constraints": 0}, "n_constraints is 0"),
-        ({"spread": 1.5}, "spread is 1.5"),
+        ({"noise": {"name": "scaled", "spread": 1.5}}, "spread is 1.5"),
         ({"seed": -1}, "seed is -1"),
         ({"seed": 0.5}, "seed is 0.5"),
     ],

@@ -7,58 +7,89 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.problems.suite import NAMES, make_or_skip
+from tightrope import checks
 from tightrope.errors import InvalidInputError
-from tightrope.planning import slater_slack
+from tightrope.planning import best_policy, slater_slack, solve_cmdp
 from tightrope.problems import PROBLEMS, make
+from tightrope.problems.constraints import NOISES
 from tightrope.problems.losses import LOSSES
+from tightrope.problems.overview import long_run_loss
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
-    *((name, {}) for name in PROBLEMS),
-    ("edge-cloud", {"spread": 1.0, "n_cells": 5}),
+    *((name, {}) for name in NAMES),
+    ("edge-cloud", {"noise": {"name": "scaled", "spread": 1.0}, "n_cells": 5}),
+    ("grid", {"n_rows": 3, "n_columns": 4, "n_steps": 3, "start": (0, 0)}),
+    ("inventory", {"capacity": 2, "n_days": 3, "demand": [0.5, 0.5], "budget": 1}),
+    ("mars-rover", {"size": 8, "n_steps": 18}),
     ("media-streaming", {"n_levels": 4}),
-    ("random", {"n_constraints": 3, "spread": 1.0, "n_successors": 2, "seed": 5}),
+    ("random", {"n_constraints": 3, "noise": {"name": "scaled", "spread": 1.0}, "n_successors": 2, "seed": 5}),
+    ("single-server-queue", {"capacity": 2, "noise": "correlated"}),
 ]
 
 
 @pytest.mark.parametrize(("name", "options"), VARIANTS)
-@pytest.mark.parametrize("losses", sorted(LOSSES))
-def test_assumption_2_holds_in_thousands_of_draws(name: str, options: dict[str, Any], losses: str) -> None:
-    problem = make(name, losses={"name": losses} | ({} if losses == "fixed" else {"period": 17}), **options)
+def test_every_problem_passes_the_public_checks(name: str, options: dict[str, Any]) -> None:
+    problem = make_or_skip(name, **options)
     assert problem.name == name
+    assert len(checks.check_problem(problem)) == len(list(checks.yield_problem_checks()))
+
+
+@pytest.mark.parametrize("losses", sorted(LOSSES))
+@pytest.mark.parametrize("name", NAMES)
+def test_every_problem_can_be_played_against_every_adversary(name: str, losses: str) -> None:
+    problem = make_or_skip(name, losses=losses)
     assert problem.losses.name == losses
-    rng = np.random.default_rng(8)
-    adversary = problem.losses.begin(rng)
-    n_constraints, n_tuples = len(problem.budgets), problem.space.n_tuples
-    for episode in range(1, 2001):
-        f, g = adversary.loss(episode), problem.constraints.sample(rng)
-        assert f.shape == (n_tuples,)
-        assert g.shape == (n_constraints, n_tuples)
-        assert np.abs(f).max() <= 1
-        assert np.abs(g).max(axis=1).sum() <= 1 + 1e-15
-    assert np.abs(problem.budgets).sum() <= problem.space.n_layers
+    checks.check_losses_are_within_assumption_2(problem)
+    checks.check_losses_repeat_with_the_seed(problem)
+    checks.check_losses_handed_out_stay_as_they_were(problem)
 
 
-@pytest.mark.parametrize("name", sorted(PROBLEMS))
-def test_draws_average_to_the_mean(name: str) -> None:
-    constraints, rng = make(name).constraints, np.random.default_rng(8)
-    average = np.mean([constraints.sample(rng) for _ in range(3000)], axis=0)
-    np.testing.assert_allclose(average, constraints.mean, atol=0.01)
+@pytest.mark.parametrize("noise", sorted(set(NOISES) - {"replay"}))
+@pytest.mark.parametrize("name", NAMES)
+def test_every_problem_can_be_drawn_with_every_noise(name: str, noise: str) -> None:
+    problem, quiet = make_or_skip(name, noise=noise), make_or_skip(name, noise="none")
+    checks.check_constraints_are_within_assumption_2(problem)
+    checks.check_constraints_average_to_their_mean(problem)
+    np.testing.assert_allclose(problem.mdp.transitions, quiet.mdp.transitions)
+    if name != "random":  # the noise leaves budgets and means alone, in units; random's are made to fit
+        np.testing.assert_allclose(problem.use_in_units(problem.budgets), quiet.use_in_units(quiet.budgets))
+        means = [each.use_in_units(each.constraints.mean.T) for each in (problem, quiet)]
+        np.testing.assert_allclose(means[0], means[1], atol=1e-12)
 
 
-@pytest.mark.parametrize("name", sorted(PROBLEMS))
-def test_budgets_can_be_met_with_something_to_spare(name: str) -> None:
-    problem = make(name)
-    assert slater_slack(problem.mdp, problem.constraints.mean, problem.budgets) > 0.1
+def test_a_recorded_table_takes_the_place_of_the_constraints() -> None:
+    table = np.zeros((2, 1, 30))
+    table[1, 0, ::2] = 0.5
+    problem = make("machine-cycle", noise={"name": "replay", "table": table})
+    np.testing.assert_array_equal(problem.constraints.mean, table.mean(axis=0))
 
 
-@pytest.mark.parametrize("name", sorted(PROBLEMS))
-def test_the_listing_has_a_line_and_options_with_defaults_that_work(name: str) -> None:
-    entry = PROBLEMS[name]
+@pytest.mark.parametrize("name", NAMES)
+def test_budgets_are_neither_slack_nor_out_of_reach(name: str) -> None:
+    """For the losses that come by default, in the long run."""
+    problem = make_or_skip(name)
+    mean, budgets, loss = problem.constraints.mean, problem.budgets, long_run_loss(problem)
+    assert slater_slack(problem.mdp, mean, budgets) >= 0.02
+    value, _ = best_policy(problem.mdp, loss)
+    within = solve_cmdp(problem.mdp, loss, mean, budgets)
+    assert within.value > value + 0.01
+    assert within.multipliers.max() > 0.05
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_listing_is_true_and_its_options_have_defaults_that_work(name: str) -> None:
+    entry, one = PROBLEMS[name], make_or_skip(name)
     assert 10 < len(entry.summary) < 80
-    assert "losses" in entry.options
-    one, other = make(name), make(name, **entry.options)
+    assert (entry.states, entry.steps, entry.constraints) == (one.space.n_states, one.space.n_layers, len(one.budgets))
+    assert {"losses", "noise"} <= set(entry.options)
+    other = make(name, **entry.options)
     np.testing.assert_array_equal(one.mdp.transitions, other.mdp.transitions)
     assert one.losses.name == other.losses.name
+
+
+def test_the_listing_is_in_order() -> None:
+    assert list(PROBLEMS) == sorted(PROBLEMS)
 
 
 def test_options_reach_the_problem() -> None:
@@ -70,9 +101,9 @@ def test_options_reach_the_problem() -> None:
     ("name", "options", "words"),
     [
         ("media_streaming", {}, "no problem 'media_streaming'; did you mean 'media-streaming'"),
-        ("xyz", {}, r"no problem 'xyz' \(known: edge-cloud, media-streaming, random\)"),
+        ("xyz", {}, r"no problem 'xyz' \(known: autonomous-driving, box-pushing, "),
         ("random", {"seeds": 3}, "problem 'random' has no option 'seeds'; did you mean 'seed'"),
-        ("media-streaming", {"wings": 2}, r"'wings' \(known: budget, losses, n_levels, n_steps\)"),
+        ("media-streaming", {"wings": 2}, r"'wings' \(known: budget, losses, n_levels, n_steps, noise\)"),
     ],
 )
 def test_what_does_not_exist_is_refused_with_what_does(name: str, options: Any, words: str) -> None:

@@ -1,5 +1,6 @@
-"""Unrolling over time, against a twin made of dictionaries and against the MDP itself."""
+"""Unrolling over time and padding, against twins made of dictionaries and against the MDP itself."""
 
+import itertools
 from collections import defaultdict
 from typing import Any, NamedTuple
 
@@ -11,7 +12,9 @@ from hypothesis import strategies as st
 from tests.conftest import rngs
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy
-from tightrope.problems.transforms import Unrolled, unroll
+from tightrope.planning import best_policy
+from tightrope.problems.layout import MERGED, START
+from tightrope.problems.transforms import Layout, pad, unroll
 
 Law = dict[tuple[int, int], dict[int, float]]  # (state, action) -> next state -> probability
 
@@ -33,7 +36,7 @@ class Tabular(NamedTuple):
         ]
         return [row for row, _, _ in flat], [p for _, p, _ in flat], [k for _, _, k in flat]
 
-    def unrolled(self) -> Unrolled:
+    def unrolled(self) -> Layout:
         rows, P, steps = self.rows()
         given_steps = steps if self.changes else None
         return unroll(rows, P, n_steps=self.n_steps, start=self.start, steps=given_steps)
@@ -96,7 +99,7 @@ def played(mdp: Tabular, policy: dict[tuple[int, int], dict[int, float]]) -> dic
     return moves
 
 
-def random_policy(rng: np.random.Generator, unrolled: Unrolled) -> tuple[Policy, dict[Any, dict[int, float]]]:
+def random_policy(rng: np.random.Generator, unrolled: Layout) -> tuple[Policy, dict[Any, dict[int, float]]]:
     """A policy on the layered space, and the same one by (state, step) of the user."""
     space = unrolled.space
     weights = rng.exponential(size=space.n_pairs)
@@ -191,6 +194,7 @@ def test_the_order_of_rows_does_not_matter_and_rows_keep_their_values(rng: np.ra
 def test_names_of_layered_states() -> None:
     unrolled = unroll([(0, 0, 1), (1, 0, 1)], [1.0, 1.0], n_steps=2)
     assert unrolled.state_names(["idle", "busy"]) == ("idle, step 0", "busy, step 1", "end")
+    assert unrolled.state_names() == ("state 0, step 0", "state 1, step 1", "end")
 
 
 def test_a_grid_of_a_hundred_thousand_states_unrolls() -> None:
@@ -231,7 +235,15 @@ ROWS = [(0, 0, 0), (0, 0, 1), (1, 0, 1)]
         (ROWS, [1.5, -0.5, 1.0], {}, "row 1 has probability -0.5"),
         (ROWS, [0.5, 0.4, 1.0], {}, "state 0 under action 0 sum to 0.9, not 1"),
         ([*ROWS, (0, 0, 1)], [0.5, 0.25, 1.0, 0.25], {}, r"row \(0, 0, 1\) is given twice"),
-        ([(0, 0, 1)], [1.0], {"n_steps": 2}, "state 1 can be met at step 1, but no row starts there"),
+        ([(0, 0, 1)], [1.0], {"n_steps": 2}, "state 1 can be met at step 1, but no row starts there .* terminal"),
+        (ROWS, [0.5, 0.5, 1.0], {"terminal": [0]}, "start is 0, a terminal state"),
+        (ROWS, [0.5, 0.5, 1.0], {"terminal": [-1]}, "a terminal state is -1"),
+        (ROWS, [0.5, 0.5, 1.0], {"terminal": ["a"]}, "a terminal state is 'a'"),
+        (ROWS, [0.5, 0.5, 1.0], {"start": {0: 0.5, 1: 0.4}}, r"probabilities of start are \{0: 0.5, 1: 0.4\}"),
+        (ROWS, [0.5, 0.5, 1.0], {"start": {0: 1.5, 1: -0.5}}, "must be positive and sum to 1"),
+        (ROWS, [0.5, 0.5, 1.0], {"start": {}}, "must be positive and sum to 1"),
+        (ROWS, [0.5, 0.5, 1.0], {"start": {0.5: 1.0}}, "a state of start is 0.5"),
+        (ROWS, [0.5, 0.5, 1.0], {"start": {0: 0.5, 1: 0.5}, "terminal": [1]}, "a terminal state"),
         (ROWS, [0.5, 0.5, 1.0], {"start": 7}, "state 7 can be met at step 0"),
         (ROWS, [0.5, 0.5, 1.0], {"start": -1}, "start is -1"),
         (ROWS, [0.5, 0.5, 1.0], {"n_steps": 0}, "n_steps is 0"),
@@ -259,3 +271,224 @@ def test_rows_that_make_no_mdp_are_refused(rows: Any, P: Any, options: dict[str,
 def test_values_of_another_shape_are_refused(values: Any, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         unroll(ROWS, [0.5, 0.5, 1.0], n_steps=3).lay_out(values)
+
+
+# ------------------------------------------------------------------- what is over, and where it starts
+
+
+@st.composite
+def ending_mdps(draw: st.DrawFn) -> tuple[Tabular, set[int], dict[int, float]]:
+    """A law for every step, some terminal states, and a random start elsewhere."""
+    rng, n_states, n_steps = draw(rngs()), draw(st.integers(2, 6)), draw(st.integers(1, 5))
+    laws = [random_law(rng, n_states, 3) for _ in range(n_steps)]
+    order = rng.permutation(n_states).tolist()
+    over = set(order[: draw(st.integers(0, n_states - 1))])
+    first = order[len(over) :][: draw(st.integers(1, 3))]
+    return Tabular(laws, n_steps, 0, True), over, dict(zip(first, rng.dirichlet(np.ones(len(first))), strict=True))
+
+
+@given(ending_mdps(), rngs(), st.booleans())
+def test_an_ending_mdp_costs_what_it_costs_and_nothing_once_it_is_over(
+    ending: tuple[Tabular, set[int], dict[int, float]], rng: np.random.Generator, rows_of_the_end: bool
+) -> None:
+    mdp, over, start = ending
+    rows, P, steps = mdp.rows()
+    if not rows_of_the_end:  # they may be there, as in Gymnasium's tables, or not
+        kept = [i for i, row in enumerate(rows) if row[0] not in over]
+        rows, P, steps = [rows[i] for i in kept], [P[i] for i in kept], [steps[i] for i in kept]
+    layout = unroll(rows, P, n_steps=mdp.n_steps, start=start, steps=steps, terminal=over)
+    assert layout.space.n_layers == mdp.n_steps + 1
+    policy, of_user = random_policy(rng, layout)
+
+    charged = rng.normal(size=len(rows))
+    value_of = {(*row, k): value for row, k, value in zip(rows, steps, charged.tolist(), strict=True)}
+    total, at = 0.0, dict(start)
+    for k, law in enumerate(mdp.laws):
+        then: defaultdict[int, float] = defaultdict(float)
+        for s, mass in at.items():
+            for a, share in of_user[s, k].items():
+                for s_next, p in law[s, a].items():
+                    total += mass * share * p * value_of[s, a, s_next, k]
+                    then[s_next] += mass * share * p
+        at = {s: mass for s, mass in then.items() if mass > 0 and s not in over}
+    theta = layout.mdp.occupancy(policy)
+    np.testing.assert_allclose(layout.lay_out(charged) @ theta, total, atol=1e-12)
+
+    # whoever waits, waits alone and without a choice
+    waits = np.flatnonzero(layout.waiting[:-1])
+    assert len(set(layout.step[waits])) == len(waits)
+    assert (layout.state[waits] == MERGED).all()
+    for s in waits.tolist():
+        assert layout.space.pairs[layout.space.pairs[:, 0] == s].tolist() == [[s, 0]]
+    assert not over & set(layout.state.tolist())
+
+
+def test_terminal_states_become_one_that_waits() -> None:
+    """From 0, action 0 ends in 1 or 2, action 1 stays: the two ends share a tuple and its charge."""
+    rows = [(0, 0, 1), (0, 0, 2), (0, 1, 0)]
+    layout = unroll(rows, [0.25, 0.75, 1.0], n_steps=3, terminal=[1, 2])
+    assert layout.space.layer_sizes == (1, 2, 2, 1)
+    assert layout.state_names(["here", "a", "b"]) == (
+        "here, step 0",
+        "here, step 1",
+        "done, step 1",
+        "here, step 2",
+        "done, step 2",
+        "end",
+    )
+    assert layout.tuples.tolist()[:2] == [[0, 0, MERGED, 0], [0, 1, 0, 0]]
+    values = layout.lay_out([4.0, 8.0, 1.0])
+    np.testing.assert_allclose(values, [0.25 * 4 + 0.75 * 8, 1, 7, 1, 0, 7, 1, 0])
+
+
+def test_a_random_start_is_a_step_of_its_own() -> None:
+    layout = unroll([(0, 0, 1), (1, 0, 1), (2, 0, 0)], [1.0] * 3, n_steps=2, start={2: 0.25, 1: 0.75})
+    assert layout.space.layer_sizes == (1, 2, 2, 1)
+    assert layout.state.tolist() == [START, 1, 2, 0, 1, MERGED]
+    assert layout.step.tolist() == [-1, 0, 0, 1, 1, 2]
+    assert layout.mdp.transitions.tolist()[:2] == [0.75, 0.25]
+    assert layout.state_names(["a", "b", "c"])[:3] == ("start", "b, step 0", "c, step 0")
+    assert layout.lay_out(np.ones(3)).tolist() == [0, 0, 1, 1, 1, 1]  # drawing the start is free
+
+
+def test_a_start_that_is_sure_but_given_as_chances_keeps_its_step() -> None:
+    assert unroll(ROWS, [0.5, 0.5, 1.0], n_steps=2, start={0: 1.0, 1: 0.0}).space.layer_sizes == (1, 1, 2, 1)
+
+
+# ---------------------------------------------------------------------------------------------- padding
+
+
+class Graph(NamedTuple):
+    law: Law
+    start: dict[int, float]
+
+    @property
+    def rows(self) -> list[tuple[int, int, int]]:
+        return [(s, a, s_next) for (s, a), successors in self.law.items() for s_next in successors]
+
+    @property
+    def probabilities(self) -> list[float]:
+        return [p for successors in self.law.values() for p in successors.values()]
+
+    def padded(self, as_chances: bool) -> Layout:
+        [first] = self.start if len(self.start) == 1 else [0]
+        return pad(self.rows, self.probabilities, start=self.start if as_chances else first)
+
+
+@st.composite
+def loop_free_graphs(draw: st.DrawFn) -> Graph:
+    """Moves lead to states further on in a random order; states without moves are where it is over."""
+    rng, n_states, n_actions = draw(rngs()), draw(st.integers(2, 8)), draw(st.integers(1, 3))
+    order = rng.permutation(n_states).tolist()
+    law: Law = {}
+    for i, s in enumerate(order[:-1]):
+        if i > 0 and rng.random() < 0.2:
+            continue
+        for a in range(int(rng.integers(1, n_actions + 1))):
+            further = rng.choice(order[i + 1 :], size=min(n_states - 1 - i, int(rng.integers(1, 4))), replace=False)
+            law[s, a] = dict(zip(further.tolist(), rng.dirichlet(np.ones(len(further))).tolist(), strict=True))
+    inner = [s for s in order if (s, 0) in law]
+    first = inner[: draw(st.integers(1, 2))]
+    return Graph(law, dict(zip(first, rng.dirichlet(np.ones(len(first))).tolist(), strict=True)))
+
+
+@given(loop_free_graphs(), rngs())
+def test_every_move_of_a_padded_graph_is_as_likely_as_before(graph: Graph, rng: np.random.Generator) -> None:
+    drawn = len(graph.start) > 1
+    layout = graph.padded(as_chances=drawn)
+    space = layout.space
+    weights = rng.exponential(size=space.n_pairs)
+    policy = Policy(space, weights / np.bincount(space.pairs[:, 0], weights)[space.pairs[:, 0]])
+    share = {
+        (int(layout.state[s]), a): p
+        for (s, a), p in zip(space.pairs.tolist(), policy.probabilities.tolist(), strict=True)
+        if not layout.waiting[s]
+    }
+
+    mass: defaultdict[int, float] = defaultdict(float, graph.start)
+    expected: dict[tuple[int, int, int], float] = {}
+    depth = {s: int(layout.step[j]) for j, s in enumerate(layout.state.tolist()) if s >= 0 and not layout.waiting[j]}
+    for s in sorted(depth, key=lambda s: depth[s]):
+        for (here, a), successors in graph.law.items():
+            if here == s:
+                for s_next, p in successors.items():
+                    expected[s, a, s_next] = mass[s] * share[s, a] * p
+                    mass[s_next] += mass[s] * share[s, a] * p
+    theta = layout.mdp.occupancy(policy)
+    for i, row in enumerate(graph.rows):
+        indicator = np.eye(len(graph.rows))[i]
+        assert layout.lay_out(indicator) @ theta == pytest.approx(expected.get(row, 0.0), abs=1e-12)
+
+
+@given(loop_free_graphs())
+def test_a_padded_graph_holds_every_state_once_and_waits_without_a_choice(graph: Graph) -> None:
+    layout = graph.padded(as_chances=len(graph.start) > 1)
+    own = layout.state[~layout.waiting & (layout.state >= 0)].tolist()
+    reached, todo = set(graph.start), list(graph.start)
+    while todo:
+        s = todo.pop()
+        new = {t for (here, _), successors in graph.law.items() if here == s for t in successors} - reached
+        reached |= new
+        todo += new
+    assert sorted(own) == sorted(s for s in reached if (s, 0) in graph.law)
+    waits = set(np.flatnonzero(layout.waiting[:-1]).tolist())
+    for s in waits:
+        assert (layout.space.tuples[:, 0] == s).sum() == 1
+    places = list(zip(layout.state.tolist(), layout.step.tolist(), layout.waiting.tolist(), strict=True))
+    assert len(set(places)) == len(places)
+    names = layout.state_names([f"s{s}" for s in range(8)])
+    assert len(set(names)) == len(names)
+
+
+def test_a_padded_graph_is_as_long_as_its_longest_path() -> None:
+    """0 → 1 → 2 → over, 0 → 2, 1 → over, 0 → over."""
+    rows = [(0, 0, 1), (1, 0, 2), (2, 0, 3), (0, 1, 2), (1, 1, 4), (0, 2, 4)]
+    layout = pad(rows, [1.0] * 6)
+    assert layout.space.layer_sizes == (1, 3, 2, 1)
+    assert layout.state_names(["a", "b", "c", "d", "e"]) == (
+        "a",
+        "done, step 1",
+        "b",
+        "waiting for c, step 1",
+        "done, step 2",
+        "c",
+        "end",
+    )
+    assert layout.lay_out([1.0, 2, 3, 4, 5, 6]).tolist() == [1, 4, 6, 0, 2, 5, 0, 0, 3][: layout.space.n_tuples]
+
+
+def test_how_states_are_numbered_does_not_matter_to_padding() -> None:
+    """Two ways into the same state, of two and of three moves."""
+    moves = [(0, 1), (1, 2), (2, 3), (0, 4), (4, 3), (3, 5)]
+    for number in itertools.permutations(range(6)):
+        rows = [(number[s], a, number[t]) for a, (s, t) in zip((0, 0, 0, 1, 0, 0), moves, strict=True)]
+        layout = pad(rows, [1.0] * 6, start=number[0])
+        assert layout.space.layer_sizes == (1, 2, 2, 1, 1)
+
+
+def test_padding_and_unrolling_have_the_same_best_value(rng: np.random.Generator) -> None:
+    rows = [(0, 0, 1), (1, 0, 2), (2, 0, 3), (0, 1, 2), (1, 1, 3), (2, 1, 3)]
+    losses = rng.uniform(-1, 1, 6)
+    padded, unrolled = pad(rows, [1.0] * 6), unroll(rows, [1.0] * 6, n_steps=3, terminal=[3])
+    values = [best_policy(layout.mdp, layout.lay_out(losses))[0] for layout in (padded, unrolled)]
+    assert values[0] == pytest.approx(values[1])
+
+
+@pytest.mark.parametrize(
+    ("rows", "start", "words"),
+    [
+        ([(0, 0, 1), (1, 0, 2), (2, 0, 1)], 0, "states (1 → 2 → 1|2 → 1 → 2) form a loop"),
+        ([(0, 0, 0)], 0, "states 0 → 0 form a loop"),
+        ([(0, 0, 1)], 1, "start is 1, where no row starts"),
+        ([(0, 0, 1)], 7, "start is 7, where no row starts"),
+        ([(0, 0, 1), (0, 0, 1)], 0, "given twice"),
+        ([(0, 0, 1)], {0: 0.5}, "must be positive and sum to 1"),
+    ],
+)
+def test_graphs_that_cannot_be_padded_are_refused(rows: Any, start: Any, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        pad(rows, [1.0] * len(rows), start=start)
+
+
+def test_a_loop_that_cannot_be_reached_does_no_harm() -> None:
+    assert pad([(0, 0, 1), (2, 0, 2)], [1.0, 1.0]).space.layer_sizes == (1, 1)

@@ -2,6 +2,9 @@
 
 from tightrope.kernels.compile import jit
 
+#: No mass: below this, 1 / mass is no number (divisions may be compiled as products with the reciprocal).
+NONE = 1e-300
+
 
 @jit
 def occupancy(csr, pi, P, d, theta):
@@ -29,7 +32,7 @@ def policy_of(csr, theta, pi):
             pi[i] = q
             mass += q
         for i in range(first, last):
-            pi[i] = pi[i] / mass if mass > 0.0 else 1.0 / (last - first)
+            pi[i] = pi[i] / mass if mass > NONE else 1.0 / (last - first)
 
 
 @jit
@@ -41,4 +44,4 @@ def model_of(csr, theta, P):
         for j in range(first, last):
             mass += theta[j]
         for j in range(first, last):
-            P[j] = theta[j] / mass if mass > 0.0 else 1.0 / (last - first)
+            P[j] = theta[j] / mass if mass > NONE else 1.0 / (last - first)

@@ -7,13 +7,12 @@ from tightrope.kernels.compile import jit
 
 @jit
 def find_path(csr, states, actions, steps):
-    """Write the tuple index of each step into `steps`; return -1, or the first step that is no tuple."""
+    """Write the tuple index of each step into `steps`; return -1, or the first step that is no tuple of its layer."""
     L = actions.size
-    for k in range(L + 1):
-        if states[k] < csr.layer_ptr[k] or states[k] >= csr.layer_ptr[k + 1]:
-            return min(k, L - 1)
     for k in range(L):
         steps[k] = -1
+        if states[k] < csr.layer_ptr[k] or states[k] >= csr.layer_ptr[k + 1]:
+            return k
         for i in range(csr.state_ptr[states[k]], csr.state_ptr[states[k] + 1]):
             if csr.action[i] == actions[k]:
                 lo, hi = csr.pair_ptr[i], csr.pair_ptr[i + 1]
@@ -49,3 +48,15 @@ def draw(p, lo, hi, u):
             if u < total:
                 break
     return chosen
+
+
+@jit
+def count_path(pair_of_tuple, steps, times, N, n, m):
+    """Add `times` to the counts n and m of a path; return whether some pair on it has n >= max(1, N)."""
+    over = False
+    for j in steps:
+        i = pair_of_tuple[j]
+        n[i] += times
+        m[j] += times
+        over |= n[i] >= max(1, N[i])
+    return over

@@ -1,17 +1,30 @@
-"""What a learner is: it offers a policy, an episode is played, it observes what came of it."""
+"""What a learner is: it offers a policy, an episode is played, it observes what came of it.
 
+`Learner` is the protocol, all that a run asks for. `LearnerBase` is what ours derive from, and anybody's may: it keeps
+what a learner was made with apart from what it has learnt, so that one mechanism saves and loads them all.
+"""
+
+import inspect
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from os import PathLike
+from pathlib import Path
+from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope import checkpoint
 from tightrope.errors import InvalidInputError
-from tightrope.model import Policy, flat
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope.kernels.feedback import within
+from tightrope.model import Policy
+from tightrope.space import FloatArray, IntArray, LayeredSpace
 
 #: How far losses and constraints may exceed the bounds of Assumption 2 by rounding.
 BOUND_TOLERANCE = 1e-9
+
+#: What a learner is shown after an episode: whole functions, or only what was met on the way.
+Feedback = Literal["full", "bandit"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +37,16 @@ class Episode:
     constraints: ArrayLike  #: (I, n_tuples) g^t
 
 
+@dataclass(frozen=True, slots=True)
+class BanditEpisode:
+    """What is known after an episode with bandit feedback: the trajectory, and what each of its steps cost."""
+
+    states: ArrayLike  #: (L + 1,)
+    actions: ArrayLike  #: (L,)
+    losses: ArrayLike  #: (L,) f^t at each step
+    constraints: ArrayLike  #: (I, L) g^t at each step
+
+
 @runtime_checkable
 class Learner(Protocol):
     """The protocol of an online learner."""
@@ -32,11 +55,15 @@ class Learner(Protocol):
     budgets: FloatArray  #: (I,)
 
     @property
+    def feedback(self) -> Feedback:
+        """ "full": it observes an `Episode`; "bandit": a `BanditEpisode`."""
+
+    @property
     def policy(self) -> Policy:
         """The policy for the episode about to be played."""
 
-    def observe(self, episode: Episode) -> None:
-        """Learn from the episode just played, or refuse it and stay as before."""
+    def observe(self, episode: Any) -> None:
+        """Learn from the episode just played, of the kind it declares; or refuse it and stay as before."""
 
     @property
     def multipliers(self) -> FloatArray:
@@ -49,6 +76,99 @@ class Learner(Protocol):
     @property
     def settings(self) -> dict[str, float | str]:
         """Every parameter it runs with, for the record."""
+
+
+#: What a learner that counts visits carries of its `counts` (`confidence.Counts`).
+COUNTS = ("counts.N", "counts.M", "counts.n", "counts.m", "counts.epoch")
+
+
+class LearnerBase(ABC):
+    """What every learner of ours has in common.
+
+    A subclass says who it is in class attributes. Its `__init__` takes (space, budgets, *, episodes, …) and what it
+    `needs` by those names, calls this one, and sets up the attributes that `carries` names. Its `observe` checks the
+    episode (`_full` or `_bandit`), and only then changes anything; `observed` is the number of episodes so far.
+    """
+
+    name: ClassVar[str]
+    reference: ClassVar[str]  #: who published it, where
+    feedback: ClassVar[Feedback] = "full"
+    needs: ClassVar[tuple[str, ...]] = ()  #: what it must be told beyond space and budgets (`learners.needs.NEEDS`)
+    #: The attributes that make up its state (dots reach inside): arrays and numbers that change as it learns, and
+    #: generators and objects with `state` and `restore`. All else follows from its parameters and these.
+    carries: ClassVar[tuple[str, ...]] = ("observed",)
+
+    __signature__: ClassVar[inspect.Signature]
+    parameters: dict[str, Any]  #: what it was made with
+    policy: Policy
+    multipliers: FloatArray
+
+    def __init_subclass__(cls) -> None:
+        whole = inspect.signature(cls.__init__)
+        cls.__signature__ = whole.replace(parameters=list(whole.parameters.values())[1:])
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        self = super().__new__(cls)
+        given = cls.__signature__.bind(*args, **kwargs).arguments
+        # a copy, so that a caller's array may change afterwards
+        self.parameters = {
+            name: np.array(value) if isinstance(value, list | tuple | np.ndarray) else value
+            for name, value in given.items()
+        }
+        return self
+
+    def __init__(self, space: LayeredSpace, budgets: ArrayLike, *, episodes: int) -> None:
+        require(episodes >= 1, f"episodes is {episodes}; at least one is needed")
+        self.space = space
+        self.budgets = checked_budgets(space, budgets)
+        self.episodes = episodes
+        self.multipliers = np.zeros(len(self.budgets))
+        self.observed = 0
+
+    @abstractmethod
+    def observe(self, episode: Any) -> None:
+        """Learn from the episode just played, or refuse it and stay as before."""
+
+    @property
+    def epoch(self) -> int:
+        """How many times the learner's picture of the dynamics was renewed, from 1."""
+        return 1
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        """Every parameter it runs with, for the record; subclasses add their own."""
+        return {"learner": self.name, "episodes": self.episodes}
+
+    @classmethod
+    def summary(cls) -> str:
+        """The first line of its docstring."""
+        return inspect.getdoc(cls).partition("\n")[0] if cls.__doc__ else ""  # type: ignore[union-attr]
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write all that is needed to go on from here to `path`; `tightrope.load` reads it back."""
+        checkpoint.save(self, Path(path))
+
+    @abstractmethod
+    def _restored(self) -> None:
+        """Bring what follows from the state (the policy, a confidence set, …) up to date with it."""
+
+    def _full(self, episode: Any) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+        """(path, f, g) of the episode just played, or a refusal."""
+        return checked_episode(self.space, len(self.budgets), self.observed + 1, episode)
+
+    def _bandit(self, episode: Any) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+        """(path, losses (L,), constraints (I, L)) of the episode just played, or a refusal."""
+        return checked_bandit_episode(self.space, len(self.budgets), self.observed + 1, episode)
+
+    def __repr__(self) -> str:
+        shown = ", ".join(f"{name}={value}" for name, value in self.settings.items() if name != "learner")
+        return f"{type(self).__name__}({self.space!r}, {shown}, observed={self.observed})"
+
+
+def require(holds: bool, otherwise: str) -> None:
+    """Refuse a parameter."""
+    if not holds:
+        raise InvalidInputError(otherwise)
 
 
 def checked_budgets(space: LayeredSpace, budgets: ArrayLike) -> FloatArray:
@@ -71,26 +191,67 @@ def checked_episode(
 ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
     """The episode as (path, f, g), refused with its number if it cannot have happened or breaks Assumption 2."""
     try:
+        _check_kind(episode, Episode, "full")
         path = space.path(episode.states, episode.actions)
-        f = flat(episode.loss, space.n_tuples, "loss")
-        g = np.require(np.asarray(episode.constraints, dtype=np.float64), requirements=["C", "W"])
-        if g.shape != (n_constraints, space.n_tuples):
-            raise InvalidInputError(f"constraints has shape {g.shape}; expected ({n_constraints}, {space.n_tuples})")
-        largest = np.maximum(g.max(axis=1), -g.min(axis=1))
-        if max(f.max(), -f.min()) > 1 + BOUND_TOLERANCE:
-            s, a, s_next = space.tuples[np.argmax(np.abs(f))]
-            raise InvalidInputError(
-                f"loss is {f[np.argmax(np.abs(f))]:.6g} at tuple ({s}, {a}, {s_next}); losses lie in "
-                "[-1, 1] (Assumption 2)"
-            )
-        if not largest.sum() <= 1 + BOUND_TOLERANCE:
-            i = int(np.argmax(~np.isfinite(largest))) if not np.isfinite(largest).all() else int(np.argmax(largest))
-            j = int(np.argmax(~np.isfinite(g[i]))) if not np.isfinite(g[i]).all() else int(np.argmax(np.abs(g[i])))
-            s, a, s_next = space.tuples[j]
-            raise InvalidInputError(
-                f"constraint {i} is {g[i, j]:.6g} at tuple ({s}, {a}, {s_next}); the largest absolute values of the "
-                f"constraints must be finite and sum to at most 1 (Assumption 2), here {largest.sum():.6g}"
-            )
+        return path, *_checked_feedback(space.tuples, episode.loss, episode.constraints, n_constraints, "loss")
     except InvalidInputError as error:
         raise InvalidInputError(f"episode {number}: {error}") from None
-    return path, f, g
+
+
+def checked_bandit_episode(
+    space: LayeredSpace, n_constraints: int, number: int, episode: BanditEpisode
+) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+    """The episode as (path, losses, constraints), refused as by `checked_episode`."""
+    try:
+        _check_kind(episode, BanditEpisode, "bandit")
+        path = space.path(episode.states, episode.actions)
+        met = space.tuples[path]
+        return path, *_checked_feedback(met, episode.losses, episode.constraints, n_constraints, "losses")
+    except InvalidInputError as error:
+        raise InvalidInputError(f"episode {number}: {error}") from None
+
+
+def _check_kind(episode: object, kind: type, feedback: Feedback) -> None:
+    if not isinstance(episode, kind):
+        raise InvalidInputError(
+            f"this learner takes {feedback} feedback, a {kind.__name__}; it was given a {type(episode).__name__}"
+        )
+
+
+def _checked_feedback(
+    tuples: IntArray, loss: ArrayLike, constraints: ArrayLike, n_constraints: int, what: str
+) -> tuple[FloatArray, FloatArray]:
+    """Loss (n,) and constraints (I, n) at the given n tuples, within Assumption 2."""
+    f, g = _array(loss, (len(tuples),), what), _array(constraints, (n_constraints, len(tuples)), "constraints")
+    if within(f, g, 1 + BOUND_TOLERANCE):
+        return f, g
+    # NaN is picked by every max and argmax, and passes no comparison
+    if not max(f.max(), -f.min()) <= 1 + BOUND_TOLERANCE:
+        j = int(np.argmax(np.abs(f)))
+        s, a, s_next = tuples[j]
+        raise InvalidInputError(
+            f"loss is {f[j]:.6g} at tuple ({s}, {a}, {s_next}); losses lie in [-1, 1] (Assumption 2)"
+        )
+    largest = np.maximum(g.max(axis=1), -g.min(axis=1))
+    if not largest.sum() <= 1 + BOUND_TOLERANCE:
+        i = int(np.argmax(largest))
+        j = int(np.argmax(np.abs(g[i])))
+        s, a, s_next = tuples[j]
+        raise InvalidInputError(
+            f"constraint {i} is {g[i, j]:.6g} at tuple ({s}, {a}, {s_next}); the largest absolute values of the "
+            f"constraints must be finite and sum to at most 1 (Assumption 2), here {largest.sum():.6g}"
+        )
+    return f, g
+
+
+def _array(values: ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
+    """`values` as a contiguous, writable float array of this shape, finite or not."""
+    if type(values) is np.ndarray and values.shape == shape and values.dtype == np.float64 and values.flags.carray:
+        return values
+    try:
+        array = np.require(np.asarray(values, dtype=np.float64), requirements=["C", "W"])
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{what} is no array of numbers: {error}") from error
+    if array.shape != shape:
+        raise InvalidInputError(f"{what} has shape {array.shape}; expected {shape}")
+    return array

@@ -15,16 +15,16 @@ The epoch rule and the treatment of unvisited pairs follow docs/errata.md.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, Counts
-from tightrope.errors import ConvergenceError, InvalidInputError
+from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, ConfidenceSet, Counts
+from tightrope.errors import InvalidInputError
 from tightrope.kernels.occupancy import policy_of
-from tightrope.learners.base import Episode, checked_budgets, checked_episode
-from tightrope.model import Policy
+from tightrope.learners.base import COUNTS, Episode, LearnerBase, require
+from tightrope.model import Policy, inner
 from tightrope.projection import Projector
 from tightrope.space import LayeredSpace
 
 
-class UCPD:
+class UCPD(LearnerBase):
     """Upper confidence primal-dual: adversarial losses, unknown dynamics, budgets that hold in the long run.
 
     Parameters
@@ -35,7 +35,8 @@ class UCPD:
     alpha, V, mixing : α, V and λ; by default the theorem's L·T, L·√T and 1/T.
     level : ζ, the probability that the model may leave its confidence set. The theorem asks for at most
         1/(4 + 8L/σ̄), where σ̄ depends on the problem; the default 0.01 is admissible whenever σ̄ >= L/12.
-    radius_scale : multiplies the confidence radius; 1 is the published one.
+    radius_scale : multiplies the confidence radius; 1 is the published one. This and `level` are for a rule given
+        by name; a rule of your own has them, or not, in itself.
 
     Example
     -------
@@ -49,6 +50,11 @@ class UCPD:
     """
 
     name = "ucpd"
+    reference = (
+        "Qiu, Wei, Yang, Ye, Wang: Upper confidence primal-dual reinforcement learning for CMDP with adversarial loss "
+        "(NeurIPS 2020)"
+    )
+    carries = ("observed", *COUNTS, "theta", "multipliers", "_projector")
 
     def __init__(
         self,
@@ -63,64 +69,67 @@ class UCPD:
         level: float = 0.01,
         radius_scale: float = 1.0,
     ) -> None:
+        super().__init__(space, budgets, episodes=episodes)
         L, T = space.n_layers, episodes
-        _require(T >= 1, f"episodes is {T}; at least one is needed")
-        _require(0 < level < 1, f"level is {level}; ζ is a probability strictly between 0 and 1")
-        _require(0 <= radius_scale < np.inf, f"radius_scale is {radius_scale}; it must be finite and not negative")
-        self.space = space
-        self.budgets = checked_budgets(space, budgets)
-        self.episodes = T
+        require(0 < level < 1, f"level is {level}; ζ is a probability strictly between 0 and 1")
+        require(0 <= radius_scale < np.inf, f"radius_scale is {radius_scale}; it must be finite and not negative")
         self.alpha = float(L * T if alpha is None else alpha)
         self.V = float(L * np.sqrt(T) if V is None else V)
         self.mixing = float(1 / T if mixing is None else mixing)
         self.level = level
         self.radius_scale = radius_scale
-        _require(0 < self.alpha < np.inf, f"alpha is {self.alpha}; it must be positive")
-        _require(0 < self.V < np.inf, f"V is {self.V}; it must be positive")
-        _require(0 < self.mixing <= 1, f"mixing is {self.mixing}; λ lies in (0, 1]")
+        require(0 < self.alpha < np.inf, f"alpha is {self.alpha}; it must be positive")
+        require(0 < self.V < np.inf, f"V is {self.V}; it must be positive")
+        require(0 < self.mixing <= 1, f"mixing is {self.mixing}; λ lies in (0, 1]")
         if isinstance(confidence, str):
             if confidence not in CONFIDENCE_RULES:
                 raise InvalidInputError(f"no confidence rule {confidence!r}; there is {', '.join(CONFIDENCE_RULES)}")
             self.rule: ConfidenceRule = CONFIDENCE_RULES[confidence](episodes=T, level=level, scale=radius_scale)
         else:
             self.rule = confidence
-        self._confidence_name = confidence if isinstance(confidence, str) else type(confidence).__name__
+        self._confidence = confidence
 
         self.counts = Counts(space)
-        self.confidence = self.rule(space, *self.counts.totals())
+        self.confidence = self._confidence_set()
         self.theta = space.uniform()
-        self.multipliers = np.zeros(len(self.budgets))
         self.policy = self._policy_of_theta()
         self._uniform = self.mixing * space.uniform()
-        self._next_theta = np.empty(space.n_tuples)
         self._projector = Projector(space)
-        self._observed = 0
 
     def observe(self, episode: Episode) -> None:
         """Lines 6 to 15 of Algorithm 1 for episode t, then θ, the policy and Q for episode t + 1."""
-        path, f, g = checked_episode(self.space, len(self.budgets), self._observed + 1, episode)
+        path, f, g = self._full(episode)
         counts, Q, c = self.counts, self.multipliers, self.budgets
-
-        counts.add(path)
-        new_epoch = counts.epoch_is_over(path)
-        confidence = self.rule(self.space, *counts.totals()) if new_epoch else self.confidence
 
         cost = (self.V * f + Q @ g) / self.alpha
         reference = (1 - self.mixing) * self.theta + self._uniform
-        theta = self._next_theta
+        theta = np.empty(self.space.n_tuples)
+
+        new_epoch = counts.add(path)
         try:
+            confidence = self._confidence_set() if new_epoch else self.confidence
             self._projector.solve(reference, cost, confidence, theta)
-        except ConvergenceError:
+        except BaseException:  # an interrupt, too, must not leave half an episode behind
             counts.add(path, times=-1)
             raise
 
         if new_epoch:
             counts.start_epoch()
             self.confidence = confidence
-        self.theta, self._next_theta = theta, self.theta
-        self.multipliers = np.maximum(Q + g @ theta - c, 0.0)
+        self.theta = theta
+        self.multipliers = np.maximum(Q + inner(g, theta) - c, 0.0)
         self.policy = self._policy_of_theta()
-        self._observed += 1
+        self.observed += 1
+
+    def _confidence_set(self) -> ConfidenceSet:
+        """Δ around all that was counted; a rule of one's own may have got it wrong."""
+        confidence = self.rule(self.space, *self.counts.totals())
+        confidence.check(self.space)
+        return confidence
+
+    def _restored(self) -> None:
+        self.confidence = self.rule(self.space, self.counts.N, self.counts.M)
+        self.policy = self._policy_of_theta()
 
     def _policy_of_theta(self) -> Policy:
         probabilities = np.empty(self.space.n_pairs)
@@ -134,18 +143,8 @@ class UCPD:
 
     @property
     def settings(self) -> dict[str, float | str]:
-        return {
-            "learner": self.name,
-            "episodes": self.episodes,
-            "alpha": self.alpha,
-            "V": self.V,
-            "mixing": self.mixing,
-            "level": self.level,
-            "confidence": self._confidence_name,
-            "radius_scale": self.radius_scale,
-        }
-
-
-def _require(holds: bool, otherwise: str) -> None:
-    if not holds:
-        raise InvalidInputError(otherwise)
+        settings = super().settings | {"alpha": self.alpha, "V": self.V, "mixing": self.mixing}
+        settings |= {"confidence": str(self._confidence)}
+        if isinstance(self._confidence, str):
+            settings |= {"level": self.level, "radius_scale": self.radius_scale}
+        return settings

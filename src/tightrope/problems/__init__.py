@@ -16,12 +16,16 @@ if TYPE_CHECKING:
 __all__ = ["PROBLEMS", "Entry", "make"]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Where a problem is made, and one line about it."""
+    """Where a problem is made, and what to say about it in a list: its size is that of its defaults."""
 
     summary: str
     maker: str  # "package.module:function"; its options are keyword-only
+    states: int
+    steps: int
+    constraints: int
+    source: str  # the reference in short; the module's docstring has it in full
 
     def load(self) -> "Callable[..., Problem]":
         """The function that makes the problem."""
@@ -35,18 +39,119 @@ class Entry:
         return options_of(self.load())
 
 
+#: Every problem of the suite, in alphabetical order; to add one is to write its module and its entry here.
 PROBLEMS = {
+    "autonomous-driving": Entry(
+        summary="arrive soon, whatever the traffic, on a budget of fuel and risk",
+        maker="tightrope.problems.autonomous_driving:autonomous_driving",
+        states=54,
+        steps=12,
+        constraints=2,
+        source="Qiu et al. 2020; Le et al. 2019",
+    ),
+    "box-pushing": Entry(
+        summary="reach the goal without pushing a box where it cannot be brought back",
+        maker="tightrope.problems.box_pushing:box_pushing",
+        states=275,
+        steps=12,
+        constraints=1,
+        source="Leike et al. 2017; Brantley et al. 2020",
+    ),
+    "cliff-walking": Entry(
+        summary="take the short way along a cliff or the long way, on a budget of falls",
+        maker="tightrope.problems.cliff_walking:cliff_walking",
+        states=630,
+        steps=24,
+        constraints=1,
+        source="Sutton and Barto 2018",
+    ),
     "edge-cloud": Entry(
-        "host a service near a moving user: changing prices, against delay and energy",
-        "tightrope.problems.edge_cloud:edge_cloud",
+        summary="host a service near a moving user: changing prices, against delay and energy",
+        maker="tightrope.problems.edge_cloud:edge_cloud",
+        states=318,
+        steps=12,
+        constraints=2,
+        source="Qiu et al. 2020; Urgaonkar et al. 2015; Wang et al. 2015",
+    ),
+    "frozen-lake": Entry(
+        summary="cross slippery ice to the goal, on a budget of falls into its holes",
+        maker="tightrope.problems.gym_tables:frozen_lake",
+        states=211,
+        steps=20,
+        constraints=1,
+        source="Gymnasium (Towers et al. 2024)",
+    ),
+    "grid": Entry(
+        summary="walk a grid of any size towards corners that change, on a budget of hazards",
+        maker="tightrope.problems.grid:grid",
+        states=770,
+        steps=13,
+        constraints=1,
+        source="this package",
+    ),
+    "inventory": Entry(
+        summary="order stock for an uncertain demand, on a budget for orders and holding",
+        maker="tightrope.problems.inventory:inventory",
+        states=38,
+        steps=7,
+        constraints=1,
+        source="Bura et al. 2022; Puterman 1994",
+    ),
+    "machine-cycle": Entry(
+        summary="move a machine round its states for earnings, on a budget of moves",
+        maker="tightrope.problems.machine_cycle:machine_cycle",
+        states=16,
+        steps=6,
+        constraints=1,
+        source="Bura et al. 2022",
+    ),
+    "mars-rover": Entry(
+        summary="drive a rover that slips to its goal, past rocks that wreck it",
+        maker="tightrope.problems.mars_rover:mars_rover",
+        states=190,
+        steps=16,
+        constraints=1,
+        source="Tessler et al. 2019; Brantley et al. 2020",
     ),
     "media-streaming": Entry(
-        "fill a player's buffer over a fast or a slow link, on a budget of fast steps",
-        "tightrope.problems.media_streaming:media_streaming",
+        summary="fill a player's buffer over a fast or a slow link, on a budget of fast steps",
+        maker="tightrope.problems.media_streaming:media_streaming",
+        states=56,
+        steps=10,
+        constraints=1,
+        source="Bura et al. 2022",
     ),
     "random": Entry(
-        "random transitions, losses and constraints of any size, from a seed",
-        "tightrope.problems.random:random",
+        summary="random transitions, losses and constraints of any size, from a seed",
+        maker="tightrope.problems.random:random",
+        states=22,
+        steps=3,
+        constraints=1,
+        source="this package",
+    ),
+    "river-swim": Entry(
+        summary="swim upstream for a reward that is far, on a budget of strokes",
+        maker="tightrope.problems.river_swim:river_swim",
+        states=106,
+        steps=20,
+        constraints=1,
+        source="Strehl and Littman 2008; Osband et al. 2013",
+    ),
+    "single-server-queue": Entry(
+        summary="keep a queue short, on budgets of effort and of customers turned away",
+        maker="tightrope.problems.single_server_queue:single_server_queue",
+        states=46,
+        steps=10,
+        constraints=2,
+        source="Altman 1999; Zheng and Ratliff 2020",
+    ),
+    "taxi-fuel": Entry(
+        summary="fetch a passenger and bring her across town, on a budget of fuel",
+        maker="tightrope.problems.gym_tables:taxi_fuel",
+        states=1234,
+        steps=21,
+        constraints=1,
+        source="Gymnasium (Towers et al. 2024); Dietterich 2000",
     ),
 }
 

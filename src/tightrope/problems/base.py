@@ -1,23 +1,43 @@
-"""A problem: a model that the learner does not know, what may be charged on it, and the budgets."""
+"""A problem: a model that the learner does not know, what may be charged on it, and the budgets.
 
-from collections.abc import Sequence
+The algorithms ask for |f| ≤ 1 and Σ_i max |g_i^t| ≤ 1 (Assumption 2). A problem in euros or litres is scaled to fit
+when it is made, and carries the way back:
+
+    loss of a step, in the problem's own units   loss_scale · f + loss_offset
+    use of a budget, in its own units            constraint_scales[i] · g_i
+"""
+
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import Self, TypeVar
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tightrope.errors import InvalidInputError
-from tightrope.model import LayeredMDP, flat
-from tightrope.problems.constraints import BOUND_TOLERANCE, Constraints, checked_mean
-from tightrope.problems.losses import Losses
+from tightrope.model import LayeredMDP, Policy, flat
+from tightrope.problems.constraints import (
+    BOUND_TOLERANCE,
+    Constraints,
+    NoiseChoice,
+    checked_mean,
+    largest_factor,
+    make_constraints,
+)
+from tightrope.problems.losses import LossChoice, Losses, make_losses
 from tightrope.space import FloatArray, LayeredSpace
+
+Numbers = TypeVar("Numbers", float, FloatArray)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Problem:
     """An episodic CMDP with losses chosen by an adversary: minimise Σ_t <f^t, θ> subject to <g_i, θ> ≤ c_i.
 
-    Checked when made: shapes, names, and Assumption 2 as far as it shows before a play (the first loss, the
-    mean of the constraints, the budgets). To change a part: `dataclasses.replace(problem, losses=…)`.
+    Losses, constraints and budgets are as the learner meets them, within Assumption 2; `from_units` makes a problem
+    of losses and constraints in units of their own. Checked when made: shapes, names, and Assumption 2 as far as it
+    shows before a play (the first loss, the mean of the constraints, the budgets); `tightrope.checks` looks further.
+    To change a part: `dataclasses.replace(problem, losses=…)`.
     """
 
     name: str
@@ -28,6 +48,11 @@ class Problem:
     constraint_names: tuple[str, ...]
     state_names: Sequence[str] = ()  # one for every state of the space; empty: their numbers
     action_names: Sequence[str] = ()  # one for every action; empty: their numbers
+    loss_scale: float = 1.0  # what a loss of 1 is in the problem's own units
+    loss_offset: float = 0.0  # what a step with loss 0 is in the problem's own units
+    loss_unit: str = ""  # what they are called, for headings: "euros"
+    constraint_scales: FloatArray = ()  # type: ignore[assignment]  # (I,) likewise for each constraint; empty: all 1
+    constraint_units: Sequence[str] = ()  # one for each constraint; empty: none has a name
 
     def __post_init__(self) -> None:
         space, n_constraints = self.space, len(self.constraint_names)
@@ -38,9 +63,11 @@ class Problem:
         for what, names, size in (
             ("state_names", self.state_names, space.n_states),
             ("action_names", self.action_names, space.n_actions),
+            ("constraint_units", self.constraint_units, n_constraints),
         ):
             if len(names) not in (0, size):
                 raise InvalidInputError(f"{what} has {len(names)} names; expected {size}, or none")
+        self._check_scales()
 
         mean = checked_mean(self.constraints.mean, largest_factor=1.0)
         if mean.shape != (n_constraints, space.n_tuples):
@@ -62,12 +89,89 @@ class Problem:
         first = flat(probe.loss(1), space.n_tuples, "the loss of episode 1")
         j = int(np.argmax(np.abs(first)))
         if abs(first[j]) > 1 + BOUND_TOLERANCE:
-            raise InvalidInputError(f"the loss of episode 1 is {first[j]} at tuple {j}; it must be in [-1, 1]")
+            raise InvalidInputError(
+                f"the loss of episode 1 is {first[j]} at tuple {j} ({self.tuple_name(j)}); it must be in [-1, 1]"
+            )
+
+    def _check_scales(self) -> None:
+        given = np.array(self.constraint_scales, dtype=np.float64)
+        n_constraints = len(self.constraint_names)
+        scales = flat(given if given.size else np.ones(n_constraints), n_constraints, "constraint_scales")
+        if not (np.isfinite(self.loss_scale) and self.loss_scale > 0 and (scales > 0).all()):
+            raise InvalidInputError(
+                f"loss_scale is {self.loss_scale} and constraint_scales is {scales.tolist()}; scales must be positive"
+            )
+        if not np.isfinite(self.loss_offset):
+            raise InvalidInputError(f"loss_offset is {self.loss_offset}; it must be finite")
+        object.__setattr__(self, "constraint_scales", scales)
+
+    @classmethod
+    def from_units(
+        cls,
+        *,
+        name: str,
+        mdp: LayeredMDP,
+        scenarios: ArrayLike,
+        losses: LossChoice,
+        uses: ArrayLike,
+        noise: NoiseChoice = "none",
+        budgets: ArrayLike,
+        constraint_names: Sequence[str],
+        loss_bounds: tuple[float, float] | None = None,
+        use_bounds: ArrayLike | None = None,
+        loss_unit: str = "",
+        constraint_units: Sequence[str] = (),
+        state_names: Sequence[str] = (),
+        action_names: Sequence[str] = (),
+    ) -> Self:
+        """A problem whose losses, constraints and budgets are given in units of their own; scaled only if they must be.
+
+        Parameters
+        ----------
+        scenarios : (K, n_tuples) what `losses` is made of (`make_losses`).
+        uses : (I, n_tuples) the mean of the constraints, around which `noise` draws (`make_constraints`).
+        loss_bounds : the least and the largest loss that can ever be, which become -1 and 1. None: nothing is moved,
+            and all is divided by the largest |loss| of the scenarios if that is more than 1.
+        use_bounds : (I,) the largest |use| of each constraint on any tuple. None: those of `uses`. Where the bounds,
+            noise included, sum to more than 1, every constraint gets an equal share of what Assumption 2 allows.
+        """
+        g = np.asarray(uses, dtype=np.float64)
+        if g.ndim != 2 or not np.isfinite(g).all():
+            raise InvalidInputError(f"uses has shape {g.shape}; expected (n_constraints, n_tuples), every entry finite")
+        f, loss_scale, loss_offset = _fit_losses(np.asarray(scenarios, dtype=np.float64), loss_bounds)
+        scales = _fit_uses(g, use_bounds, largest_factor(noise))
+        return cls(
+            name=name,
+            mdp=mdp,
+            losses=make_losses(losses, f, mdp),
+            constraints=make_constraints(noise, g / scales[:, None]),
+            budgets=flat(np.array(budgets, dtype=np.float64), len(g), "budgets") / scales,
+            constraint_names=tuple(constraint_names),
+            state_names=state_names,
+            action_names=action_names,
+            loss_scale=loss_scale,
+            loss_offset=loss_offset,
+            loss_unit=loss_unit,
+            constraint_scales=scales,
+            constraint_units=constraint_units,
+        )
 
     @property
     def space(self) -> LayeredSpace:
         """What the learner may know of the model."""
         return self.mdp.space
+
+    def loss_in_units(self, loss: Numbers, episodes: Numbers) -> Numbers:
+        """A loss summed over whole episodes, and over how many of them, in the problem's own units."""
+        return self.loss_scale * loss + self.loss_offset * self.space.n_layers * episodes
+
+    def regret_in_units(self, regret: Numbers) -> Numbers:
+        """A difference of two losses, in the problem's own units."""
+        return self.loss_scale * regret
+
+    def use_in_units(self, use: FloatArray) -> FloatArray:
+        """(…, I) what was used of each budget, or is over it, or the budgets themselves, in their own units."""
+        return self.constraint_scales * use
 
     def state_name(self, state: int) -> str:
         """What the problem calls this state."""
@@ -77,5 +181,45 @@ class Problem:
         """What the problem calls this action."""
         return self.action_names[action] if len(self.action_names) else str(action)
 
+    def tuple_name(self, index: int) -> str:
+        """What the problem calls this tuple of its space."""
+        s, a, s_next = self.space.tuples[index].tolist()
+        return f"{self.state_name(s)} → {self.action_name(a)} → {self.state_name(s_next)}"
+
+    def policy_rows(self, policy: Policy) -> Iterator[tuple[str, str, float]]:
+        """(state, action, probability) by name, one for each pair, in the order of `space.pairs`."""
+        if policy.space != self.space:
+            raise InvalidInputError("the policy belongs to another space than the problem")
+        for (s, a), share in zip(self.space.pairs.tolist(), policy.probabilities.tolist(), strict=True):
+            yield self.state_name(s), self.action_name(a), share
+
     def __repr__(self) -> str:
         return f"Problem({self.name!r}, {self.space!r}, losses={self.losses.name!r}, budgets={self.budgets})"
+
+
+def _fit_losses(f: FloatArray, bounds: tuple[float, float] | None) -> tuple[FloatArray, float, float]:
+    """Losses within [-1, 1], and the scale and offset that lead back."""
+    if bounds is None:
+        scale = max(1.0, float(np.abs(f).max(initial=0.0)))
+        return f / scale, scale, 0.0
+    low, high = (float(bound) for bound in bounds)
+    if not (np.isfinite([low, high]).all() and low < high):
+        raise InvalidInputError(f"loss_bounds is {bounds}; expected the least loss and a larger one")
+    outside = ~((low <= f) & (f <= high))
+    if outside.any():
+        raise InvalidInputError(f"a scenario holds {f[outside][0]}; loss_bounds allows {low:g} to {high:g}")
+    scale, offset = (high - low) / 2, (high + low) / 2
+    return np.clip((f - offset) / scale, -1.0, 1.0), scale, offset  # rounding may carry a bound past 1
+
+
+def _fit_uses(g: FloatArray, bounds: ArrayLike | None, factor: float) -> FloatArray:
+    """(I,) what to divide the constraints by: 1 if they are small enough, else equal shares of what is allowed."""
+    largest = np.abs(g).max(axis=1, initial=0.0)
+    top = largest if bounds is None else flat(bounds, len(g), "use_bounds")
+    over = largest > top * (1 + BOUND_TOLERANCE)
+    if over.any():
+        i = int(np.argmax(over))
+        raise InvalidInputError(f"constraint {i} uses up to {largest[i]:g}; use_bounds allows {top[i]:g}")
+    if top.sum() * factor <= 1:
+        return np.ones(len(g))
+    return np.where(top > 0, len(g) * factor * top, 1.0)

@@ -1,22 +1,25 @@
 """Constraint functions g_1^t, …, g_I^t: drawn for every episode, independent and identically distributed.
 
-Assumption 2 asks for Σ_i max |g_i^t| ≤ 1 in every episode; a mean with which a draw could break it is
-refused.
+Each law here is a noise around a mean that it keeps exactly, and knows the largest factor by which a draw can exceed
+the mean's largest entry. Assumption 2 asks for Σ_i max |g_i^t| ≤ 1 in every episode; a mean with which a draw could
+break it is refused.
 """
 
-from typing import Protocol
+from collections.abc import Callable, Mapping
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InvalidInputError
-from tightrope.problems.options import number
+from tightrope.problems.options import check_options, number, unknown
 from tightrope.space import FloatArray
 
 #: How far rounding may carry a sum of bounds past its limit.
 BOUND_TOLERANCE = 1e-9
 
 
+@runtime_checkable
 class Constraints(Protocol):
     """The law of the constraint functions."""
 
@@ -30,32 +33,180 @@ class Constraints(Protocol):
         ...
 
 
-class Deterministic:
-    """g^t = mean in every episode."""
+class Noise:
+    """A law around `mean`: no draw of a constraint is larger than `largest_factor` times its largest mean."""
+
+    name: ClassVar[str]
+
+    def __init__(self, mean: ArrayLike, largest_factor: float) -> None:
+        self.mean = checked_mean(mean, largest_factor)
+        self.largest_factor = largest_factor
+
+    def __repr__(self) -> str:
+        options = {name: value for name, value in vars(self).items() if isinstance(value, float)}
+        options.pop("largest_factor")
+        shown = "".join(f", {name}={value}" for name, value in options.items())
+        return f"{type(self).__name__}({len(self.mean)} constraints{shown})"
+
+
+class Deterministic(Noise):
+    """The mean itself in every episode."""
+
+    name = "none"
 
     def __init__(self, mean: ArrayLike) -> None:
-        self.mean = checked_mean(mean, largest_factor=1.0)
+        super().__init__(mean, largest_factor=1.0)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         return self.mean
 
-    def __repr__(self) -> str:
-        return f"Deterministic({len(self.mean)} constraints)"
 
+class ScaledNoise(Noise):
+    """Each constraint times a uniform number around 1: a whole episode is dear or cheap.
 
-class ScaledNoise:
-    """g_i^t = ξ_i^t · mean_i, with ξ_i^t uniform on [1 − spread, 1 + spread], independent over i and t."""
+    g_i^t = ξ_i^t · mean_i, with ξ_i^t uniform on [1 − spread, 1 + spread], independent over i and t.
+    """
 
-    def __init__(self, mean: ArrayLike, spread: float) -> None:
+    name = "scaled"
+
+    def __init__(self, mean: ArrayLike, *, spread: float = 0.25) -> None:
         self.spread = number(spread, "spread", 0, 1)
-        self.mean = checked_mean(mean, largest_factor=1 + self.spread)
+        super().__init__(mean, largest_factor=1 + self.spread)
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         xi = rng.uniform(1 - self.spread, 1 + self.spread, size=(len(self.mean), 1))
         return xi * self.mean
 
-    def __repr__(self) -> str:
-        return f"ScaledNoise({len(self.mean)} constraints, spread={self.spread})"
+
+class CorrelatedNoise(Noise):
+    """Like scaled noise, but what makes one constraint dear often makes all of them dear.
+
+    With probability `correlation` all the ξ_i^t of an episode are one and the same uniform number, else they are
+    independent: each is uniform on [1 − spread, 1 + spread], and any two have exactly that correlation.
+    """
+
+    name = "correlated"
+
+    def __init__(self, mean: ArrayLike, *, spread: float = 0.25, correlation: float = 0.8) -> None:
+        self.spread = number(spread, "spread", 0, 1)
+        self.correlation = number(correlation, "correlation", 0, 1)
+        super().__init__(mean, largest_factor=1 + self.spread)
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        xi = rng.uniform(1 - self.spread, 1 + self.spread, size=(len(self.mean), 1))
+        if rng.random() < self.correlation:
+            xi[1:] = xi[:1]
+        return xi * self.mean
+
+
+class BetaNoise(Noise):
+    """Each constraint times a skewed number: mostly less than the mean, now and then much more.
+
+    g_i^t = height · β_i^t · mean_i, with β_i^t ~ Beta(concentration / height, concentration (1 − 1 / height)), whose
+    mean is 1 / height; independent over i and t. The smaller the concentration, the closer to all (height) or nothing.
+    """
+
+    name = "beta"
+
+    def __init__(self, mean: ArrayLike, *, height: float = 3.0, concentration: float = 3.0) -> None:
+        self.height = number(height, "height", 1.1, 100)
+        self.concentration = number(concentration, "concentration", 0.01, 1e6)
+        super().__init__(mean, largest_factor=self.height)
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        a = self.concentration / self.height
+        beta = rng.beta(a, self.concentration - a, size=(len(self.mean), 1))
+        return (self.height * beta) * self.mean
+
+
+class Bernoulli(Noise):
+    """All or nothing at every tuple: rare and large instead of always and small.
+
+    With h_i = height · max |mean_i|, g_i^t(s,a,s') is h_i times the sign of the mean with probability
+    |mean_i(s,a,s')| / h_i and else 0, independent over constraints, tuples and episodes.
+    """
+
+    name = "bernoulli"
+
+    def __init__(self, mean: ArrayLike, *, height: float = 2.0) -> None:
+        self.height = number(height, "height", 1, 100)
+        super().__init__(mean, largest_factor=self.height)
+        h = self.height * np.abs(self.mean).max(axis=1, keepdims=True, initial=0.0)
+        self._all = np.sign(self.mean) * h
+        self._chance = np.abs(self.mean) / np.where(h > 0, h, 1.0)
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        hit = rng.random(self.mean.shape) < self._chance
+        g: FloatArray = hit * self._all
+        return g
+
+
+class Replay(Noise):
+    """A recorded table, (K, I, n_tuples): each episode is one of its K rows, drawn with equal chances.
+
+    The mean is the average of the rows. The rows are as the learner meets them, with Σ_i max |g_i| ≤ 1 in each.
+    """
+
+    name = "replay"
+
+    def __init__(self, table: ArrayLike) -> None:
+        rows = np.array(table, dtype=np.float64, order="C")
+        if rows.ndim != 3 or len(rows) == 0:
+            raise InvalidInputError(
+                f"the table of constraints has shape {rows.shape}; expected (n_records, n_constraints, n_tuples)"
+            )
+        for k, row in enumerate(rows):
+            try:
+                checked_mean(row, largest_factor=1.0)
+            except InvalidInputError as error:
+                raise InvalidInputError(f"record {k} of the constraints: {error}") from error
+        super().__init__(rows.mean(axis=0), largest_factor=1.0)
+        self.table = rows
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        g: FloatArray = self.table[rng.integers(len(self.table))]
+        return g
+
+
+def replay(mean: ArrayLike, *, table: ArrayLike) -> Replay:
+    """A recorded table, (n_records, n_constraints, n_tuples), in place of the problem's own constraints."""
+    return Replay(table)
+
+
+#: What `noise=` understands: each is made of a problem's mean and options of its own.
+NOISES: dict[str, Callable[..., Constraints]] = {
+    **{kind.name: kind for kind in (Deterministic, ScaledNoise, CorrelatedNoise, BetaNoise, Bernoulli)},
+    Replay.name: replay,
+}
+
+#: A name, a name with options ({"name": "scaled", "spread": 0.5}), or a law of one's own.
+NoiseChoice = str | Mapping[str, Any] | Constraints
+
+
+def make_constraints(choice: NoiseChoice, mean: ArrayLike) -> Constraints:
+    """The law of the constraints that `choice` asks for, around a problem's mean (I, n_tuples)."""
+    if isinstance(choice, str):
+        choice = {"name": choice}
+    if not isinstance(choice, Mapping):
+        if isinstance(choice, Constraints) and not isinstance(choice, type):
+            return choice
+        raise InvalidInputError(
+            f"noise is {choice!r}; expected a name ({', '.join(sorted(NOISES))}), "
+            "a table with a name and options, or an object with a mean and a method sample(rng)"
+        )
+    options = dict(choice)
+    name = options.pop("name", None)
+    if not isinstance(name, str) or name not in NOISES:
+        raise unknown("there is no noise", name, NOISES)
+    check_options(f"the noise {name!r}", NOISES[name], options)
+    return NOISES[name](mean, **options)
+
+
+def largest_factor(choice: NoiseChoice) -> float:
+    """By how much a draw of this noise can exceed the largest entry of its mean; 1 for a law of one's own."""
+    if not isinstance(choice, str | Mapping):
+        return 1.0
+    return float(getattr(make_constraints(choice, np.zeros((1, 1))), "largest_factor", 1.0))
 
 
 def checked_mean(mean: ArrayLike, largest_factor: float) -> FloatArray:

@@ -7,12 +7,13 @@ with 0.2, else stays. User and service start in cell 0. With d(·,·) the distan
 the largest there is, and p_k(a) the price of site a in scenario k:
 
     loss      f_k = 0.75 p_k(a) + 0.25 d(site, a) / D            price of hosting, and of migrating
-    delay     g_1 = s · d(cell, a) / D                           hops between the user and the service
-    energy    g_2 = s · (0.8 power(a) + 0.2 d(site, a) / D)      power of the host, energy of migrating
+    delay     d(cell, a)                                         hops between the user and the service
+    energy    0.8 power(a) + 0.2 d(site, a) / D                  power of the host, energy of migrating
 
-with s = 1 / (2 (1 + spread)), so that Σ_i max |g_i^t| ≤ 1 with the noise (`ScaledNoise`). The limits
-`max_delay` (in hops) and `max_energy` (1 is the most a step can use) are averages over the steps of an
-episode; the budgets are c = n_steps · s · (max_delay / D, max_energy).
+The limits `max_delay` (in hops) and `max_energy` (1 is the most a step can use) are averages over the steps of an
+episode. By default the noise is `scaled` by up to a quarter; the learner meets g = s · (delay / D, energy) with
+s = 1 / (2 · 1.25), so that Σ_i max |g_i^t| ≤ 1 with the noise, and budgets c = n_steps · s · (max_delay / D,
+max_energy).
 
 In each scenario another site is cheap, over all of them hardly any; the cheap sites of scenarios 0 and 1 draw
 much power, and following the user around costs money and energy.
@@ -41,8 +42,8 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
-from tightrope.problems.constraints import ScaledNoise
-from tightrope.problems.losses import LossChoice, make_losses
+from tightrope.problems.constraints import NoiseChoice
+from tightrope.problems.losses import LossChoice
 from tightrope.problems.options import number, whole
 from tightrope.problems.transforms import Indices, unroll
 from tightrope.space import FloatArray
@@ -68,8 +69,8 @@ def edge_cloud(
     power: ArrayLike = POWER,
     max_delay: float = 1.2,
     max_energy: float = 0.45,
-    spread: float = 0.25,
     losses: LossChoice = "switching",
+    noise: NoiseChoice = "scaled",
 ) -> Problem:
     """`prices` (n_scenarios, n_sites) and `power` (n_sites,) in [0, 1], limits as averages over the steps."""
     n_cells = whole(n_cells, "n_cells", at_least=3)
@@ -86,29 +87,32 @@ def edge_cloud(
     moves = [((cell + hops) % n_cells * n_sites + host, probability) for hops, probability in WALK]
     rows = [np.stack([cell * n_sites + site, host, target], axis=1) for target, _ in moves]
     probabilities = np.repeat([probability for _, probability in moves], len(cell))
-    unrolled = unroll(np.concatenate(rows), probabilities, n_steps=n_steps)
+    layout = unroll(np.concatenate(rows), probabilities, n_steps=n_steps)
 
     position = np.arange(n_sites) * n_cells // n_sites
 
     def distance(x: Indices, y: Indices) -> FloatArray:
-        apart: FloatArray = np.minimum((x - y) % n_cells, (y - x) % n_cells) / farthest
-        return apart
+        hops: FloatArray = np.minimum((x - y) % n_cells, (y - x) % n_cells).astype(np.float64)
+        return hops
 
-    state, host, _, _ = unrolled.tuples.T
+    state, host, _, _ = layout.tuples.T
     cell, site = np.divmod(state, n_sites)
-    migration = distance(position[site], position[host])
+    migration = distance(position[site], position[host]) / farthest
     delay = distance(cell, position[host])
     energy = (1 - MIGRATION_ENERGY) * drawn[host] + MIGRATION_ENERGY * migration
-    limits = [number(max_delay, "max_delay", 0, farthest) / farthest, number(max_energy, "max_energy", 0, 1)]
-    scale = 1 / (2 * (1 + number(spread, "spread", 0, 1)))
-    return Problem(
+    limits = np.array([number(max_delay, "max_delay", 0, farthest), number(max_energy, "max_energy", 0, 1)])
+    return Problem.from_units(
         name="edge-cloud",
-        mdp=unrolled.mdp,
-        losses=make_losses(losses, (1 - MIGRATION_PRICE) * price[:, host] + MIGRATION_PRICE * migration),
-        constraints=ScaledNoise(scale * np.stack([delay, energy]), spread),
-        budgets=n_steps * scale * np.array(limits),
+        mdp=layout.mdp,
+        scenarios=(1 - MIGRATION_PRICE) * price[:, host] + MIGRATION_PRICE * migration,
+        losses=losses,
+        uses=[delay, energy],
+        use_bounds=[farthest, 1],
+        noise=noise,
+        budgets=n_steps * limits,
         constraint_names=("delay", "energy"),
-        state_names=unrolled.state_names([f"cell {c}, site {s}" for c in range(n_cells) for s in range(n_sites)]),
+        constraint_units=("hops", ""),
+        state_names=layout.state_names([f"cell {c}, site {s}" for c in range(n_cells) for s in range(n_sites)]),
         action_names=tuple(f"site {s}" for s in range(n_sites)),
     )
 

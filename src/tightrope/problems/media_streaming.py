@@ -13,7 +13,7 @@ Loss scenarios, each a function of the level before the move; the default (`fixe
     1  live       level / 9: what is buffered is delay
     2  download   1 − level / 9: what is not buffered is missing
 
-One constraint, the same in every episode: the number of fast steps, on average at most 5 of the 10.
+One constraint: the number of fast steps, on average at most 5 of the 10.
 
 Without the budget the best loss in playback is 5.39, with 8.56 fast steps; with it 6.75, multiplier 0.50. In
 download it is 9.23, with 9 fast steps, and 9.46, multiplier 0.08. In live the budget is slack: 0.03, with no
@@ -25,11 +25,9 @@ optimistic and pessimistic exploration for safe reinforcement learning", NeurIPS
 this package's.
 """
 
-import numpy as np
-
 from tightrope.problems.base import Problem
-from tightrope.problems.constraints import Deterministic
-from tightrope.problems.losses import LossChoice, make_losses
+from tightrope.problems.constraints import NoiseChoice
+from tightrope.problems.losses import LossChoice
 from tightrope.problems.options import number, whole
 from tightrope.problems.transforms import unroll
 
@@ -39,7 +37,12 @@ DRAINS = 0.8
 
 
 def media_streaming(
-    *, n_levels: int = 10, n_steps: int = 10, budget: float = 5.0, losses: LossChoice = "fixed"
+    *,
+    n_levels: int = 10,
+    n_steps: int = 10,
+    budget: float = 5.0,
+    losses: LossChoice = "fixed",
+    noise: NoiseChoice = "none",
 ) -> Problem:
     """Levels 0..n_levels-1, n_steps steps, at most `budget` fast steps on average."""
     top = whole(n_levels, "n_levels", at_least=2) - 1
@@ -53,17 +56,19 @@ def media_streaming(
             for n_next, probability in ((n + 1, up), (n - 1, down), (n, 1 - up - down)):
                 row = (n, link, min(max(n_next, 0), top))
                 rows[row] = rows.get(row, 0.0) + probability
-    unrolled = unroll(list(rows), list(rows.values()), n_steps=n_steps)
+    layout = unroll(list(rows), list(rows.values()), n_steps=n_steps)
 
-    level, action, _, _ = unrolled.tuples.T
+    level, action, _, _ = layout.tuples.T
     fill = level / top
-    return Problem(
+    return Problem.from_units(
         name="media-streaming",
-        mdp=unrolled.mdp,
-        losses=make_losses(losses, [level == 0, fill, 1 - fill]),
-        constraints=Deterministic([action == 0]),
-        budgets=np.array([budget]),
+        mdp=layout.mdp,
+        scenarios=[level == 0, fill, 1 - fill],
+        losses=losses,
+        uses=[action == 0],
+        noise=noise,
+        budgets=[budget],
         constraint_names=("fast steps",),
-        state_names=unrolled.state_names([f"level {n}" for n in range(top + 1)]),
+        state_names=layout.state_names([f"level {n}" for n in range(top + 1)]),
         action_names=("fast", "slow"),
     )

@@ -24,11 +24,14 @@ def options_of(function: Callable[..., object]) -> dict[str, Any]:
 
 
 def check_options(owner: str, function: Callable[..., object], options: Mapping[str, Any]) -> None:
-    """Refuse an option that `function` does not know."""
+    """Refuse an option that `function` does not know, and the lack of one that it cannot do without."""
     known = options_of(function)
     for name in options:
         if name not in known:
             raise unknown(f"{owner} has no option", name, known)
+    for name, default in known.items():
+        if default is inspect.Parameter.empty and name not in options:
+            raise InvalidInputError(f"{owner} needs the option {name!r}")
 
 
 def whole(value: object, name: str, at_least: int) -> int:

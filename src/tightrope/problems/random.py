@@ -2,7 +2,8 @@
 
     P(·|s,a)      uniform on the simplex over the successors of (s,a), that is Dirichlet(1, …, 1)
     f_k(s,a,s')   uniform on [-1, 1], k = 0..n_scenarios-1
-    g_i(s,a,s')   uniform on [0, 1] / (n_constraints (1 + spread)), so that Σ_i max |g_i^t| ≤ 1 with the noise
+    g_i(s,a,s')   uniform on [0, 1] / (n_constraints · factor), so that Σ_i max |g_i^t| ≤ 1 with the noise, whose
+                  draws exceed their mean by that factor at most (1.25 by default)
 
 Let u_i be what the policy uses that is best for the mean of the scenarios, and σ the most by which another
 policy undercuts all u_i at once. The budgets are c_i = u_i − σ/2: that policy is over every budget by σ/2, so
@@ -21,9 +22,9 @@ import numpy as np
 from tightrope.model import LayeredMDP
 from tightrope.planning import best_policy, slater_slack
 from tightrope.problems.base import Problem
-from tightrope.problems.constraints import ScaledNoise
+from tightrope.problems.constraints import NoiseChoice, largest_factor, make_constraints
 from tightrope.problems.losses import LossChoice, make_losses
-from tightrope.problems.options import number, whole
+from tightrope.problems.options import whole
 from tightrope.problems.transforms import Indices
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -38,8 +39,8 @@ def random(
     n_successors: int | None = None,
     n_scenarios: int = 4,
     n_constraints: int = 1,
-    spread: float = 0.25,
     losses: LossChoice = "switching",
+    noise: NoiseChoice = "scaled",
     seed: int = 0,
 ) -> Problem:
     """`n_successors`: to how many states of the next layer each (state, action) can lead; None: to all."""
@@ -47,7 +48,6 @@ def random(
     n_actions = whole(n_actions, "n_actions", at_least=1)
     n_scenarios = whole(n_scenarios, "n_scenarios", at_least=1)
     n_constraints = whole(n_constraints, "n_constraints", at_least=1)
-    spread = number(spread, "spread", 0, 1)
     # a stream for each part: asking for more scenarios does not change the model
     streams = np.random.SeedSequence(whole(seed, "seed", at_least=0)).spawn(4)
     for_space, for_model, for_losses, for_constraints = (np.random.default_rng(stream) for stream in streams)
@@ -60,13 +60,14 @@ def random(
     # exponential weights, normalised over the successors of each pair, are Dirichlet(1, …, 1)
     mdp = LayeredMDP.from_occupancy(space, for_model.exponential(size=space.n_tuples))
     scenarios = for_losses.uniform(-1, 1, size=(n_scenarios, space.n_tuples))
-    mean = for_constraints.random((n_constraints, space.n_tuples)) / (n_constraints * (1 + spread))
+    mean = for_constraints.random((n_constraints, space.n_tuples)) / (n_constraints * largest_factor(noise))
+    constraints = make_constraints(noise, mean)
     return Problem(
         name="random",
         mdp=mdp,
-        losses=make_losses(losses, scenarios),
-        constraints=ScaledNoise(mean, spread),
-        budgets=_middle_budgets(mdp, scenarios.mean(axis=0), mean),
+        losses=make_losses(losses, scenarios, mdp),
+        constraints=constraints,
+        budgets=_middle_budgets(mdp, scenarios.mean(axis=0), constraints.mean),
         constraint_names=tuple(f"constraint {i}" for i in range(n_constraints)),
     )
 

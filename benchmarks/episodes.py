@@ -1,0 +1,105 @@
+"""Subproblems as they come up: consecutive episodes of a run of UCPD, recorded to be solved again.
+
+`early`: the first episodes, with every pair still free. `late`: as after many visits, with many balls binding. A small
+model is run there; a large one is given the counts of `VISITS` visits to every pair, drawn from the true model, which
+is where it would be in the end.
+"""
+
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+
+import tightrope as tr
+from tightrope.confidence import ConfidenceSet, L1Ball
+from tightrope.problems.base import Problem
+from tightrope.projection import Projector
+from tightrope.space import FloatArray, LayeredSpace
+
+EPISODES = 20_000  # T
+LATE = 15_000  # where the late episodes of a model begin that is run there
+SETTLE = 50  # episodes before the recording of a model that is given its counts
+MOST_NUMBERS = 30_000_000  # in a recording
+VISITS = 20_000
+
+
+class Subproblem(NamedTuple):
+    """One episode's."""
+
+    reference: FloatArray
+    cost: FloatArray
+    confidence: ConfidenceSet
+
+
+@dataclass
+class Recording:
+    """Consecutive subproblems, and what the solver started the first of them from."""
+
+    space: LayeredSpace
+    start: dict[str, FloatArray] = field(default_factory=dict)
+    episodes: list[Subproblem] = field(default_factory=list)
+    binding: float = 0.0  #: share of the pairs whose ball binds, at the last answer
+
+    def projector(self) -> Projector:
+        """A projector that stands where the run stood."""
+        projector = Projector(self.space)
+        projector.restore(self.start)
+        return projector
+
+
+class RecordingProjector(Projector):
+    """Keeps the subproblems it is given, from solve number `first` on."""
+
+    def __init__(self, space: LayeredSpace, first: int, count: int) -> None:
+        super().__init__(space)
+        self.recording = Recording(space)
+        self._first, self._count, self._solved = first, count, 0
+
+    def solve(self, reference: FloatArray, cost: FloatArray, confidence: ConfidenceSet, theta: FloatArray) -> None:
+        if self._solved == self._first:
+            self.recording.start = {name: array.copy() for name, array in self.state().items()}
+        super().solve(reference, cost, confidence, theta)
+        if self._first <= self._solved < self._first + self._count:
+            self.recording.episodes.append(Subproblem(reference.copy(), cost.copy(), confidence))
+            self.recording.binding = share_binding(self.space, theta, confidence)
+        self._solved += 1
+
+
+class RecordedUCPD(tr.UCPD):
+    """UCPD whose subproblems are recorded; with `model`, it has already visited every pair often."""
+
+    def record(self, first: int, count: int, model: tr.LayeredMDP | None = None) -> RecordingProjector:
+        """Begin."""
+        if model is not None:
+            M = counted(self.space, model.transitions, np.random.default_rng(7))
+            self.counts.M[:], self.counts.N[:] = M, self.space.sum_over_successors(M)
+            self.confidence = self.rule(self.space, self.counts.N, self.counts.M)
+        self._projector: RecordingProjector = RecordingProjector(self.space, first, count)
+        return self._projector
+
+
+def counted(space: LayeredSpace, transitions: FloatArray, rng: np.random.Generator) -> FloatArray:
+    """(n_tuples,) how often each came up in VISITS visits to every pair, but for a correlation of no interest here."""
+    M: FloatArray = rng.poisson(VISITS * transitions).astype(np.float64)
+    return M
+
+
+def share_binding(space: LayeredSpace, theta: FloatArray, confidence: ConfidenceSet) -> float:
+    """The share of the pairs whose conditional lies on the surface of its ball."""
+    if not isinstance(confidence, L1Ball):
+        return np.nan
+    p = theta / space.expand_to_tuples(np.maximum(space.sum_over_successors(theta), 1e-300))
+    distance = space.sum_over_successors(np.abs(p - confidence.center))
+    return float(np.mean((confidence.radius < 2) & (distance >= confidence.radius * (1 - 1e-9))))
+
+
+def record(problem: Problem, phase: str, *, run_there: bool, count: int = 100) -> Recording:
+    """Some consecutive subproblems of a run of UCPD, `early` or `late`; fewer of a large model."""
+    space = problem.space
+    count = int(np.clip(MOST_NUMBERS // (2 * space.n_tuples), 4, count))
+    settle = int(np.clip(MOST_NUMBERS // (2 * space.n_tuples), 8, SETTLE))
+    first = LATE if phase == "late" and run_there else settle if phase == "late" else 2
+    learner = RecordedUCPD(space, problem.budgets, episodes=EPISODES)
+    projector = learner.record(first, count, problem.mdp if phase == "late" and not run_there else None)
+    tr.run(problem, learner, episodes=first + count, regret="never", records=1)
+    return projector.recording

@@ -1,0 +1,132 @@
+"""python -m benchmarks.loop: the whole loop of a run with UCPD, learner and accounting, per episode.
+
+    solve    the projection
+    learner  the rest of the learner: cost, mixing, counts, confidence sets, policy, multipliers
+    rest     the simulator: losses, constraints, sampling, true occupancy, accounting, records
+
+Times are of the processor, per episode, the median over blocks of episodes; an exp-pass is one `numpy.exp` over as many numbers as there
+are tuples. With --million, a million episodes of media-streaming and what memory they hold on the way.
+"""
+
+import argparse
+import sys
+from typing import NamedTuple
+
+import numpy as np
+
+import tightrope as tr
+from benchmarks.measure import ExpPass, clock, resident_bytes
+from tightrope.confidence import ConfidenceSet
+from tightrope.learners.base import Episode
+from tightrope.problems.base import Problem
+from tightrope.projection import Projector
+from tightrope.space import FloatArray
+
+PROBLEMS = ("media-streaming", "edge-cloud")
+
+
+class TimedProjector(Projector):
+    """Adds up the time of its solves."""
+
+    spent = 0.0
+
+    def solve(self, reference: FloatArray, cost: FloatArray, confidence: ConfidenceSet, theta: FloatArray) -> None:
+        begin = clock()
+        super().solve(reference, cost, confidence, theta)
+        self.spent += clock() - begin
+
+
+class TimedUCPD(tr.UCPD):
+    """Adds up the time of what it does with an episode, and of the projection in it."""
+
+    spent = 0.0
+
+    def timed(self) -> "TimedUCPD":
+        """With a projector that is timed."""
+        self._projector: TimedProjector = TimedProjector(self.space)
+        return self
+
+    @property
+    def solving(self) -> float:
+        """Seconds spent in the projection so far."""
+        return self._projector.spent
+
+    def observe(self, episode: Episode) -> None:
+        begin = clock()
+        super().observe(episode)
+        self.spent += clock() - begin
+
+
+class PerEpisode(NamedTuple):
+    """Seconds per episode."""
+
+    exp_pass: float
+    whole: float
+    solve: float
+    learner: float
+    rest: float
+
+    def line(self, name: str, n_tuples: int) -> str:
+        """In words."""
+        part = {"solve": self.solve, "learner": self.learner, "rest": self.rest}
+        parts = ", ".join(f"{word} {1e6 * value:.1f} ({value / self.whole:.0%})" for word, value in part.items())
+        return (
+            f"{name}, {n_tuples} tuples: {1e6 * self.whole:.1f} µs an episode = "
+            f"{self.whole / self.exp_pass:.1f} exp-passes of {1e6 * self.exp_pass:.2f} µs; {parts}; "
+            f"rest / solve {self.rest / self.solve:.2f}; "
+            f"beyond 30 µs: {max(0.0, self.whole - 30e-6) / self.exp_pass:.1f} exp-passes"
+        )
+
+
+def per_episode(problem: Problem, episodes: int) -> PerEpisode:
+    """A run without records of regret, block by block: 500 blocks, the exp-pass measured after each."""
+    tr.run(problem, TimedUCPD(problem.space, problem.budgets, episodes=50).timed(), episodes=50, regret="never")
+    learner = TimedUCPD(problem.space, problem.budgets, episodes=episodes).timed()
+    unit = ExpPass(problem.space.n_tuples)
+    times: list[tuple[int, float, float, float]] = []
+    last = [0, clock(), 0.0, 0.0]
+
+    def block(done: int) -> None:
+        now = clock()
+        times.append((done - int(last[0]), now - last[1], learner.spent - last[2], learner.solving - last[3]))
+        unit.measure()
+        last[:] = [done, clock(), learner.spent, learner.solving]
+
+    tr.run(problem, learner, episodes=episodes, regret="never", progress=block)
+    count, whole, observe, solve = np.array(times[1:]).T  # the first block holds the preparations of the run
+    each = [
+        float(np.median(part / count)) for part in (whole, solve, observe - solve, whole - observe)
+    ]
+    return PerEpisode(unit.median, *each)
+
+
+def million(episodes: int) -> None:
+    """Memory held by the process in the course of one long run."""
+    problem = tr.make("media-streaming")
+    learner = tr.UCPD(problem.space, problem.budgets, episodes=episodes)
+    begin, marks = clock(), [m for m in (episodes // 100, episodes // 10, episodes) if m]
+
+    def look(done: int) -> None:
+        if done in marks:
+            spent = clock() - begin
+            print(f"media-streaming, episode {done:,}: {resident_bytes() / 2**20:.1f} MiB held, {spent:.0f} s", flush=True)
+
+    tr.run(problem, learner, episodes=episodes, regret="last", progress=look)
+
+
+def main() -> None:
+    """Both problems; then the long run, if asked for."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.loop", description=(__doc__ or "").split("\n\n")[0])
+    parser.add_argument("--episodes", type=int, default=20_000)
+    parser.add_argument("--million", action="store_true", help="a million episodes, and the memory they hold")
+    options = parser.parse_args()
+    for name in PROBLEMS:
+        problem = tr.make(name)
+        print(per_episode(problem, options.episodes).line(name, problem.space.n_tuples), flush=True)
+    if options.million:
+        million(1_000_000)
+    sys.exit(0)
+
+
+if __name__ == "__main__":
+    main()

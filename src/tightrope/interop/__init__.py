@@ -1,0 +1,34 @@
+"""Other people's software: Gymnasium environments out of our problems, and the other way round.
+
+Names are loaded on first use, so that nobody waits for a package that is not wanted.
+"""
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from tightrope.interop.gym_env import ProblemEnv as ProblemEnv
+    from tightrope.interop.gym_env import SixTuple as SixTuple
+    from tightrope.interop.gym_problem import problem_from_gym as problem_from_gym
+    from tightrope.interop.live import LiveHistory as LiveHistory
+    from tightrope.interop.live import play_live as play_live
+
+_HOME = {
+    "LiveHistory": "live",
+    "ProblemEnv": "gym_env",
+    "SixTuple": "gym_env",
+    "play_live": "live",
+    "problem_from_gym": "gym_problem",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOME:
+        raise AttributeError(f"module 'tightrope.interop' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"tightrope.interop.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted(_HOME)

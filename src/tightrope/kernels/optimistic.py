@@ -1,0 +1,238 @@
+"""Planning when each P(s'|s,a) is only known to lie between lo and hi, and policies that are evaluated and improved.
+
+Costs are per pair: r (n_pairs,), D (I, n_pairs). x(s,a) is the probability that an episode passes through (s,a).
+"""
+
+import numpy as np
+
+from tightrope.kernels.compile import jit
+
+#: A policy keeps this much of every action, so that a mirror step can bring it back.
+FLOOR = 1e-300
+
+#: What is no more than this of a step in the simplex method is rounding.
+NO_STEP = 1e-11
+
+
+@jit
+def bernstein_box(csr, N, M, log_term, scale, lo, hi, radius):
+    """[P̂ − β, P̂ + β] within [0, 1], β = min(scale (√(4 P̂ (1 − P̂) log_term / N) + 14 log_term / (3 N)), 1).
+
+    N (n_pairs,) and M (n_tuples,) count visits, P̂ = M / N. A pair without visits is free; its β is as if N = 1.
+    Writes lo, hi and radius(s,a) = Σ_s' β(s,a,s').
+    """
+    for i in range(N.size):
+        n = max(N[i], 1)
+        radius[i] = 0.0
+        for j in range(csr.pair_ptr[i], csr.pair_ptr[i + 1]):
+            P_hat = M[j] / n
+            deviation = np.sqrt(max(4.0 * P_hat * (1.0 - P_hat) * log_term / n, 0.0))
+            beta = min(scale * (deviation + 14.0 * log_term / (3.0 * n)), 1.0)
+            radius[i] += beta
+            lo[j] = max(P_hat - beta, 0.0) if N[i] > 0 else 0.0
+            hi[j] = min(P_hat + beta, 1.0) if N[i] > 0 else 1.0
+
+
+@jit
+def optimistic_actions(csr, lo, hi, r, V, best, p):
+    """V(s) = min_a [r(s,a) + min_p Σ_s' p(s') V(s')], p between lo and hi; V = 0 at the last state.
+
+    Writes V, best(s), the pair of s that attains the minimum (the first of equals), and p, the minimiser of every pair:
+    what lo leaves of the mass goes to the successors of least V first.
+    """
+    layer_ptr, state_ptr, pair_ptr, successor = csr.layer_ptr, csr.state_ptr, csr.pair_ptr, csr.successor
+    n_layers = layer_ptr.size - 2
+    order = np.empty(V.size, dtype=np.int64)
+    V[layer_ptr[n_layers]] = 0.0
+    for k in range(n_layers - 1, -1, -1):
+        below, width = layer_ptr[k + 1], layer_ptr[k + 2] - layer_ptr[k + 1]
+        by_V = np.argsort(V[below : below + width])
+        for s in range(layer_ptr[k], layer_ptr[k + 1]):
+            for i in range(state_ptr[s], state_ptr[s + 1]):
+                first, n = pair_ptr[i], pair_ptr[i + 1] - pair_ptr[i]
+                left = 1.0
+                for h in range(n):
+                    left -= lo[first + h]
+                    if n == width:
+                        order[h] = by_V[h]
+                    else:  # few of many: sort them by insertion
+                        at = h
+                        while at > 0 and V[successor[first + order[at - 1]]] > V[successor[first + h]]:
+                            order[at] = order[at - 1]
+                            at -= 1
+                        order[at] = h
+                q = r[i]
+                for h in range(n):
+                    j = first + order[h]
+                    more = max(min(hi[j] - lo[j], left), 0.0)
+                    left -= more
+                    p[j] = lo[j] + more
+                    q += p[j] * V[successor[j]]
+                if i == state_ptr[s] or q < V[s]:
+                    V[s] = q
+                    best[s] = i
+
+
+@jit
+def visits(csr, best, p, d, x):
+    """x of the policy that takes the pair best(s) at s, under the model p. Writes d(s), the mass at s, and x."""
+    d[:] = 0.0
+    d[0] = 1.0
+    x[:] = 0.0
+    for s in range(best.size):
+        i = best[s]
+        x[i] = d[s]
+        for j in range(csr.pair_ptr[i], csr.pair_ptr[i + 1]):
+            d[csr.successor[j]] += d[s] * p[j]
+
+
+@jit
+def enter(table, weight, column, direction, leaving):
+    """`column` takes the place of the basic column `leaving`. Writes table, the inverse of the basis, and weight.
+
+    direction = table · column is what the basic columns yield to the new one (`yields`).
+    """
+    m = weight.size
+    weight[leaving] /= direction[leaving]
+    for h in range(m):
+        table[leaving, h] /= direction[leaving]
+    for k in range(m):
+        if k != leaving:
+            weight[k] -= direction[k] * weight[leaving]
+            for h in range(m):
+                table[k, h] -= direction[k] * table[leaving, h]
+
+
+@jit
+def yields(table, column, direction):
+    """direction = table · column."""
+    for k in range(column.size):
+        direction[k] = 0.0
+        for h in range(column.size):
+            direction[k] += table[k, h] * column[h]
+
+
+@jit
+def best_mixture(csr, lo, hi, c, D, alpha, tolerance, max_pivots, multipliers, x):
+    """min <c, x> over the x of all policies and all models between lo and hi with D x <= alpha.
+
+    The simplex method on the I + 1 rows D x <= alpha and Σ_k w_k = 1, where x = Σ_k w_k x_k. Its columns are the
+    deterministic policies, each with a model; a basis mixes at most I + 1 of them, and dynamic programming on c + λ D,
+    λ the multipliers, finds the one of least reduced cost. If the policy that is best for c alone exceeds alpha, a
+    column of relief, which allows every row the same excess, is in the basis and first driven out of it; if that cannot
+    be, the answer is the x of least excess, and λ, which then sums to 1, proves it.
+
+    Writes multipliers and x; returns whether it is the second case. After `max_pivots` it stops where it is.
+    """
+    n_rows, n_pairs = D.shape
+    m = n_rows + 1
+    n_states = csr.layer_ptr[csr.layer_ptr.size - 1]
+    V, d, p = np.empty(n_states), np.empty(n_states), np.empty(lo.size)
+    best, r, x_new = np.empty(n_states - 1, dtype=np.int64), c.copy(), np.empty(n_pairs)
+    column, direction, price = np.zeros(m), np.empty(m), np.empty(m)
+    table, weight, cost, X = np.eye(m), np.ones(m), np.zeros(m), np.zeros((m, n_pairs))
+    weight[:n_rows] = alpha
+    relief = -1
+
+    optimistic_actions(csr, lo, hi, r, V, best, p)
+    visits(csr, best, p, d, X[n_rows])
+    cost[n_rows] = np.dot(c, X[n_rows])
+    excess = tolerance
+    column[n_rows] = 1.0
+    for i in range(n_rows):
+        column[i] = np.dot(D[i], X[n_rows])
+        if column[i] - alpha[i] > excess:
+            relief, excess = i, column[i] - alpha[i]
+    yields(table, column, direction)
+    enter(table, weight, column, direction, n_rows)
+    if relief >= 0:
+        column[:] = -1.0
+        column[n_rows] = 0.0
+        yields(table, column, direction)
+        enter(table, weight, column, direction, relief)
+
+    for _ in range(max_pivots):
+        slack, least = -1, -tolerance
+        for h in range(m):
+            price[h] = 0.0
+            if relief >= 0:  # as long as it is there, nothing else costs
+                price[h] = table[relief, h]
+            else:
+                for k in range(m):
+                    price[h] += cost[k] * table[k, h]
+            if h < n_rows:
+                multipliers[h] = -price[h] if price[h] < 0.0 else 0.0
+                if -price[h] < least:
+                    slack, least = h, -price[h]
+        column[:] = 0.0
+        if slack >= 0:
+            column[slack] = 1.0
+        else:
+            for i in range(n_pairs):
+                r[i] = c[i] if relief < 0 else 0.0
+                for h in range(n_rows):
+                    r[i] += multipliers[h] * D[h, i]
+            optimistic_actions(csr, lo, hi, r, V, best, p)
+            if V[0] - price[n_rows] >= -tolerance:
+                break
+            visits(csr, best, p, d, x_new)
+            column[n_rows] = 1.0
+            for h in range(n_rows):
+                column[h] = np.dot(D[h], x_new)
+        yields(table, column, direction)
+        leaving, step = -1, np.inf
+        for k in range(m):
+            if direction[k] > NO_STEP:
+                ratio = max(weight[k], 0.0) / direction[k]
+                if ratio < step or (ratio == step and k == relief):
+                    leaving, step = k, ratio
+        if leaving < 0:
+            break
+        enter(table, weight, column, direction, leaving)
+        if leaving == relief:
+            relief = -1
+        cost[leaving] = 0.0 if slack >= 0 else np.dot(c, x_new)
+        X[leaving] = 0.0
+        if slack < 0:
+            X[leaving] = x_new
+
+    x[:] = 0.0
+    for k in range(m):
+        x += max(weight[k], 0.0) * X[k]
+    return relief >= 0
+
+
+@jit
+def evaluate(csr, pi, M, n, R, V, Q):
+    """Q(s,a) = R(s,a) + Σ_s' M(s,a,s')/n(s,a) V(s'), V(s) = Σ_a π(a|s) Q(s,a): for every row of R, V and Q.
+
+    Q is truncated to lie between 0 and the number of steps left. Writes V and Q.
+    """
+    n_layers = csr.layer_ptr.size - 2
+    for h in range(R.shape[0]):
+        V[h, csr.layer_ptr[n_layers]] = 0.0
+        for k in range(n_layers - 1, -1, -1):
+            for s in range(csr.layer_ptr[k], csr.layer_ptr[k + 1]):
+                V[h, s] = 0.0
+                for i in range(csr.state_ptr[s], csr.state_ptr[s + 1]):
+                    q = 0.0
+                    for j in range(csr.pair_ptr[i], csr.pair_ptr[i + 1]):
+                        q += M[j] * V[h, csr.successor[j]]
+                    Q[h, i] = min(max(R[h, i] + q / n[i], 0.0), float(n_layers - k))
+                    V[h, s] += pi[i] * Q[h, i]
+
+
+@jit
+def mirror_step(csr, pi, q, step, out):
+    """argmin over π' of step <q, π'(·|s)> + KL(π'(·|s), π(·|s)): π'(a|s) ∝ π(a|s) exp(−step q(s,a)). Writes out."""
+    for s in range(csr.state_ptr.size - 2):
+        first, last = csr.state_ptr[s], csr.state_ptr[s + 1]
+        least = np.inf
+        for i in range(first, last):
+            least = min(least, q[i])
+        mass = 0.0
+        for i in range(first, last):
+            out[i] = max(pi[i], FLOOR) * np.exp(-step * (q[i] - least))
+            mass += out[i]
+        for i in range(first, last):
+            out[i] /= mass

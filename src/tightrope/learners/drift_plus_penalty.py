@@ -1,0 +1,87 @@
+"""Drift plus penalty: projected gradient steps with virtual queues, the model known (Wei, Yu & Neely 2018).
+
+In every episode t, over measures x(s,a) of pairs:
+1. x^t = argmin over the occupancy measures x of the model of
+   <V f^{t-1} + Σ_i Q_i(t-1) g_i^{t-1}, x> + α ‖x − x^{t-1}‖²; x^1 is that of the uniform policy.
+2. Play π_t(a|s) ∝ x^t(s,a).
+3. Q_i(t) = max{Q_i(t-1) + <g_i^{t-1}, x^t> − c_i, 0}, Q(1) = 0.
+
+Step 1 minimises a bound on the drift of ½‖Q‖² plus V times the loss; it is a Euclidean projection (`euclidean`).
+
+Feedback: full information. Needs to know: the space, the budgets, the number of episodes T and the model.
+Where we depart from the publication: it has one policy per time slot of an endless, ergodic process (several of them,
+coupled by the constraints); here a slot is an episode, there is one process, and budgets c_i stand where it has 0.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.euclidean import EuclideanProjector
+from tightrope.learners.base import Episode, LearnerBase, require
+from tightrope.model import LayeredMDP, Policy, inner
+from tightrope.space import FloatArray, LayeredSpace
+
+
+class DriftPlusPenalty(LearnerBase):
+    """Projected gradient steps with virtual queues: adversarial losses, known dynamics, long-run budgets.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand.
+    episodes : T, the number of episodes that the parameters are set for.
+    model : the true one.
+    alpha, V : α and V; by default the published T and √T.
+    """
+
+    name = "drift-plus-penalty"
+    reference = (
+        "Wei, Yu, Neely: Online learning in weakly coupled Markov decision processes: a convergence time study "
+        "(SIGMETRICS 2018)"
+    )
+    needs = ("model",)
+    carries = ("observed", "x", "multipliers", "_projector")
+
+    def __init__(
+        self,
+        space: LayeredSpace,
+        budgets: ArrayLike,
+        *,
+        episodes: int,
+        model: LayeredMDP,
+        alpha: float | None = None,
+        V: float | None = None,
+    ) -> None:
+        super().__init__(space, budgets, episodes=episodes)
+        self.model = model
+        self.alpha = float(episodes if alpha is None else alpha)
+        self.V = float(np.sqrt(episodes) if V is None else V)
+        require(0 < self.alpha < np.inf, f"alpha is {self.alpha}; it must be positive")
+        require(0 < self.V < np.inf, f"V is {self.V}; it must be positive")
+        self.x = space.sum_over_successors(model.occupancy(Policy.uniform(space)))
+        self._projector = EuclideanProjector(model)
+        self.policy = self._policy_of_x()
+
+    def observe(self, episode: Episode) -> None:
+        """Line 1, the policy and line 3 for the next episode."""
+        _, f, g = self._full(episode)
+        Q, c = self.multipliers, self.budgets
+        f_pairs, g_pairs = self._per_pair(f), self._per_pair(g)
+        x = self._projector.solve(self.x - (self.V * f_pairs + Q @ g_pairs) / (2 * self.alpha))
+        self.x = x
+        self.multipliers = np.maximum(Q + inner(g_pairs, x) - c, 0.0)
+        self.policy = self._policy_of_x()
+        self.observed += 1
+
+    def _per_pair(self, values: FloatArray) -> FloatArray:
+        """Σ_s' P(s'|s,a) values(s,a,s')."""
+        return self.space.sum_over_successors(values * self.model.transitions)
+
+    def _policy_of_x(self) -> Policy:
+        return Policy.from_occupancy(self.space, self.space.expand_to_tuples(self.x) * self.model.transitions)
+
+    def _restored(self) -> None:
+        self.policy = self._policy_of_x()
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        return super().settings | {"alpha": self.alpha, "V": self.V}

@@ -1,0 +1,92 @@
+"""What every O-REPS has in common: an occupancy measure that moves by entropic mirror steps inside a confidence set.
+
+    θ ← argmin over θ' in Δ of <cost, θ'> + D(θ', reference),
+
+Δ the measures whose conditionals lie in the confidence set of the epoch (`projection`). An epoch ends when some pair
+was visited as often inside it as before it (and once), and the set is then made anew from all counts.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, ConfidenceSet, Counts
+from tightrope.errors import InvalidInputError
+from tightrope.kernels.occupancy import policy_of
+from tightrope.learners.base import COUNTS, LearnerBase, require
+from tightrope.model import Policy
+from tightrope.projection import Projector
+from tightrope.space import FloatArray, LayeredSpace
+
+#: The least mass that a measure keeps as a reference: D is infinite where it is zero.
+FLOOR = 1e-290
+
+
+class MirrorLearner(LearnerBase):
+    """A measure θ, the counts, the confidence set that `rule` makes of them; the policy is that of θ.
+
+    Its `observe` calls `_move`, which either does all of its work or raises and leaves everything as it was.
+    """
+
+    carries = ("observed", *COUNTS, "theta", "_projector")
+
+    def __init__(self, space: LayeredSpace, budgets: ArrayLike, *, episodes: int, rule: ConfidenceRule) -> None:
+        super().__init__(space, budgets, episodes=episodes)
+        self.rule = rule
+        self.counts = Counts(space)
+        self.confidence = self._confidence_set()
+        self.theta = space.uniform()
+        self._projector = Projector(space)
+        self.policy = self._policy_of_theta()
+
+    def _move(self, path: NDArray[np.int64], reference: FloatArray, cost: FloatArray) -> None:
+        """Count the path, renew the confidence set if that ends the epoch, and take the mirror step."""
+        counts = self.counts
+        new_epoch = counts.add(path)
+        try:
+            confidence = self._confidence_set() if new_epoch else self.confidence
+            self._step(reference, cost, confidence)
+        except BaseException:  # an interrupt, too, must not leave half an episode behind
+            counts.add(path, times=-1)
+            raise
+        if new_epoch:
+            counts.start_epoch()
+            self.confidence = confidence
+        self.observed += 1
+
+    def _step(self, reference: FloatArray, cost: FloatArray, confidence: ConfidenceSet) -> None:
+        """θ ← argmin over `confidence` of <cost, θ> + D(θ, reference), and its policy."""
+        theta = np.empty(self.space.n_tuples)
+        self._projector.solve(np.maximum(reference, FLOOR), cost, confidence, theta)
+        self.theta = theta
+        self.policy = self._policy_of_theta()
+
+    def _confidence_set(self) -> ConfidenceSet:
+        """Δ around all that was counted; a rule of one's own may have got it wrong."""
+        confidence = self.rule(self.space, *self.counts.totals())
+        confidence.check(self.space)
+        return confidence
+
+    def _policy_of_theta(self) -> Policy:
+        probabilities = np.empty(self.space.n_pairs)
+        policy_of(self.space.csr, self.theta, probabilities)
+        return Policy._of_kernel(self.space, probabilities)
+
+    def _restored(self) -> None:
+        self.confidence = self.rule(self.space, self.counts.N, self.counts.M)
+        self.policy = self._policy_of_theta()
+
+    @property
+    def epoch(self) -> int:
+        """ℓ(t)."""
+        return self.counts.epoch
+
+
+def make_rule(confidence: str | ConfidenceRule, *, episodes: int, level: float, radius_scale: float) -> ConfidenceRule:
+    """The confidence rule of that name, or the one given."""
+    require(0 < level < 1, f"level is {level}; it is a probability strictly between 0 and 1")
+    require(0 <= radius_scale < np.inf, f"radius_scale is {radius_scale}; it must be finite and not negative")
+    if not isinstance(confidence, str):
+        return confidence
+    if confidence not in CONFIDENCE_RULES:
+        raise InvalidInputError(f"no confidence rule {confidence!r}; there is {', '.join(CONFIDENCE_RULES)}")
+    return CONFIDENCE_RULES[confidence](episodes=episodes, level=level, scale=radius_scale)

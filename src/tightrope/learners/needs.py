@@ -1,0 +1,110 @@
+"""What a learner may have to be told beyond the space and the budgets, and how a problem answers.
+
+The less a learner needs the better, so each declares it (`LearnerBase.needs`) and `make_learner` hands over exactly
+that. Most of it no real system could offer; it is what a publication assumes, or makes a point of reference.
+"""
+
+from collections.abc import Callable
+from typing import Any, NamedTuple, Protocol
+
+import numpy as np
+
+from tightrope.model import LayeredMDP, Policy
+from tightrope.planning import HindsightLP, slater_slack, solve_cmdp
+from tightrope.space import FloatArray
+from tightrope.streams import streams
+
+#: Regret per episode at which a policy counts as the best in hindsight.
+TOLERANCE = 1e-7
+
+#: How often `hindsight_policy` may be rehearsed against an adversary that answers to the policy.
+REHEARSALS = 8
+
+
+class Constraints(Protocol):
+    """The law of the constraints, as far as a learner may be told."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """(I, n_tuples)."""
+
+
+class Problem(Protocol):
+    """What `make_learner` reads of a problem (`tightrope.problems.base.Problem` has it all)."""
+
+    @property
+    def mdp(self) -> LayeredMDP: ...
+    @property
+    def budgets(self) -> FloatArray: ...
+    @property
+    def constraints(self) -> Constraints: ...
+    @property
+    def losses(self) -> Any: ...
+
+
+class Need(NamedTuple):
+    """One thing to know."""
+
+    meaning: str
+    answer: Callable[[Problem, int, int], Any]  # problem, number of episodes, root seed of the run
+
+
+def most_slack_policy(mdp: LayeredMDP, constraints: FloatArray, budgets: FloatArray) -> Policy:
+    """The policy with the largest min_i c_i − <g_i, θ>, be that below zero; of these, one of the least total use."""
+    if len(budgets) == 0:
+        return Policy.uniform(mdp.space)
+    slack = slater_slack(mdp, constraints, budgets)
+    return solve_cmdp(mdp, constraints.sum(axis=0), constraints, budgets - slack).policy
+
+
+def safe_policy(problem: Problem) -> Policy:
+    """The policy that leaves all budgets the most slack at once."""
+    return most_slack_policy(problem.mdp, problem.constraints.mean, problem.budgets)
+
+
+def safe_usage(problem: Problem) -> FloatArray:
+    """(I,) what the safe policy spends of each budget, in expectation."""
+    used: FloatArray = problem.constraints.mean @ problem.mdp.occupancy(safe_policy(problem))
+    return used
+
+
+def slack(problem: Problem) -> float:
+    """What the safe policy leaves of every budget, at the least; inf without budgets."""
+    return slater_slack(problem.mdp, problem.constraints.mean, problem.budgets)
+
+
+def hindsight_policy(problem: Problem, episodes: int, seed: int) -> Policy:
+    """The best fixed policy within the budgets for the losses that the run with this seed will see.
+
+    The adversary is rehearsed with the stream it will play from, against the answer of the rehearsal before. One that
+    ignores the policy is known after the first; one that answers to it is rehearsed until the policy is the best
+    against the losses it provokes, and if none ever is, the one that came nearest is returned.
+    """
+    mdp, lp = problem.mdp, HindsightLP(problem.mdp, problem.constraints.mean, problem.budgets)
+    policy = best = safe_policy(problem)  # within the budgets, so no regret is below zero
+    least_regret = np.inf
+    for _ in range(REHEARSALS):
+        adversary, total = problem.losses.begin(streams(seed).adversary), np.zeros(mdp.space.n_tuples)
+        for t in range(1, episodes + 1):
+            total += adversary.loss(t)
+            adversary.watch(policy)
+        answer = lp.solve(total)
+        regret = float(total @ mdp.occupancy(policy)) - answer.value
+        if regret < least_regret:
+            best, least_regret = policy, regret
+        if regret <= TOLERANCE * episodes:
+            break
+        policy = answer.policy
+    return best
+
+
+#: Everything a learner may ask for: the name it is given by, and how a problem answers.
+NEEDS: dict[str, Need] = {
+    "model": Need("the true model", lambda problem, episodes, seed: problem.mdp),
+    "constraint_means": Need("the means of the constraints", lambda problem, episodes, seed: problem.constraints.mean),
+    "safe_policy": Need("a policy within the budgets", lambda problem, episodes, seed: safe_policy(problem)),
+    "safe_usage": Need("what the safe policy spends", lambda problem, episodes, seed: safe_usage(problem)),
+    "slack": Need("what a policy can leave of every budget", lambda problem, episodes, seed: slack(problem)),
+    "hindsight_policy": Need("the best fixed policy for the losses to come", hindsight_policy),
+    "rng": Need("random numbers of its own", lambda problem, episodes, seed: streams(seed).learner),
+}

@@ -1,0 +1,113 @@
+"""OPDOP: optimistic primal-dual proximal policy optimization, tabular (Ding, Wei, Yang, Wang & Jovanović 2020).
+
+With rewards r = (1 − f)/2 and utilities g_i = (1 − constraint_i)/2 in [0, 1], V_{g_i} >= b_i. In every episode k, from
+π_0 uniform, Y_0 = 0 and Q_0 = V_0 = 0:
+1. π_k(a|s) ∝ π̃_{k-1}(a|s) exp(α (Q_r(s,a) + Σ_i Y_{k-1,i} Q_{g_i}(s,a))), Q those of episode k − 1 and
+   π̃_{k-1} = (1 − θ) π_{k-1} + θ uniform.
+2. Play π_k.
+3. Y_{k,i} = Y_{k-1,i} + η (b_i − V_{g_i}(s_1)), V that of episode k − 1, held between 0 and χ = 2H/γ.
+4. From all visits, n of each pair: r̂ = (sum of rewards) / (n + 1), P̂ = visits / (n + 1), Γ = β / √(n + 1).
+5. Q_r(s,a) = r̂ + Σ_s' P̂(s'|s,a) V_r(s') + 2 Γ, held between 0 and the number of steps left; V_r(s) = Σ_a π_k(a|s)
+   Q_r(s,a); likewise for each g_i.
+
+Published: α = √(log A) / (H² √K), η = 1/√K, θ = 1/K, β = C_1 H √(S log(SAHK/p)).
+
+Feedback: bandit, as published. Needs to know: the space, the budgets, the number of episodes K and the slack γ.
+Where we depart from the publication: the units of costs (`learners.estimating`); it has one constraint, here each has
+its Y_i; C_1, a constant that it does not name, is 1; S in β is the size of the widest layer.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.kernels.optimistic import evaluate, mirror_step
+from tightrope.learners.base import BanditEpisode, require
+from tightrope.learners.estimating import EstimatingLearner, largest_multiplier
+from tightrope.model import Policy
+from tightrope.space import FloatArray, LayeredSpace
+
+
+class OPDOP(EstimatingLearner):
+    """Optimistic primal-dual policy optimization: stochastic losses, unknown dynamics, long-run budgets.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand.
+    episodes : K, the number of episodes that the parameters are set for.
+    slack : what some policy leaves of every budget (Slater's condition).
+    policy_step, dual_step, mixing : α, η and θ; by default the published √(log A) / (H² √K), 1/√K and 1/K.
+    largest : χ, the largest multiplier; by default the published 2H/γ, γ = slack/2 in the units of the publication.
+    level : p, the probability that the bonuses may be too small.
+    radius_scale : multiplies Γ; 1 is the published one with C_1 = 1.
+    """
+
+    name = "opdop"
+    reference = (
+        "Ding, Wei, Yang, Wang, Jovanović: Provably efficient safe exploration via primal-dual policy optimization "
+        "(AISTATS 2021)"
+    )
+    needs = ("slack",)
+    carries = (*EstimatingLearner.carries, "policy", "multipliers", "Q", "V_first")
+
+    def __init__(
+        self,
+        space: LayeredSpace,
+        budgets: ArrayLike,
+        *,
+        episodes: int,
+        slack: float,
+        policy_step: float | None = None,
+        dual_step: float | None = None,
+        mixing: float | None = None,
+        largest: float | None = None,
+        level: float = 0.01,
+        radius_scale: float = 1.0,
+    ) -> None:
+        super().__init__(space, budgets, episodes=episodes, level=level, radius_scale=radius_scale)
+        H, K, A = space.n_layers, episodes, space.n_actions
+        self.policy_step = float(np.sqrt(np.log(A) / K) / H**2 if policy_step is None else policy_step)
+        self.dual_step = float(1 / np.sqrt(K) if dual_step is None else dual_step)
+        self.mixing = float(1 / K if mixing is None else mixing)
+        self.largest = float(2 * largest_multiplier(space, slack) if largest is None else largest)
+        self.beta = float(H * np.sqrt(max(space.layer_sizes) * np.log(space.n_pairs * K / level)))
+        for name in ("policy_step", "dual_step", "largest"):
+            value = getattr(self, name)
+            require(0 <= value < np.inf, f"{name} is {value}; it must be finite and not negative")
+        require(0 <= self.mixing <= 1, f"mixing is {self.mixing}; θ lies in [0, 1]")
+
+        self.least = space.n_layers - self.alpha  #: (I,) b: how much of each utility is asked for
+        self.Q = np.zeros((1 + len(self.budgets), space.n_pairs))
+        self.V_first = np.zeros(1 + len(self.budgets))
+        self.policy = self._improved(Policy.uniform(space), self.Q, self.multipliers)
+
+    def observe(self, episode: BanditEpisode) -> None:
+        """Lines 3, 4 and 5 for this episode, and line 1 for the next one."""
+        with self._counting(episode):
+            Y = np.clip(self.multipliers + self.dual_step * (self.least - self.V_first[1:]), 0.0, self.largest)
+            V_first, Q = self._evaluate()
+            policy = self._improved(self.policy, Q, Y)
+            self.multipliers, self.V_first, self.Q, self.policy = Y, V_first, Q, policy
+
+    def _improved(self, policy: Policy, Q: FloatArray, Y: FloatArray) -> Policy:
+        """Line 1."""
+        space, pi = self.space, np.empty(self.space.n_pairs)
+        mixed = (1 - self.mixing) * policy.probabilities + self.mixing * Policy.uniform(space).probabilities
+        mirror_step(space.csr, mixed, -(Q[0] + Y @ Q[1:]), self.policy_step, pi)
+        return Policy._of_kernel(space, pi)
+
+    def _evaluate(self) -> tuple[FloatArray, FloatArray]:
+        """Lines 4 and 5: V at the first state (1 + I,) and Q (1 + I, n_pairs), of the reward, then of each utility."""
+        space, (N, M, _) = self.space, self._estimates()
+        V, Q = np.empty((1 + len(self.budgets), space.n_states)), np.empty((1 + len(self.budgets), space.n_pairs))
+        rewards = (N - self.cost_sum) / (N + 1)
+        bonus = 2 * self.radius_scale * self.beta / np.sqrt(N + 1)
+        evaluate(space.csr, self.policy.probabilities, M, N + 1, rewards + bonus, V, Q)
+        return V[:, 0].copy(), Q
+
+    def _restored(self) -> None:
+        """Nothing more to do."""
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        own = {"policy_step": self.policy_step, "dual_step": self.dual_step, "mixing": self.mixing}
+        return super().settings | own | {"largest": self.largest, "beta": self.beta}

@@ -1,0 +1,97 @@
+"""OptPrimalDual-CMDP: mirror descent on the policy, a dual step on the price (Efroni, Mannor & Pirotta 2020).
+
+In every episode k, from π_1 uniform and λ_1 = 0:
+1. From all visits before it: c̄, d̄_i, p̄ as in OptCMDP, and the bonus b(s,a) = β^c(s,a) + H Σ_s' β^p(s,a,s').
+2. Q(s,a; c) = max{c̄ − b + Σ_s' p̄(s'|s,a) V(s'; c), 0}, V(s; c) = Σ_a π_k(a|s) Q(s,a; c): what π_k costs,
+   optimistically; likewise for each d_i.
+3. Play π_k.
+4. π_{k+1}(a|s) ∝ π_k(a|s) exp(−t_K (Q(s,a; c) + Σ_i λ_{k,i} Q(s,a; d_i))), t_K = √(2 log A / (H² (1 + I ρ)² K)).
+5. λ_{k+1,i} = λ_{k,i} + (V(s_1; d_i) − α_i) / t_λ, held between 0 and ρ; t_λ = √(H² I K / ρ²).
+
+No program is solved and nothing is planned: a step of a policy, a step of a price. Regret and violation with paying
+back are of order √K.
+
+Feedback: bandit, as published. Needs to know: the space, the budgets, the number of episodes K and the slack γ.
+Where we depart from the publication: the units of costs (`learners.estimating`); ρ = H/γ as in OptDual-CMDP; β^p is 1
+at most.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.kernels.optimistic import evaluate, mirror_step
+from tightrope.learners.base import BanditEpisode, require
+from tightrope.learners.estimating import EstimatingLearner, largest_multiplier
+from tightrope.model import Policy
+from tightrope.space import FloatArray, LayeredSpace
+
+
+class OptPrimalDual(EstimatingLearner):
+    """Optimistic mirror descent with dual steps on prices: stochastic losses, unknown dynamics, long-run budgets.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand.
+    episodes : K, the number of episodes that the parameters are set for.
+    slack : what some policy leaves of every budget (Slater's condition).
+    rho : ρ, the largest multiplier; by default H/γ, γ = slack/2 in the units of the publication.
+    policy_step : t_K; by default the published √(2 log A / (H² (1 + I ρ)² K)).
+    dual_step : 1/t_λ; by default the published ρ / (H √(I K)).
+    level : δ, the probability that an estimate may be outside its confidence interval.
+    radius_scale : multiplies β^c and β^p; 1 is the published one.
+    """
+
+    name = "opt-primal-dual"
+    reference = "Efroni, Mannor, Pirotta: Exploration-exploitation in constrained MDPs (2020)"
+    needs = ("slack",)
+    carries = (*EstimatingLearner.carries, "policy", "multipliers")
+
+    def __init__(
+        self,
+        space: LayeredSpace,
+        budgets: ArrayLike,
+        *,
+        episodes: int,
+        slack: float,
+        rho: float | None = None,
+        policy_step: float | None = None,
+        dual_step: float | None = None,
+        level: float = 0.01,
+        radius_scale: float = 1.0,
+    ) -> None:
+        super().__init__(space, budgets, episodes=episodes, level=level, radius_scale=radius_scale)
+        n, H, K, A = len(self.budgets), space.n_layers, episodes, space.n_actions
+        self.rho = float(largest_multiplier(space, slack) if rho is None else rho)
+        published = np.sqrt(2 * np.log(A) / K) / (H * (1 + n * self.rho))
+        self.policy_step = float(published if policy_step is None else policy_step)
+        self.dual_step = float(self.rho / (H * np.sqrt(max(1, n) * K)) if dual_step is None else dual_step)
+        for name in ("rho", "policy_step", "dual_step"):
+            value = getattr(self, name)
+            require(0 <= value < np.inf, f"{name} is {value}; it must be finite and not negative")
+        self.policy = Policy.uniform(space)
+
+    def observe(self, episode: BanditEpisode) -> None:
+        """Lines 1, 2, 4 and 5."""
+        V, Q = self._evaluate()
+        with self._counting(episode):
+            pi, gradient = np.empty(self.space.n_pairs), Q[0] + self.multipliers @ Q[1:]
+            mirror_step(self.space.csr, self.policy.probabilities, gradient, self.policy_step, pi)
+            prices = np.clip(self.multipliers + self.dual_step * (V[1:, 0] - self.alpha), 0.0, self.rho)
+            self.policy, self.multipliers = Policy._of_kernel(self.space, pi), prices
+
+    def _evaluate(self) -> tuple[FloatArray, FloatArray]:
+        """Lines 1 and 2: V (1 + I, n_states) and Q (1 + I, n_pairs), of the loss, then of each constraint."""
+        space, estimates = self.space, self._estimates()
+        bonus = self._cost_radius(estimates.N) + space.n_layers * self._box(estimates).radius
+        V, Q = np.empty((1 + len(self.budgets), space.n_states)), np.empty((1 + len(self.budgets), space.n_pairs))
+        visits = np.maximum(1, estimates.N)
+        evaluate(space.csr, self.policy.probabilities, estimates.M, visits, estimates.costs - bonus, V, Q)
+        return V, Q
+
+    def _restored(self) -> None:
+        """Nothing more to do."""
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        steps = {"rho": self.rho, "policy_step": self.policy_step, "dual_step": self.dual_step}
+        return super().settings | steps

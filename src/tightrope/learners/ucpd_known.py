@@ -1,0 +1,57 @@
+"""UCPD with the model known: Algorithm 1 where the confidence set is a point.
+
+In every episode t:
+1. θ^t = argmin over the occupancy measures θ of the model of <V f^{t-1} + Σ_i Q_i(t-1) g_i^{t-1}, θ> + α D(θ, θ̃^{t-1}),
+   where θ̃^{t-1} = (1-λ) θ^{t-1} + λ uniform; θ^1 is uniform on every layer.
+2. Play π_t(a|s) ∝ Σ_s' θ^t(s,a,s').
+3. Q_i(t) = max{Q_i(t-1) + <g_i^{t-1}, θ^t> − c_i, 0}.
+
+This is the setting of Wei, Yu & Neely (2018), whose own method (`drift_plus_penalty`) has a Euclidean distance in place
+of D. Against `ucpd` it shows what not knowing the dynamics costs.
+
+Feedback: full information. Needs to know: the space, the budgets, the number of episodes T and the model.
+"""
+
+from numpy.typing import ArrayLike
+
+from tightrope.confidence import KnownModel
+from tightrope.learners.ucpd import UCPD
+from tightrope.model import LayeredMDP
+from tightrope.space import LayeredSpace
+
+
+class UCPDKnown(UCPD):
+    """UCPD that is told the dynamics: adversarial losses, budgets that hold in the long run.
+
+    Parameters
+    ----------
+    space, budgets, episodes, alpha, V, mixing : as in `UCPD`.
+    model : the true one.
+    """
+
+    name = "ucpd-known"
+    needs = ("model",)
+
+    def __init__(
+        self,
+        space: LayeredSpace,
+        budgets: ArrayLike,
+        *,
+        episodes: int,
+        model: LayeredMDP,
+        alpha: float | None = None,
+        V: float | None = None,
+        mixing: float | None = None,
+    ) -> None:
+        rule = KnownModel(transitions=model.transitions)
+        super().__init__(space, budgets, episodes=episodes, confidence=rule, alpha=alpha, V=V, mixing=mixing)
+
+    @property
+    def epoch(self) -> int:
+        """1: a set that is known never changes."""
+        return 1
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        unused = ("level", "confidence", "radius_scale")
+        return {name: value for name, value in super().settings.items() if name not in unused}

@@ -1,0 +1,156 @@
+"""`problem.toml`: what a problem in a folder consists of, and on which line it says so.
+
+Unknown keys are errors. See `docs/your-own-problem.md` for what each of them means.
+"""
+
+import math
+import re
+import tomllib
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, Any, TypeVar
+
+import msgspec
+
+from tightrope.errors import InvalidInputError
+from tightrope.problems.files.tables import decode
+from tightrope.problems.options import unknown
+
+FILE = "problem.toml"
+
+Choice = str | dict[str, Any]
+
+
+class Charged(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """What is charged for moves, by a table."""
+
+    table: str
+    column: str | None = None
+    bounds: tuple[float, float] | None = None
+    default: float | None = None
+    unit: str = ""
+
+
+class LossDeclaration(Charged, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """`[loss]`."""
+
+    bounds: tuple[float, float]
+    sequence: Choice | None = None
+
+
+class ConstraintDeclaration(Charged, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """`[constraints.NAME]`."""
+
+    budget: float
+
+
+class Declaration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The whole file; `constraints` are read one by one, so that an error can name the one it is about."""
+
+    n_steps: Annotated[int, msgspec.Meta(ge=1)]
+    start: str | dict[str, float]
+    transitions: str
+    loss: dict[str, Any]
+    constraints: dict[str, dict[str, Any]] = {}  # msgspec copies it
+    name: str | None = None
+    terminal: list[str] = []
+    noise: Choice | None = None
+    allow_unreachable: bool = False
+
+
+Part = TypeVar("Part", bound=msgspec.Struct)
+
+
+class Toml:
+    """A declaration and the text that it was read from."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        try:
+            self.text = decode(path)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            if not path.parent.is_dir():
+                raise InvalidInputError(f"there is no folder {path.parent}") from error
+            raise InvalidInputError(f"{path.parent} has no {FILE}; `tightrope new` writes an example") from error
+        except OSError as error:
+            raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
+        try:
+            content = tomllib.loads(self.text)
+        except tomllib.TOMLDecodeError as error:
+            raise InvalidInputError(f"{path} is no valid TOML: {error}") from error
+        self._check_finite(content)
+        self.whole = self._read(content, Declaration)
+        self.loss = self._read(self.whole.loss, LossDeclaration, "loss")
+        self.constraints = {
+            name: self._read(part, ConstraintDeclaration, "constraints", name)
+            for name, part in self.whole.constraints.items()
+        }
+
+    def where(self, *keys: str) -> str:
+        """The file, and the line of the key with this path if it has one of its own."""
+        line = _line_of(self.text, keys)
+        return str(self.path) if line is None else f"{self.path}, line {line}"
+
+    @contextmanager
+    def blaming(self, *keys: str, when: bool = True) -> Iterator[None]:
+        """Whatever input is refused inside is the fault of this key (when it is)."""
+        try:
+            yield
+        except InvalidInputError as error:
+            if not when:
+                raise
+            raise type(error)(f"{self.where(*keys)}: {error}") from error
+
+    def _check_finite(self, content: Any, *keys: str) -> None:
+        """TOML knows inf and nan; nothing here can be either."""
+        if isinstance(content, float) and not math.isfinite(content):
+            raise InvalidInputError(f"{self.where(*keys)}: {content} in {'.'.join(keys)}; a number should be there")
+        if isinstance(content, dict):
+            for key, inner in content.items():
+                self._check_finite(inner, *keys, key)
+        if isinstance(content, list):
+            for inner in content:
+                self._check_finite(inner, *keys)
+
+    def _read(self, content: dict[str, Any], kind: type[Part], *keys: str) -> Part:
+        """A part of the file as a struct, refused with the line that is wrong."""
+        for key in content:
+            if key not in kind.__struct_fields__:
+                table = f"[{'.'.join(keys)}]" if keys else "a problem"
+                raise unknown(f"{self.where(*keys, key)}: {table} has no key", key, kind.__struct_fields__)
+        try:
+            return msgspec.convert(content, kind)
+        except msgspec.ValidationError as error:
+            complaint, _, path = str(error).partition(" - at ")
+            inner = re.findall(r"[\w-]+", path.partition("[")[0])
+            named = ".".join([*keys, *inner])
+            lacking = complaint.replace("Object missing required field", "there is no").replace("`", "'")
+            raise InvalidInputError(
+                f"{self.where(*keys, *inner)}: {lacking}" + (f" in {named}" if named else "")
+            ) from error
+
+
+def _line_of(text: str, keys: tuple[str, ...]) -> int | None:
+    """The line of a key, or else of the nearest table or key that it is inside of; None at the top."""
+    best: tuple[int, int] | None = None  # how many of the keys match, line
+    table: list[str] = []
+    for number, line in enumerate(text.splitlines(), start=1):
+        try:
+            parsed: Any = tomllib.loads(line)
+        except tomllib.TOMLDecodeError:
+            # the first line of a value that goes on, or a line inside one
+            match = re.match(r"\s*([\w-]+)\s*=", line)
+            parsed = {match[1]: None} if match else {}
+        path = []
+        while isinstance(parsed, dict) and len(parsed) == 1:
+            key, parsed = next(iter(parsed.items()))
+            path.append(key)
+        if line.lstrip().startswith("["):
+            table = full = path
+        else:
+            full = [*table, *path]
+        depth = next((i for i, (a, b) in enumerate(zip(full, keys, strict=False)) if a != b), min(len(full), len(keys)))
+        if path and depth and (best is None or depth > best[0]):
+            best = depth, number
+    return None if best is None else best[1]

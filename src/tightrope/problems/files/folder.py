@@ -1,0 +1,149 @@
+"""A problem from a folder: `problem.toml` and the tables that it names. See `docs/your-own-problem.md`.
+
+What is wrong is said with file, line and column, in the names and units of the files.
+"""
+
+from dataclasses import replace
+from os import PathLike
+from pathlib import Path
+
+import numpy as np
+
+from tightrope.errors import InfeasibleError, InvalidInputError
+from tightrope.planning import TOLERANCE, best_policy, slater_slack
+from tightrope.problems.base import Problem
+from tightrope.problems.constraints import Replay, largest_factor
+from tightrope.problems.files.charges import Charges
+from tightrope.problems.files.declaration import FILE, Charged, Toml
+from tightrope.problems.files.dynamics import Dynamics
+from tightrope.problems.files.tables import Table, read_table
+from tightrope.problems.losses import LossChoice
+from tightrope.problems.options import unknown
+from tightrope.space import FloatArray
+
+#: The columns that say what a row is about; only what is charged can have episodes.
+KEYS = ("state", "action", "next_state", "step")
+
+
+def load_problem(folder: str | PathLike[str], *, losses: LossChoice | None = None) -> Problem:
+    """The problem in `folder`; `losses`, if given, is how its losses follow one another, whatever the folder says.
+
+    Losses and constraints are scaled to meet Assumption 2; the problem carries the way back to their own units.
+    """
+    folder = Path(folder)
+    toml = Toml(folder / FILE)
+    files = Files(toml)
+    dynamics = Dynamics(toml, files.open("transitions"))
+    layout = dynamics.layout
+    scenarios = Charges(toml, files.open("loss", "table"), dynamics, toml.loss, "loss").lay_out()
+    low, high = toml.loss.bounds
+    if layout.waiting[:-1].any() or layout.step[0] < 0:  # there nothing is charged, and that is a loss too
+        low, high = min(low, 0.0), max(high, 0.0)
+    uses, largest = _read_uses(toml, files, dynamics)
+
+    noise = "none" if toml.whole.noise is None else toml.whole.noise
+    with toml.blaming("noise"):
+        largest_factor(noise)
+        if toml.whole.noise is not None and len(uses) > 1:
+            raise InvalidInputError("a constraint has an episode column already; leave out one or the other")
+    sequence = toml.loss.sequence if losses is None else losses
+    if sequence is None:
+        sequence = "replay" if len(scenarios) > 1 else "fixed"
+    with toml.blaming("loss", "sequence", when=losses is None):
+        problem = Problem.from_units(
+            name=toml.whole.name or folder.resolve().name,
+            mdp=layout.mdp,
+            scenarios=scenarios,
+            losses=sequence,
+            uses=uses.mean(axis=0),
+            noise=noise,
+            budgets=[constraint.budget for constraint in toml.constraints.values()],
+            constraint_names=tuple(toml.constraints),
+            loss_bounds=(low, high),
+            use_bounds=largest,
+            loss_unit=toml.loss.unit,
+            constraint_units=tuple(constraint.unit for constraint in toml.constraints.values()),
+            state_names=layout.state_names(list(dynamics.states)),
+            action_names=tuple(dynamics.actions),
+        )
+    if len(uses) > 1:
+        problem = replace(problem, constraints=Replay(uses / problem.constraint_scales[:, None]))
+    _check_feasible(toml, problem)
+    return problem
+
+
+class Files:
+    """The tables of a folder, each read once, with no column that nobody asks for."""
+
+    def __init__(self, toml: Toml) -> None:
+        self.toml = toml
+        self._tables: dict[str, Table] = {}
+        self._known = {toml.whole.transitions: {*KEYS, "probability"}}
+        parts: list[tuple[str, Charged]] = [("loss", toml.loss), *toml.constraints.items()]
+        for name, part in parts:
+            self._known.setdefault(part.table, set()).update((*KEYS, "episode", part.column or name))
+
+    def open(self, *keys: str) -> Table:
+        """The table that this key of the declaration names."""
+        toml = self.toml
+        name, needed = toml.whole.transitions, ["state", "action", "next_state", "probability"]
+        if keys != ("transitions",):
+            part: Charged = toml.loss if keys[0] == "loss" else toml.constraints[keys[1]]
+            name, needed = part.table, ["state", "action", part.column or keys[-2]]
+        if name not in self._tables:
+            folder = toml.path.parent
+            if not (folder / name).is_file():
+                there = [entry.name for entry in folder.iterdir() if entry.is_file() and entry.name != FILE]
+                raise unknown(f"{toml.where(*keys)}: {folder} has no file", name, there)
+            self._tables[name] = read_table(folder / name)
+        self._tables[name].check_columns(needed, self._known[name])
+        return self._tables[name]
+
+
+def _read_uses(toml: Toml, files: Files, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
+    """(n_episodes, I, n_tuples) what moves use of each budget, and (I,) the largest use there can be, in own units."""
+    tables, largest, n_steps = [], [], dynamics.n_steps
+    for name, constraint in toml.constraints.items():
+        keys = ("constraints", name)
+        charges = Charges(toml, files.open(*keys, "table"), dynamics, constraint, *keys)
+        charged = [*charges.values, 0.0 if constraint.default is None else constraint.default]
+        most = float(np.abs(constraint.bounds or charged).max())
+        if most == 0:
+            raise InvalidInputError(f"{charges.table.path}: {charges.column} is 0 everywhere; nothing needs a budget")
+        budget = f"{toml.where(*keys, 'budget')}: a budget of {constraint.budget:g} {constraint.unit} for {name!r}"
+        if constraint.budget > n_steps * most:
+            raise InvalidInputError(
+                f"{budget}, but {n_steps} steps use {n_steps * most:g} at most: it can never bind; lower it, or drop it"
+            )
+        if constraint.budget < -n_steps * most:
+            raise InfeasibleError(f"{budget}, but {n_steps} steps use {-n_steps * most:g} at least: it cannot be met")
+        tables.append(charges.lay_out())
+        largest.append(most)
+    lengths = {len(table) for table in tables} - {1}
+    if len(lengths) > 1:
+        raise InvalidInputError(
+            f"{toml.where('constraints')}: the tables of the constraints have {sorted(lengths)} episodes; "
+            "an episode of one belongs to the same of the others, so all need equally many"
+        )
+    uses = np.zeros((*(lengths or {1}), len(tables), dynamics.layout.space.n_tuples))
+    for i, table in enumerate(tables):
+        uses[:, i] = table
+    return uses, np.array(largest)
+
+
+def _check_feasible(toml: Toml, problem: Problem) -> None:
+    """Refuse budgets that no policy can meet, in the words of the files."""
+    mdp, g, budgets = problem.mdp, problem.constraints.mean, problem.budgets
+    allowed = TOLERANCE * problem.space.n_layers
+    for i, (name, constraint) in enumerate(toml.constraints.items()):
+        least = best_policy(mdp, g[i])[0]
+        if least > budgets[i] + allowed:
+            scale = float(problem.constraint_scales[i])
+            raise InfeasibleError(
+                f"{toml.where('constraints', name, 'budget')}: a budget of {constraint.budget:g} {constraint.unit} for "
+                f"{name!r} cannot be met: every policy uses at least {least * scale:.6g} an episode"
+            )
+    if len(budgets) > 1 and slater_slack(mdp, g, budgets) < -allowed:
+        raise InfeasibleError(
+            f"{toml.where('constraints')}: each budget can be met, but not all of them together; raise one"
+        )

@@ -1,0 +1,97 @@
+"""What a transform hands back: a layered model, and the way back to the user's own states, actions and rows."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.errors import InvalidInputError
+from tightrope.model import LayeredMDP
+from tightrope.space import FloatArray, LayeredSpace
+
+Indices = NDArray[np.int64]
+
+#: What moves are charged, many at once: function(state, action, next_state, step) -> values.
+MoveFunction = Callable[[Indices, Indices, Indices, Indices], ArrayLike]
+
+#: Where a user's state would stand: several states of hers merged into one, or the state before a random start.
+MERGED, START = -1, -2
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Layout:
+    """A user's MDP laid out in layers. Actions keep their numbers.
+
+    A *move* is one of her rows (state, action, next_state) in one place of the layered space. Most moves are tuples of
+    their own. Where states are merged, several moves of a pair share a tuple. Waiting, and drawing where to start, are
+    tuples without a move: they are charged nothing.
+    """
+
+    mdp: LayeredMDP
+    state: Indices  # (n_states,) her state, or the one waited for; MERGED or START where there is none
+    step: Indices  # (n_states,) how many moves come before; in a padded graph, at most
+    waiting: NDArray[np.bool_]  # (n_states,) whether nothing can be decided here, only waited
+    timed: bool  # whether a state of hers stands in many layers, once for every step at which it can be met
+    rows: Indices  # (n_rows, 3) her rows, as they were given
+    probabilities: FloatArray  # (n_rows,)
+    row_of_move: Indices  # (n_moves,)
+    tuple_of_move: Indices  # (n_moves,) in ascending order
+
+    @property
+    def space(self) -> LayeredSpace:
+        return self.mdp.space
+
+    @property
+    def tuples(self) -> Indices:
+        """(n_tuples, 4) the user's state, action, next_state (or MERGED or START) and the step of each tuple."""
+        s, a, s_next = self.space.tuples.T
+        return np.stack([self.state[s], a, self.state[s_next], self.step[s]], axis=1)
+
+    def lay_out(self, values: ArrayLike | MoveFunction) -> FloatArray:
+        """(n_tuples,) a loss or constraint, flat over `space.tuples`; where moves are merged, its expectation.
+
+        `values` holds one value for each (state, action), for each (state, action, next_state), or for each
+        row that was given; or it is a function(state, action, next_state, step) that takes arrays of moves.
+        """
+        row = self.row_of_move
+        state, action, next_state = self.rows[row].T
+        if callable(values):
+            step = self.step[self.space.tuples[self.tuple_of_move, 0]]
+            charged = np.asarray(values(state, action, next_state, step), dtype=np.float64)
+            if charged.shape not in ((), row.shape):
+                raise InvalidInputError(f"the function returned shape {charged.shape}; expected {row.shape}")
+            return self._merged(np.broadcast_to(charged, row.shape))
+
+        table = np.asarray(values, dtype=np.float64)
+        n_states, n_actions = int(self.rows[:, (0, 2)].max()) + 1, int(self.rows[:, 1].max()) + 1
+        sizes = {1: (len(self.rows),), 2: (n_states, n_actions), 3: (n_states, n_actions, n_states)}
+        if table.shape != sizes.get(table.ndim):
+            raise InvalidInputError(
+                f"values has shape {table.shape}; expected {sizes[1]}, one for each row, {sizes[2]}, one for "
+                f"each (state, action), or {sizes[3]}, one for each (state, action, next_state)"
+            )
+        index = {1: (row,), 2: (state, action), 3: (state, action, next_state)}[table.ndim]
+        return self._merged(table[index])
+
+    def state_names(self, names: Sequence[str] = ()) -> tuple[str, ...]:
+        """A name for each layered state, from the names of the user's states (or from their numbers)."""
+        columns = zip(self.state.tolist(), self.step.tolist(), self.waiting.tolist(), strict=True)
+        shown = []
+        for s, k, waiting in columns:
+            name = {MERGED: "done", START: "start"}.get(s) or (names[s] if len(names) else f"state {s}")
+            if waiting and s >= 0:
+                name = f"waiting for {name}"
+            shown.append(f"{name}, step {k}" if s != START and (self.timed or waiting) else name)
+        return (*shown[:-1], "end")
+
+    def _merged(self, charged: FloatArray) -> FloatArray:
+        """Flat over moves in, flat over tuples out: Σ p·charged / Σ p over the moves of each tuple."""
+        first = np.flatnonzero(np.diff(self.tuple_of_move, prepend=-1))
+        p = self.probabilities[self.row_of_move]
+        mean = np.add.reduceat(p * charged, first) / np.add.reduceat(p, first)
+        # a mean lies between what it is a mean of: rounding must not carry it past a bound such as |f| <= 1
+        mean = np.clip(mean, np.minimum.reduceat(charged, first), np.maximum.reduceat(charged, first))
+        flat = np.zeros(self.space.n_tuples)
+        flat[self.tuple_of_move[first]] = mean
+        return flat

@@ -1,0 +1,225 @@
+"""A learner driven by env.step: what it is told, what is reported, and what is refused."""
+
+from typing import Any
+
+import gymnasium
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tightrope.errors import InvalidInputError
+from tightrope.interop import LiveHistory, ProblemEnv, play_live
+from tightrope.interop.live import RunningMeans, Step
+from tightrope.learners.base import BanditEpisode
+
+
+class Listener:
+    """Plays uniformly at random and keeps what it is told."""
+
+    multipliers, epoch = np.zeros(0), 1
+
+    def __init__(self, space: tr.LayeredSpace, budgets: list[float], feedback: Any = "full") -> None:
+        self.space, self.budgets, self.feedback = space, np.array(budgets), feedback
+        self.policy = tr.Policy.uniform(space)
+        self.told: list[Any] = []
+
+    def observe(self, episode: Any) -> None:
+        self.told.append(episode)
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        return {"learner": "listener"}
+
+
+class Corridor:
+    """Walk right (1) or stay (0), cells 0..2; the third ends the episode. Reward is the cell, cost is 0.5 a move."""
+
+    def __init__(self, report_cost: bool = True) -> None:
+        self.report_cost, self.seeds = report_cost, []  # type: ignore[var-annotated]
+
+    def reset(self, *, seed: int | None = None) -> tuple[int, dict[str, Any]]:
+        self.seeds.append(seed)
+        self.cell = 0
+        return self.cell, {}
+
+    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        assert self.cell < 2, "the episode is over"
+        self.cell += action
+        info = {"cost": 0.5 * action} if self.report_cost else {}
+        return self.cell, self.cell / 2, self.cell == 2, False, info
+
+
+def corridor_space(n_steps: int = 4) -> tr.LayeredSpace:
+    """Cells 0, 1, 2 in every inner layer."""
+    return tr.LayeredSpace.dense([1] + [3] * (n_steps - 1) + [1], 2)
+
+
+def cell_of(observation: int, step: int) -> int:
+    return 1 + 3 * (step - 1) + observation
+
+
+def test_a_bandit_learner_is_told_what_was_met() -> None:
+    env, learner = Corridor(), Listener(corridor_space(), [1.0], "bandit")
+    history = play_live(env, learner, episodes=20, state_of=cell_of, seed=3)
+    assert env.seeds == [3] + [None] * 19
+    for t, episode in enumerate(learner.told):
+        assert isinstance(episode, BanditEpisode)
+        learner.space.path(episode.states, episode.actions)
+        cell = 0
+        for k, action in enumerate(np.asarray(episode.actions).tolist()):
+            over = cell == 2
+            cell = cell if over else cell + action
+            assert np.asarray(episode.losses)[k] == (0 if over else -cell / 2)
+            assert np.asarray(episode.constraints)[0, k] == (0 if over else 0.5 * action)
+            if k < 3:
+                assert np.asarray(episode.states)[k + 1] == cell_of(cell, k + 1)
+        assert history.loss[t] == np.sum(episode.losses)
+        assert history.cost[t, 0] == np.sum(episode.constraints)
+    assert len({float(loss) for loss in history.loss}) > 2
+    assert history.settings == {"environment": str(env), "seed": 3, "learner": "listener"}
+
+
+def test_the_same_seed_gives_the_same_history() -> None:
+    def play(seed: int) -> list[float]:
+        learner = Listener(corridor_space(), [1.0], "bandit")
+        return list(play_live(Corridor(), learner, episodes=20, state_of=cell_of, seed=seed).loss)
+
+    assert play(0) == play(0) != play(1)
+
+
+def test_tables_are_handed_on() -> None:
+    learner = Listener(corridor_space(2), [1.0])
+    n = learner.space.n_tuples
+    asked = []
+
+    def tables(episode: int) -> tuple[Any, Any]:
+        asked.append((episode, len(learner.told)))
+        return np.full(n, episode / 10), np.full((1, n), 0.5)
+
+    done: list[int] = []
+    play_live(Corridor(), learner, episodes=3, state_of=cell_of, tables=tables, progress=done.append)
+    assert asked == [(1, 0), (2, 1), (3, 2)]
+    assert done == [1, 2, 3]
+    assert [episode.loss[0] for episode in learner.told] == [0.1, 0.2, 0.3]
+
+
+def test_without_tables_the_learner_is_told_running_means() -> None:
+    space = corridor_space(2)
+    means = RunningMeans(space, 1)
+    before = means.loss
+    path = np.array([0, 7])
+    means.add(path, np.array([1.0, -1.0]), np.array([[0.5, 0.0]]))
+    means.add(path, np.array([0.0, -0.5]), np.array([[0.1, 0.0]]))
+    means.add(np.array([0, 8]), np.array([-0.4, 0.2]), np.array([[0.0, 0.3]]))
+    assert not before.any()  # what was handed out stays as it was
+    assert means.loss[[0, 7, 8, 1]] == pytest.approx([0.2, -0.75, 0.2, 0])
+    assert means.constraints[0, [0, 7, 8, 1]] == pytest.approx([0.2, 0, 0.3, 0])
+
+    learner = Listener(space, [1.0])
+    play_live(Corridor(), learner, episodes=30, state_of=cell_of)
+    last = learner.told[-1]
+    tuples = space.tuples.tolist()
+    assert last.loss[tuples.index([0, 1, 2])] == pytest.approx(-0.5)
+    assert last.constraints[0, tuples.index([0, 1, 2])] == pytest.approx(0.5)
+    assert last.loss[tuples.index([0, 0, 3])] == 0  # cannot happen
+
+
+def test_actions_are_drawn_from_the_policy() -> None:
+    space = tr.LayeredSpace.from_tuples([1, 1], 5, [(0, a, 1) for a in (0, 2, 3, 4)])
+    learner = Listener(space, [], "bandit")
+    learner.policy = tr.Policy(space, [0.0, 0.25, 0.75, 0.0])
+    taken: list[int] = []
+
+    def keep(step: Step) -> float:
+        taken.append(step.action)
+        return 0.0
+
+    play_live(
+        Corridor(), learner, episodes=400, state_of=cell_of, loss_of=keep, action_of=lambda a: min(a - 2, 1), seed=1
+    )
+    chosen = [int(episode.actions[0]) for episode in learner.told]
+    assert taken == [a - 2 for a in chosen]
+    assert set(chosen) == {2, 3}
+    assert np.mean(np.array(chosen) == 2) == pytest.approx(0.25, abs=0.07)
+
+
+def test_ucpd_learns_on_an_environment_whose_model_it_never_sees() -> None:
+    problem = tr.make("media-streaming")
+    T = 1500
+    learner = tr.UCPD(problem.space, problem.budgets, episodes=T)
+    loss = problem.losses.begin(np.random.default_rng(0)).loss(1)
+    history = play_live(
+        ProblemEnv(problem),
+        learner,
+        episodes=T,
+        state_of=lambda observation, step: observation,
+        tables=lambda episode: (loss, problem.constraints.mean),
+    )
+    assert isinstance(history, LiveHistory)
+    aimless = float(loss @ problem.mdp.occupancy(tr.Policy.uniform(problem.space)))
+    assert history.loss[-150:].mean() < aimless - 0.4
+    assert "1500 episodes" in repr(history)
+
+
+def test_a_gymnasium_environment_of_others() -> None:
+    """The dry lake, 8 steps: nobody tells the learner where the ice is, and a fall ends the episode early."""
+    env = gymnasium.make("FrozenLake-v1", is_slippery=False)
+    space = tr.LayeredSpace.dense([1] + [16] * 7 + [1], 4)
+    learner = tr.UCPD(space, [0.2], episodes=200)
+
+    def fell(step: Step) -> float:
+        return float(step.terminated and step.reward == 0)
+
+    history = play_live(
+        env,
+        learner,
+        episodes=200,
+        state_of=lambda observation, step: 1 + 16 * (step - 1) + observation,
+        cost_of=fell,
+    )
+    assert set(history.cost.ravel().tolist()) <= {0.0, 1.0}
+    assert 0 < history.cost.mean() < 1
+
+
+def test_realised_violation() -> None:
+    history = LiveHistory(
+        loss=np.zeros(3),
+        cost=np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 5.0]]),
+        budgets=np.array([1.0, 1.0]),
+        settings={},
+    )
+    assert history.violation == pytest.approx([1, 1, 3])  # (1, -1), (1, -1), (0, 3)
+
+
+def test_no_constraints_no_cost() -> None:
+    learner = Listener(corridor_space(), [], "bandit")
+    history = play_live(Corridor(report_cost=False), learner, episodes=2, state_of=cell_of)
+    assert history.cost.shape == (2, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"episodes": 0}, "episodes is 0"),
+        (
+            {"state_of": lambda observation, step: 99},
+            r"episode 1: state_of gave 99 for observation .* layer 1 are 1\.\.3",
+        ),
+        ({"env": Corridor(report_cost=False)}, r"episode 1: the environment reports no info\['cost'\]"),
+        ({"cost_of": lambda step: [0.1, 0.2]}, r"the cost of a step has shape \(2,\); expected \(1,\)"),
+        ({"cost_of": lambda step: np.nan}, "the cost of a step is nan"),
+    ],
+)
+def test_what_is_refused(options: dict[str, Any], words: str) -> None:
+    arguments: dict[str, Any] = {"env": Corridor(), "episodes": 2, "state_of": cell_of} | options
+    with pytest.raises(InvalidInputError, match=words):
+        play_live(arguments.pop("env"), Listener(corridor_space(), [1.0], "bandit"), **arguments)
+
+
+def test_a_move_that_the_space_does_not_know_is_refused() -> None:
+    space = tr.LayeredSpace.from_tuples([1, 2, 1], 2, [(0, 0, 1), (0, 1, 1), (0, 0, 2), (1, 0, 3), (2, 0, 3)])
+    learner = Listener(space, [1.0], "bandit")
+    with pytest.raises(
+        InvalidInputError, match=r"episode \d+: step 0 of the trajectory cannot happen: state 0, action 1"
+    ):
+        play_live(Corridor(), learner, episodes=9, state_of=lambda observation, step: 1 + observation)

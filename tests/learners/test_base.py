@@ -1,0 +1,57 @@
+"""What all learners share: the protocol, the check of budgets and episodes, the registry."""
+
+import numpy as np
+import pytest
+
+from tightrope import UCPD, Episode, InvalidInputError, LayeredSpace, make
+from tightrope.learners import LEARNERS, make_learner
+from tightrope.learners.base import Learner, checked_budgets, checked_episode
+
+SPACE = LayeredSpace.dense([1, 2, 1], 2)
+
+
+def test_budgets_are_copied_and_checked() -> None:
+    given = np.array([1.5, -0.5])
+    budgets = checked_budgets(SPACE, given)
+    given[:] = 9
+    np.testing.assert_array_equal(budgets, [1.5, -0.5])
+    np.testing.assert_array_equal(checked_budgets(SPACE, 1), [1.0])
+    assert checked_budgets(SPACE, []).shape == (0,)
+    np.testing.assert_array_equal(checked_budgets(SPACE, [2 + 1e-12]), [2 + 1e-12])
+    with pytest.raises(InvalidInputError, match=r"sum to 2\.01, above the 2 steps"):
+        checked_budgets(SPACE, [1.0, -1.01])
+    with pytest.raises(InvalidInputError, match="budget 1 is inf"):
+        checked_budgets(SPACE, [0.0, np.inf])
+    with pytest.raises(InvalidInputError, match=r"budgets has shape \(1, 1\)"):
+        checked_budgets(SPACE, [[1.0]])
+
+
+def test_an_episode_is_taken_apart() -> None:
+    """Tuples are (0,0,1) (0,0,2) (0,1,1) (0,1,2) (1,0,3) (1,1,3) (2,0,3) (2,1,3); lists will do."""
+    loss, constraints = list(np.linspace(-1, 1, 8)), [list(np.linspace(0, 0.5, 8)), [-0.5] * 8]
+    path, f, g = checked_episode(SPACE, 2, 1, Episode([0, 2, 3], [1, 0], loss, constraints))
+    np.testing.assert_array_equal(path, [3, 6])
+    np.testing.assert_array_equal(f, loss)
+    np.testing.assert_array_equal(g, constraints)
+    assert checked_episode(SPACE, 0, 1, Episode([0, 2, 3], [1, 0], loss, np.zeros((0, 8))))[2].shape == (0, 8)
+
+
+def test_refusals_say_which_episode() -> None:
+    """What is refused, and how, is in test_ucpd.py."""
+    for number in (1, 7):
+        with pytest.raises(InvalidInputError, match=f"^episode {number}: loss is nan at tuple"):
+            checked_episode(SPACE, 0, number, Episode([0, 2, 3], [1, 0], np.full(8, np.nan), np.zeros((0, 8))))
+
+
+def test_learners_by_name() -> None:
+    problem = make("random", layer_sizes=[1, 2, 1], n_actions=2)
+    learner = make_learner("ucpd", problem, episodes=50, radius_scale=0.5)
+    assert isinstance(learner, UCPD)
+    assert isinstance(learner, Learner)
+    assert LEARNERS["ucpd"] is UCPD
+    assert learner.settings == UCPD(problem.space, problem.budgets, episodes=50, radius_scale=0.5).settings
+    np.testing.assert_array_equal(learner.budgets, problem.budgets)
+    with pytest.raises(InvalidInputError, match=r"no learner 'ucbd' .*ucpd"):
+        make_learner("ucbd", problem, episodes=50)
+    with pytest.raises(InvalidInputError, match=r"no option 'radius'.*radius_scale"):
+        make_learner("ucpd", problem, episodes=50, radius=0.5)

@@ -1,0 +1,19 @@
+"""The problems that tests run over; those whose package is not installed are skipped."""
+
+from typing import Any
+
+import pytest
+
+from tightrope.extras import MissingPackageError
+from tightrope.problems import PROBLEMS, make
+from tightrope.problems.base import Problem
+
+NAMES = sorted(PROBLEMS)
+
+
+def make_or_skip(name: str, **options: Any) -> Problem:
+    """The problem, or a skipped test."""
+    try:
+        return make(name, **options)
+    except MissingPackageError as error:
+        pytest.skip(str(error))
