@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InvalidInputError
-from tightrope.kernels.paths import count_path
+from tightrope.kernels.paths import count_path, epoch_is_over
 from tightrope.kernels.sets import L1Data
 from tightrope.layout import Layout
 from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
@@ -80,18 +80,14 @@ class Counts:
         self.epoch = 1
         self._pair_of_tuple = space.expand_to_tuples(np.arange(space.n_pairs, dtype=np.int32))
 
-    def add(self, path: NDArray[np.int64], times: int = 1) -> bool:
-        """Count one episode, given the tuple index of each of its steps; times = -1 takes it back.
-
-        Returns whether the epoch is over: some pair has n >= max(1, N), as often inside the epoch as before it.
-        """
-        over: bool = count_path(self._pair_of_tuple, path, times, self.N, self.n, self.m)
-        return over
+    def add(self, path: NDArray[np.int64], times: int = 1) -> None:
+        """Count one episode, given the tuple index of each of its steps; times = -1 takes it back."""
+        count_path(self._pair_of_tuple, path, times, self.n, self.m)
 
     def epoch_is_over(self, path: NDArray[np.int64]) -> bool:
         """Whether `path`, just counted, took some pair to n >= max(1, N): as often inside the epoch as before it."""
-        pairs = self._pair_of_tuple[path]
-        return bool((self.n[pairs] >= np.maximum(1, self.N[pairs])).any())
+        over: bool = epoch_is_over(self._pair_of_tuple, path, self.N, self.n)
+        return over
 
     def totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Visits of every pair and every tuple so far, the epoch included."""

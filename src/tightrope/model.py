@@ -43,7 +43,8 @@ def _measure(space: LayeredSpace, theta: ArrayLike) -> FloatArray:
 
 def inner(values: FloatArray, theta: FloatArray) -> FloatArray:
     """<values, θ> over the last axis, in one order of summation however many threads there are (BLAS has several)."""
-    return np.einsum("...j,j->...", values, theta)
+    products: FloatArray = np.einsum("...j,j->...", values, theta)
+    return products
 
 
 class Policy:

@@ -21,7 +21,7 @@ from tightrope.kernels import optimistic as kernels
 from tightrope.model import LayeredMDP, Policy, flat
 from tightrope.space import FloatArray, LayeredSpace
 
-#: How far an answer may be from the best, or over a budget: per step, in units of the largest |c| or |d_i|.
+#: How far an answer may be from the best, or over a budget: per step, in units of the largest |c| or |d|.
 TOLERANCE = 1e-7
 
 #: What the simplex method takes for zero, likewise; the second is for budgets that rounding alone decides on.
@@ -90,12 +90,10 @@ def plan(space: LayeredSpace, box: Box, loss: ArrayLike, constraints: ArrayLike,
     D = np.asarray(constraints, dtype=np.float64)
     if D.shape != (len(alpha), space.n_pairs) or not (np.isfinite(D).all() and np.isfinite(alpha).all()):
         raise InvalidInputError(f"constraints has shape {D.shape}; expected {(len(alpha), space.n_pairs)}, all finite")
-    unit = np.abs(c).max() or 1.0
-    units = np.abs(D).max(axis=1, initial=0.0)
-    units[units == 0] = 1.0
-    scaled, allowed = np.ascontiguousarray(D / units[:, None]), TOLERANCE * space.n_layers
+    c_unit, d_unit = np.abs(c).max() or 1.0, np.abs(D).max(initial=0.0) or 1.0
+    scaled, allowed = np.ascontiguousarray(D / d_unit), TOLERANCE * space.n_layers
     for zero in ZEROS:
-        attempt = _Attempt(space, box, c / unit, scaled, alpha / units, zero * space.n_layers)
+        attempt = _Attempt(space, box, c / c_unit, scaled, alpha / d_unit, zero * space.n_layers)
         if attempt.gap <= allowed * (1 + attempt.multipliers.sum()) and (attempt.over or attempt.excess <= allowed):
             break
     else:
@@ -108,7 +106,7 @@ def plan(space: LayeredSpace, box: Box, loss: ArrayLike, constraints: ArrayLike,
         value=float(c @ x),
         visits=x,
         policy=_policy(space, x, attempt.elsewhere),
-        multipliers=np.zeros(len(alpha)) if over else attempt.multipliers * unit / units,
+        multipliers=np.zeros(len(alpha)) if over else attempt.multipliers * c_unit / d_unit,
         excess=float((D @ x - alpha).max()) if over else 0.0,
     )
 

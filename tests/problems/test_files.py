@@ -305,8 +305,14 @@ def test_results_come_back_in_the_units_of_the_files(shop: Path) -> None:
         np.testing.assert_allclose(in_cents[column], 100 * in_euros[column], rtol=1e-6, atol=1e-6)
     for column in ("violation", "strong_violation"):
         np.testing.assert_allclose(in_cents[column], 60 * in_euros[column], rtol=1e-6, atol=1e-6)
-    week = -100.0 - 5 * 40  # good, then as worn as can be for a while: no week is better than -700
-    assert -700 <= in_euros["hindsight"][0] <= week
+
+
+def test_a_loss_in_units_grows_with_every_episode(shop: Path) -> None:
+    """The best week within the budget, -367.158 euros, over and over."""
+    problem = load_problem(shop, losses="fixed")
+    history = in_units(problem, tr.run(problem, episodes=30))
+    np.testing.assert_allclose(history["hindsight"], -367.1584 * history["episode"], rtol=1e-6)
+    np.testing.assert_allclose(history["loss"] - history["hindsight"], history["regret"], atol=1e-6)
 
 
 def test_budgets_with_different_scales_have_no_common_unit(shop: Path) -> None:

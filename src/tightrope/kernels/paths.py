@@ -51,12 +51,18 @@ def draw(p, lo, hi, u):
 
 
 @jit
-def count_path(pair_of_tuple, steps, times, N, n, m):
-    """Add `times` to the counts n and m of a path; return whether some pair on it has n >= max(1, N)."""
-    over = False
+def count_path(pair_of_tuple, steps, times, n, m):
+    """Add `times` to the counts n and m of every pair and tuple on a path."""
+    for j in steps:
+        n[pair_of_tuple[j]] += times
+        m[j] += times
+
+
+@jit
+def epoch_is_over(pair_of_tuple, steps, N, n):
+    """Whether some pair on a path has n >= max(1, N)."""
     for j in steps:
         i = pair_of_tuple[j]
-        n[i] += times
-        m[j] += times
-        over |= n[i] >= max(1, N[i])
-    return over
+        if n[i] >= max(1, N[i]):
+            return True
+    return False

@@ -6,6 +6,8 @@
 was visited as often inside it as before it (and once), and the set is then made anew from all counts.
 """
 
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -27,7 +29,7 @@ class MirrorLearner(LearnerBase):
     Its `observe` calls `_move`, which either does all of its work or raises and leaves everything as it was.
     """
 
-    carries = ("observed", *COUNTS, "theta", "_projector")
+    carries: ClassVar[tuple[str, ...]] = ("observed", *COUNTS, "theta", "_projector")
 
     def __init__(self, space: LayeredSpace, budgets: ArrayLike, *, episodes: int, rule: ConfidenceRule) -> None:
         super().__init__(space, budgets, episodes=episodes)
@@ -41,8 +43,9 @@ class MirrorLearner(LearnerBase):
     def _move(self, path: NDArray[np.int64], reference: FloatArray, cost: FloatArray) -> None:
         """Count the path, renew the confidence set if that ends the epoch, and take the mirror step."""
         counts = self.counts
-        new_epoch = counts.add(path)
+        counts.add(path)
         try:
+            new_epoch = counts.epoch_is_over(path)
             confidence = self._confidence_set() if new_epoch else self.confidence
             self._step(reference, cost, confidence)
         except BaseException:  # an interrupt, too, must not leave half an episode behind

@@ -15,16 +15,14 @@ The epoch rule and the treatment of unvisited pairs follow docs/errata.md.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, ConfidenceSet, Counts
-from tightrope.errors import InvalidInputError
-from tightrope.kernels.occupancy import policy_of
-from tightrope.learners.base import COUNTS, Episode, LearnerBase, require
-from tightrope.model import Policy, inner
-from tightrope.projection import Projector
+from tightrope.confidence import ConfidenceRule
+from tightrope.learners.base import Episode, require
+from tightrope.learners.mirror import MirrorLearner, make_rule
+from tightrope.model import inner
 from tightrope.space import LayeredSpace
 
 
-class UCPD(LearnerBase):
+class UCPD(MirrorLearner):
     """Upper confidence primal-dual: adversarial losses, unknown dynamics, budgets that hold in the long run.
 
     Parameters
@@ -54,7 +52,7 @@ class UCPD(LearnerBase):
         "Qiu, Wei, Yang, Ye, Wang: Upper confidence primal-dual reinforcement learning for CMDP with adversarial loss "
         "(NeurIPS 2020)"
     )
-    carries = ("observed", *COUNTS, "theta", "multipliers", "_projector")
+    carries = (*MirrorLearner.carries, "multipliers")
 
     def __init__(
         self,
@@ -69,10 +67,9 @@ class UCPD(LearnerBase):
         level: float = 0.01,
         radius_scale: float = 1.0,
     ) -> None:
-        super().__init__(space, budgets, episodes=episodes)
+        rule = make_rule(confidence, episodes=episodes, level=level, radius_scale=radius_scale)
+        super().__init__(space, budgets, episodes=episodes, rule=rule)
         L, T = space.n_layers, episodes
-        require(0 < level < 1, f"level is {level}; ζ is a probability strictly between 0 and 1")
-        require(0 <= radius_scale < np.inf, f"radius_scale is {radius_scale}; it must be finite and not negative")
         self.alpha = float(L * T if alpha is None else alpha)
         self.V = float(L * np.sqrt(T) if V is None else V)
         self.mixing = float(1 / T if mixing is None else mixing)
@@ -81,65 +78,19 @@ class UCPD(LearnerBase):
         require(0 < self.alpha < np.inf, f"alpha is {self.alpha}; it must be positive")
         require(0 < self.V < np.inf, f"V is {self.V}; it must be positive")
         require(0 < self.mixing <= 1, f"mixing is {self.mixing}; λ lies in (0, 1]")
-        if isinstance(confidence, str):
-            if confidence not in CONFIDENCE_RULES:
-                raise InvalidInputError(f"no confidence rule {confidence!r}; there is {', '.join(CONFIDENCE_RULES)}")
-            self.rule: ConfidenceRule = CONFIDENCE_RULES[confidence](episodes=T, level=level, scale=radius_scale)
-        else:
-            self.rule = confidence
         self._confidence = confidence
-
-        self.counts = Counts(space)
-        self.confidence = self._confidence_set()
-        self.theta = space.uniform()
-        self.policy = self._policy_of_theta()
-        self._uniform = self.mixing * space.uniform()
-        self._projector = Projector(space)
+        self._uniform = space.uniform()
 
     def observe(self, episode: Episode) -> None:
         """Lines 6 to 15 of Algorithm 1 for episode t, then θ, the policy and Q for episode t + 1."""
         path, f, g = self._full(episode)
-        counts, Q, c = self.counts, self.multipliers, self.budgets
+        V, alpha, lam = self.V, self.alpha, self.mixing
+        Q, c = self.multipliers, self.budgets
 
-        cost = (self.V * f + Q @ g) / self.alpha
-        reference = (1 - self.mixing) * self.theta + self._uniform
-        theta = np.empty(self.space.n_tuples)
-
-        new_epoch = counts.add(path)
-        try:
-            confidence = self._confidence_set() if new_epoch else self.confidence
-            self._projector.solve(reference, cost, confidence, theta)
-        except BaseException:  # an interrupt, too, must not leave half an episode behind
-            counts.add(path, times=-1)
-            raise
-
-        if new_epoch:
-            counts.start_epoch()
-            self.confidence = confidence
-        self.theta = theta
-        self.multipliers = np.maximum(Q + inner(g, theta) - c, 0.0)
-        self.policy = self._policy_of_theta()
-        self.observed += 1
-
-    def _confidence_set(self) -> ConfidenceSet:
-        """Δ around all that was counted; a rule of one's own may have got it wrong."""
-        confidence = self.rule(self.space, *self.counts.totals())
-        confidence.check(self.space)
-        return confidence
-
-    def _restored(self) -> None:
-        self.confidence = self.rule(self.space, self.counts.N, self.counts.M)
-        self.policy = self._policy_of_theta()
-
-    def _policy_of_theta(self) -> Policy:
-        probabilities = np.empty(self.space.n_pairs)
-        policy_of(self.space.csr, self.theta, probabilities)
-        return Policy._of_kernel(self.space, probabilities)
-
-    @property
-    def epoch(self) -> int:
-        """ℓ(t)."""
-        return self.counts.epoch
+        psi = V * f + Q @ g
+        reference = (1 - lam) * self.theta + lam * self._uniform
+        self._move(path, reference, psi / alpha)  # counts, epoch, θ and its policy
+        self.multipliers = np.maximum(Q + inner(g, self.theta) - c, 0.0)
 
     @property
     def settings(self) -> dict[str, float | str]:

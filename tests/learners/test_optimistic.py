@@ -1,0 +1,368 @@
+"""OptCMDP, OptDual-CMDP, OptPrimalDual-CMDP, OPDOP and DOPE: what each must do exactly, and that each learns."""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.conftest import pair_of_tuple
+from tests.learners.problems import Coins, problem_with
+from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, Problem, run
+from tightrope.checkpoint import fingerprint
+from tightrope.kernels.paths import sample_path
+from tightrope.learners import LEARNERS, BanditEpisode, LearnerBase, make_learner
+from tightrope.learners.dope import DOPE
+from tightrope.learners.estimating import EstimatingLearner
+from tightrope.learners.opdop import OPDOP
+from tightrope.learners.opt_cmdp import OptCMDP
+from tightrope.learners.opt_dual_cmdp import OptDualCMDP
+from tightrope.learners.opt_primal_dual import OptPrimalDual
+from tightrope.optimistic import Box
+from tightrope.planning import slater_slack, solve_cmdp
+from tightrope.problems.constraints import Deterministic
+from tightrope.space import FloatArray
+
+NAMES = [name for name, learner in LEARNERS.items() if issubclass(learner, EstimatingLearner)]
+
+
+def two_choices() -> Problem:
+    """Two steps; the cheap action uses up the budget, and half of the episodes are dearer than the others.
+
+    Best within the budget: loss −0.184, multiplier 1.956; without it: −1.58, over by 0.9.
+    """
+    space = LayeredSpace.dense([1, 2, 1], 2)
+    f = np.array([-0.8, -0.8, 0.6, 0.6, -0.9, 0.3, -0.3, 0.9])
+    noise = np.array([0.2, -0.2, 0.2, -0.2, 0.1, -0.1, 0.1, -0.1])
+    return Problem(
+        name="two choices",
+        mdp=LayeredMDP(space, [0.8, 0.2, 0.2, 0.8, 1, 1, 1, 1]),
+        losses=Coins([f + noise, f - noise]),
+        constraints=Deterministic([[0.9, 0.9, 0, 0, 0.9, 0.1, 0.9, 0.1]]),
+        budgets=np.array([0.9]),
+        constraint_names=("use",),
+    )
+
+
+def episodes_of(problem: Problem, policy: Policy, n: int, seed: int = 0) -> list[BanditEpisode]:
+    """Plays of one policy, whoever may look at them."""
+    space, L, rng = problem.space, problem.space.n_layers, np.random.default_rng(seed)
+    adversary, plays = problem.losses.begin(rng), []
+    for t in range(1, n + 1):
+        f, g = adversary.loss(t), problem.constraints.sample(rng)
+        states, actions, steps = np.empty(L + 1, np.int64), np.empty(L, np.int64), np.empty(L, np.int64)
+        P = problem.mdp.transitions
+        sample_path(space.csr, policy.probabilities, P, rng.random(2 * L), states, actions, steps)
+        plays.append(BanditEpisode(states, actions, f[steps], g[:, steps]))
+    return plays
+
+
+def per_pair(mdp: LayeredMDP, values: FloatArray) -> FloatArray:
+    return mdp.space.sum_over_successors(values * mdp.transitions)
+
+
+def tell_the_truth(learner: EstimatingLearner, problem: Problem, f: FloatArray, visits: int) -> None:
+    """As if every pair had been visited so often, and all had come about exactly as expected."""
+    mdp, counts = problem.mdp, learner.counts
+    counts.N[:], counts.M[:] = visits, np.round(visits * mdp.transitions)
+    np.testing.assert_allclose(counts.M, visits * mdp.transitions, atol=1e-9)
+    learner.cost_sum = visits * (per_pair(mdp, np.vstack([f, problem.constraints.mean])) + 1) / 2
+    learner._restored()
+
+
+def averages(problem: Problem, plays: list[BanditEpisode]) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """N, M and the sums of (f + 1)/2 and (g + 1)/2, step by step."""
+    space, n_constraints = problem.space, len(problem.budgets)
+    N, M, sums = np.zeros(space.n_pairs), np.zeros(space.n_tuples), np.zeros((1 + n_constraints, space.n_pairs))
+    for play in plays:
+        for k, j in enumerate(space.path(play.states, play.actions)):
+            i = pair_of_tuple(space)[j]
+            N[i] += 1
+            M[j] += 1
+            sums[:, i] += (np.append(np.asarray(play.losses)[k], np.asarray(play.constraints)[:, k]) + 1) / 2
+    return N, M, sums
+
+
+def radii(problem: Problem, N: FloatArray, M: FloatArray, K: int, level: float = 0.01) -> tuple[FloatArray, FloatArray]:
+    """β^c (n_pairs,) and β^p (n_tuples,), at most 1, as they are published."""
+    space, n = problem.space, np.maximum(N, 1)
+    beta_c = np.sqrt(2 * np.log(6 * space.n_pairs * max(1, len(problem.budgets)) * K / level) / n)
+    n, log_term = space.expand_to_tuples(n), np.log(6 * space.n_tuples * K / level)
+    P = M / n
+    return beta_c, np.minimum(np.sqrt(4 * P * (1 - P) * log_term / n) + 14 * log_term / (3 * n), 1)
+
+
+def backwards(
+    space: LayeredSpace, pi: FloatArray, P: FloatArray, r: FloatArray, most: float
+) -> tuple[FloatArray, FloatArray]:
+    """V and Q of a policy by loops, Q between 0 and `most` for each step left."""
+    V, Q = np.zeros(space.n_states), np.zeros(space.n_pairs)
+    for s in range(space.n_states - 2, -1, -1):
+        for i in np.flatnonzero(space.pairs[:, 0] == s):
+            to = np.flatnonzero(pair_of_tuple(space) == i)
+            left = space.n_layers - space.layer_of(s)
+            Q[i] = np.clip(r[i] + P[to] @ V[space.tuples[to, 2]], 0, most * left)
+            V[s] += pi[i] * Q[i]
+    return V, Q
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_estimates_are_averages_over_the_visits_of_a_pair(name: str) -> None:
+    problem = problem_with(2)
+    learner: Any = make_learner(name, problem, episodes=50)
+    plays = episodes_of(problem, Policy.uniform(problem.space), 20)
+    for play in plays:
+        learner.observe(play)
+    N, M, sums = averages(problem, plays)
+    estimates = learner._estimates()
+    np.testing.assert_array_equal(estimates.N, N)
+    np.testing.assert_array_equal(estimates.M, M)
+    np.testing.assert_allclose(estimates.costs, sums / np.maximum(N, 1))
+    beta_c, beta_p = radii(problem, N, M, K=50)
+    np.testing.assert_allclose(learner._cost_radius(estimates.N), beta_c)
+    np.testing.assert_allclose(learner._box(estimates).radius, problem.space.sum_over_successors(beta_p))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_scale_is_a_setting_and_multiplies_every_radius(name: str) -> None:
+    problem = problem_with(2)
+    learner: Any = make_learner(name, problem, episodes=50, radius_scale=0.25)
+    assert learner.settings["radius_scale"] == 0.25
+    assert make_learner(name, problem, episodes=50).settings["radius_scale"] == 1.0
+    estimates = learner._estimates()._replace(N=np.full(problem.space.n_pairs, 10**6), M=np.zeros(problem.space.n_tuples))
+    whole: Any = make_learner(name, problem, episodes=50)
+    np.testing.assert_allclose(learner._cost_radius(estimates.N), whole._cost_radius(estimates.N) / 4)
+    np.testing.assert_allclose(learner._box(estimates).radius, whole._box(estimates).radius / 4)
+
+
+def test_opt_cmdp_with_the_true_model_and_zero_radii_plays_the_lps_answer_at_once() -> None:
+    problem = two_choices()
+    f = Coins(np.zeros((2, 8))).scenarios[0] + problem.losses.scenarios.mean(axis=0)  # type: ignore[attr-defined]
+    expected = solve_cmdp(problem.mdp, f, problem.constraints.mean, problem.budgets)
+    learner = OptCMDP(problem.space, problem.budgets, episodes=100, radius_scale=0.0)
+    tell_the_truth(learner, problem, f, visits=10)
+    theta = problem.mdp.occupancy(learner.policy)
+    assert f @ theta == pytest.approx(expected.value, abs=1e-9)
+    assert problem.constraints.mean @ theta == pytest.approx(problem.budgets, abs=1e-9)
+    np.testing.assert_allclose(learner.policy.probabilities, expected.policy.probabilities, atol=1e-9)
+    np.testing.assert_allclose(learner.multipliers, expected.multipliers, atol=1e-9)
+
+
+def test_opt_cmdp_is_optimistic_while_the_truth_is_among_what_it_allows() -> None:
+    for seed in range(5):
+        problem = problem_with(2, seed=seed, losses=Coins(np.random.default_rng(seed).uniform(-1, 1, (2, 30))))
+        f: FloatArray = problem.losses.scenarios.mean(axis=0)  # type: ignore[attr-defined]
+        mean, L = problem.constraints.mean, problem.space.n_layers
+        true = solve_cmdp(problem.mdp, f, mean, problem.budgets).value
+        learner = OptCMDP(problem.space, problem.budgets, episodes=400)
+        for play in episodes_of(problem, Policy.uniform(problem.space), 400, seed):
+            with learner._counting(play):
+                pass
+        estimates, P = learner._estimates(), problem.mdp.transitions
+        box, costs = learner._box(estimates), (per_pair(problem.mdp, np.vstack([f, mean])) + 1) / 2
+        assert (box.lo <= P).all() and (box.hi >= P).all() and (box.lo > 0).any()
+        assert (np.abs(estimates.costs - costs) <= learner._cost_radius(estimates.N)).all()
+        answer = learner._plan()
+        assert answer.excess == 0
+        assert answer.value <= (true + L) / 2
+
+
+def test_opt_cmdp_over_the_budgets_whatever_it_does_exceeds_them_least() -> None:
+    problem = two_choices()
+    learner = OptCMDP(problem.space, [0.05], episodes=100, radius_scale=0.0)  # at least 0.1 is used
+    tell_the_truth(learner, problem, np.full(8, 0.5), visits=10)
+    used = problem.constraints.mean @ problem.mdp.occupancy(learner.policy)
+    assert used == pytest.approx(0.1)
+    np.testing.assert_array_equal(learner.multipliers, [0.0])
+
+
+def test_opt_dual_responds_to_its_prices_and_moves_them_by_what_is_over() -> None:
+    problem, K = two_choices(), 100
+    learner = OptDualCMDP(problem.space, problem.budgets, episodes=K, slack=0.8)
+    assert learner.rho == pytest.approx(2 / 0.4)  # H / γ, γ = slack / 2
+    assert learner.dual_step == pytest.approx(learner.rho / (2 * np.sqrt(K)))
+    learner = OptDualCMDP(problem.space, problem.budgets, episodes=K, slack=0.8, radius_scale=0.0)
+    f: FloatArray = problem.losses.scenarios.mean(axis=0)  # type: ignore[attr-defined]
+    tell_the_truth(learner, problem, f, visits=10)
+    np.testing.assert_array_equal(learner.policy.probabilities, [1, 0, 1, 0, 1, 0])  # nothing costs yet
+    play = episodes_of(problem, learner.policy, 1)[0]
+    learner.observe(play)
+    over = (1.8 + 2) / 2 - (0.9 + 2) / 2  # in [0, 1] units: 0.9 in both steps
+    np.testing.assert_allclose(learner.multipliers, [learner.dual_step * over])
+    learner.multipliers = np.array([2.2])  # above the optimal 1.956: no longer worth it
+    learner._restored()
+    np.testing.assert_array_equal(learner.policy.probabilities, [0, 1, 0, 1, 0, 1])
+
+
+def test_opt_primal_dual_steps_as_published() -> None:
+    problem, K = problem_with(2), 60
+    space, H = problem.space, problem.space.n_layers
+    learner: Any = make_learner("opt-primal-dual", problem, episodes=K)
+    assert isinstance(learner, OptPrimalDual)
+    rho = 2 * H / slater_slack(problem.mdp, problem.constraints.mean, problem.budgets)
+    t_K = np.sqrt(2 * np.log(2) / (H**2 * (1 + 2 * rho) ** 2 * K))
+    assert learner.policy_step == pytest.approx(t_K)
+    plays = episodes_of(problem, Policy.uniform(space), K)
+    learner.multipliers = np.array([0.7, 0.2])
+    for k, play in enumerate(plays):
+        pi, prices = learner.policy.probabilities, learner.multipliers
+        learner.observe(play)
+        N, M, sums = averages(problem, plays[:k])
+        n, (beta_c, beta_p) = np.maximum(N, 1), radii(problem, N, M, K)
+        bonus = beta_c + H * space.sum_over_successors(beta_p)
+        P = M / space.expand_to_tuples(n)
+        V, Q = zip(*(backwards(space, pi, P, total / n - bonus, np.inf) for total in sums), strict=True)
+        weights = pi * np.exp(-t_K * (Q[0] + prices @ np.array(Q[1:])))
+        states = space.pairs[:, 0]
+        np.testing.assert_allclose(learner.policy.probabilities, weights / np.bincount(states, weights)[states])
+        over = np.array([V[1][0], V[2][0]]) - (problem.budgets + H) / 2
+        expected = np.clip(prices + over * rho / (H * np.sqrt(2 * K)), 0, rho)
+        np.testing.assert_allclose(learner.multipliers, expected)
+
+
+def test_opdop_steps_as_published() -> None:
+    problem, K = problem_with(2), 60
+    space, H, scale = problem.space, problem.space.n_layers, 0.02
+    learner: Any = make_learner("opdop", problem, episodes=K, radius_scale=scale)
+    assert isinstance(learner, OPDOP)
+    chi = 2 * H / (slater_slack(problem.mdp, problem.constraints.mean, problem.budgets) / 2)
+    assert learner.largest == pytest.approx(chi)
+    alpha, theta, least = np.sqrt(np.log(2)) / (H**2 * np.sqrt(K)), 1 / K, (H - problem.budgets) / 2
+    beta = H * np.sqrt(3 * np.log(space.n_pairs * K / 0.01))
+    plays = episodes_of(problem, Policy.uniform(space), K)
+    np.testing.assert_allclose(learner.policy.probabilities, Policy.uniform(space).probabilities)
+    V_before, Y, moved = np.zeros(2), np.zeros(2), 0
+    for k, play in enumerate(plays):
+        pi = learner.policy.probabilities
+        learner.observe(play)
+        Y = np.clip(Y + (least - V_before) / np.sqrt(K), 0, chi)
+        np.testing.assert_allclose(learner.multipliers, Y)
+        N, M, sums = averages(problem, plays[: k + 1])
+        P, bonus = M / space.expand_to_tuples(N + 1), 2 * scale * beta / np.sqrt(N + 1)
+        V, Q = zip(*(backwards(space, pi, P, (N - total) / (N + 1) + bonus, 1.0) for total in sums), strict=True)
+        V_before = np.array([V[1][0], V[2][0]])
+        weights = ((1 - theta) * pi + theta / 2) * np.exp(alpha * (Q[0] + Y @ np.array(Q[1:])))
+        states = space.pairs[:, 0]
+        np.testing.assert_allclose(learner.policy.probabilities, weights / np.bincount(states, weights)[states])
+        moved += (V_before < H).all()
+    assert moved > 0 and (Y > 0).any()
+
+
+def test_dope_plans_with_pessimistic_constraints_and_an_optimistic_loss(monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, K = problem_with(2), 40
+    learner: Any = make_learner("dope", problem, episodes=K)
+    plays = episodes_of(problem, Policy.uniform(problem.space), 30)
+    for play in plays:
+        with learner._counting(play):
+            pass
+    asked: list[Any] = []
+
+    def ask(space: LayeredSpace, box: Box, loss: FloatArray, constraints: FloatArray, budgets: FloatArray) -> None:
+        asked[:] = [box, loss, constraints, budgets]
+        raise ConvergenceError("enough")
+
+    monkeypatch.setattr("tightrope.learners.dope.plan", ask)
+    with pytest.raises(ConvergenceError):
+        learner._plan()
+    N, M, sums = averages(problem, plays)
+    beta_c, beta_p = radii(problem, N, M, K)
+    beta_l, beta_bar = np.minimum(beta_c, 1), problem.space.sum_over_successors(beta_p)
+    H, gamma = problem.space.n_layers, np.min(problem.budgets - learner.parameters["safe_usage"]) / 2
+    means = sums / np.maximum(N, 1)
+    np.testing.assert_allclose(asked[2], means[1:] + beta_l + H * beta_bar)
+    np.testing.assert_allclose(asked[1], means[0] - beta_l - H / gamma * (H * beta_bar + 2 * beta_l))
+    np.testing.assert_allclose(asked[3], (problem.budgets + H) / 2)
+
+
+def one_step() -> Problem:
+    """Three actions: use nothing at a loss, use 0.5 of the budget of 0.6 for nothing, use it all for a gain."""
+    space = LayeredSpace.dense([1, 1], 3)
+    return Problem(
+        name="one step",
+        mdp=LayeredMDP(space, [1.0, 1.0, 1.0]),
+        losses=Coins([[0.9, 0.3, -0.9], [0.7, -0.3, -0.7]]),
+        constraints=Deterministic([[0.0, 0.5, 1.0]]),
+        budgets=np.array([0.6]),
+        constraint_names=("use",),
+    )
+
+
+def test_dope_with_its_published_radii_leaves_the_safe_policy_and_never_exceeds_a_budget() -> None:
+    problem, T = one_step(), 8000
+    learner = make_learner("dope", problem, episodes=T)
+    assert isinstance(learner, DOPE)
+    np.testing.assert_array_equal(learner.policy.probabilities, [1, 0, 0])
+    history = run(problem, learner, episodes=T, seed=1)
+    assert history["strong_violation"][-1] <= 1e-9 * T
+    early = history["episode"] <= 500
+    np.testing.assert_allclose(history["loss"][early], 0.8 * history["episode"][early], atol=0.1 * 500)
+    assert learner.policy.probabilities[0] < 0.7
+    safe = run(problem, "safe-baseline", episodes=T, seed=1)
+    assert history["regret"][-1] < 0.8 * safe["regret"][-1]
+
+
+#: Published radii are made for millions of episodes; these for the few thousand of a test.
+SCALES = {"opt-cmdp": 0.1, "opt-dual-cmdp": 0.1, "opt-primal-dual": 0.02, "opdop": 0.02, "dope": 0.02}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_regret_and_violation_per_episode_fall_with_their_number(name: str) -> None:
+    problem = two_choices()
+
+    def per_episode(T: int) -> tuple[float, float]:
+        learner = make_learner(name, problem, episodes=T, radius_scale=SCALES[name])
+        history = run(problem, learner, episodes=T, records=1)
+        return abs(history["regret"][-1]) / T, history["violation"][-1] / T
+
+    few, many = per_episode(250), per_episode(4000)
+    assert many[0] <= 0.5 * few[0]
+    assert max(many) <= 0.5 * max(few)
+    if name == "dope":
+        assert few[1] == many[1] == 0
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_an_episode_that_cannot_be_worked_off_leaves_no_trace(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem = problem_with(2)
+    learner = make_learner(name, problem, episodes=20)
+    plays = episodes_of(problem, Policy.uniform(problem.space), 6)
+    for play in plays[:5]:
+        learner.observe(play)
+    before, policy = fingerprint(learner), learner.policy.probabilities.copy()
+
+    def fail(*args: Any) -> None:
+        raise ConvergenceError("no answer")
+
+    for what in ("plan", "best_response", "mirror_step"):
+        monkeypatch.setattr(f"{type(learner).__module__}.{what}", fail, raising=False)
+    with pytest.raises(ConvergenceError):
+        learner.observe(plays[5])
+    assert fingerprint(learner) == before
+    np.testing.assert_array_equal(learner.policy.probabilities, policy)
+    monkeypatch.undo()
+    learner.observe(plays[5])
+    assert learner.observed == 6
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("options", [{"level": 0.0}, {"radius_scale": -1.0}])
+def test_parameters_out_of_range_are_refused(name: str, options: dict[str, float]) -> None:
+    with pytest.raises(InvalidInputError, match=next(iter(options))):
+        make_learner(name, problem_with(1), episodes=10, **options)
+
+
+@pytest.mark.parametrize("kind", [OptDualCMDP, OptPrimalDual, OPDOP])
+def test_no_slack_is_refused(kind: type[LearnerBase]) -> None:
+    space = LayeredSpace.dense([1, 2, 1], 2)
+    with pytest.raises(InvalidInputError, match="Slater"):
+        kind(space, [0.5], episodes=10, slack=0.0)  # type: ignore[call-arg]
+    with pytest.raises(InvalidInputError, match="dual_step"):
+        kind(space, [0.5], episodes=10, slack=0.5, dual_step=-1.0)  # type: ignore[call-arg]
+
+
+def test_a_policy_that_is_not_strictly_safe_is_refused() -> None:
+    space = LayeredSpace.dense([1, 2, 1], 2)
+    with pytest.raises(InvalidInputError, match="less is needed"):
+        DOPE(space, [0.5, 0.5], episodes=10, safe_policy=Policy.uniform(space), safe_usage=[0.1, 0.5])
+    other = LayeredSpace.dense([1, 3, 1], 2)
+    with pytest.raises(InvalidInputError, match="another space"):
+        DOPE(space, [0.5], episodes=10, safe_policy=Policy.uniform(other), safe_usage=[0.1])
