@@ -83,11 +83,12 @@ class Conic:
 
 
 def full_dual(space: LayeredSpace, subproblem: Subproblem, ours: float, seconds: float = 10.0) -> Result:
-    """The paper's dual by L-BFGS-B: two multipliers per tuple, one potential per state, from zero potentials.
+    """The paper's dual by L-BFGS-B: two multipliers per tuple, one potential per state, from zero.
 
     The ball of a pair is held by μ⁺, μ⁻ >= 0 with μ⁺ + μ⁻ = ν the same for all of its successors (docs/errata.md); with
     y = μ⁺ − μ⁻, θ ∝ reference · exp(−cost + β(s') − β(s) − y + Σ P̂ y + ε ν) on every layer, and the sum of the
-    logarithms of the layers' totals is minimised. To have bounds alone, μ⁺ = ν h and μ⁻ = ν (1 − h), 0 <= h <= 1.
+    logarithms of the layers' totals is minimised. L-BFGS-B knows bounds; the coupling is held by an augmented
+    Lagrangian around it, until that and the set are met to 1e-6, or time is up.
     """
     assert isinstance(subproblem.confidence, L1Ball)
     center, radius = subproblem.confidence.center, subproblem.confidence.radius
@@ -98,46 +99,55 @@ def full_dual(space: LayeredSpace, subproblem: Subproblem, ours: float, seconds:
     inside = np.flatnonzero((radius < 2)[pair])  # the tuples of those pairs
     ball = np.searchsorted(held, pair[inside])
     P, eps = center[inside], radius[held]
-    inner, L = space.n_states - 2, space.n_layers
+    inner, n, m = space.n_states - 2, len(held), len(inside)
     base = np.log(subproblem.reference) - subproblem.cost
-    theta, evaluations, deadline = np.empty(space.n_tuples), [0], clock() + seconds
+    theta, weight = np.empty(space.n_tuples), 1.0 / space.n_pairs
+    multiplier = np.zeros(m)  # of the coupling
+    instance = Instance(space, subproblem.reference, subproblem.cost, subproblem.confidence)
+    begin = clock()
 
     def dual(x: FloatArray) -> tuple[float, FloatArray]:
-        evaluations[0] += 1
         beta = np.concatenate([[0.0], x[:inner], [0.0]])
-        nu, h = x[inner : inner + len(held)], x[inner + len(held) :]
-        sign = 2 * h - 1
+        nu, up, down = x[inner : inner + n], x[inner + n : inner + n + m], x[inner + n + m :]
+        y = up - down
         exponent = base + beta[successor] - beta[origin]
-        exponent[inside] += nu[ball] * (np.bincount(ball, P * sign, minlength=len(held))[ball] - sign + eps[ball])
-        top = np.full(L, -np.inf)
-        np.maximum.at(top, layer, exponent)
+        exponent[inside] += (np.bincount(ball, P * y, minlength=n) + eps * nu)[ball] - y
+        top = np.maximum.reduceat(exponent, first_of_layer)
         np.exp(exponent - top[layer], out=theta)
         Z = np.bincount(layer, theta)
-        theta[:] /= Z[layer]
+        np.divide(theta, Z[layer], out=theta)
         q = np.bincount(pair, theta)[held]
         off = theta[inside] - P * q[ball]
         flow = np.bincount(successor, theta, space.n_states) - np.bincount(origin, theta, space.n_states)
-        slope = eps * q - np.bincount(ball, sign * off, minlength=len(held))
-        return float(np.sum(top + np.log(Z))), np.concatenate([flow[1:-1], slope, -2 * nu[ball] * off])
+        apart = up + down - nu[ball]
+        pull = multiplier + weight * apart
+        value = np.sum(top + np.log(Z)) + apart @ (multiplier + 0.5 * weight * apart)
+        slope = eps * q - np.bincount(ball, pull, minlength=n)
+        return float(value), np.concatenate([flow[1:-1], slope, pull - off, pull + off])
 
-    def stop(_: FloatArray) -> None:
-        if clock() > deadline:
-            raise StopIteration
+    first_of_layer = np.searchsorted(layer, np.arange(space.n_layers))
+    x = np.concatenate([np.zeros(inner), np.full(n + 2 * m, 0.0)])
+    bounds = [(None, None)] * inner + [(0.0, None)] * (n + 2 * m)
+    iterations, status, violation, worst = 0, "out of time", np.inf, np.inf
+    while clock() < begin + seconds:
 
-    start = np.concatenate([np.zeros(inner), np.full(len(held), 0.1), np.full(len(inside), 0.5)])
-    bounds = [(None, None)] * inner + [(0.0, None)] * len(held) + [(0.0, 1.0)] * len(inside)
-    options = {"maxiter": 100_000, "maxfun": 1_000_000, "ftol": 1e-16, "gtol": 1e-11, "maxcor": 20}
-    begin = clock()
-    found = minimize(dual, start, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=stop)
+        def stop(intermediate_result: object) -> None:
+            if clock() > begin + seconds:
+                raise StopIteration
+
+        options = {"maxiter": 10_000, "maxfun": 100_000, "ftol": 0.0, "gtol": 1e-10, "maxcor": 20}
+        found = minimize(dual, x, jac=True, method="L-BFGS-B", bounds=bounds, options=options, callback=stop)
+        x, iterations = found.x, iterations + int(found.nit)
+        dual(x)
+        violation = set_violation(instance, theta)
+        apart = x[inner + n : inner + n + m] + x[inner + n + m :] - x[inner : inner + n][ball]
+        if max(violation, np.abs(apart).max(initial=0.0)) <= 1e-6:
+            status = "stopped"
+            break
+        multiplier = multiplier + weight * apart
+        if np.abs(apart).max() > 0.5 * worst:
+            weight *= 3.0
+        worst = float(np.abs(apart).max())
+    above = objective(instance, theta) - ours
     spent = clock() - begin
-    dual(found.x)
-    instance = Instance(space, subproblem.reference, subproblem.cost, subproblem.confidence)
-    return Result(
-        spent,
-        spent,
-        flow_residual(space, theta),
-        set_violation(instance, theta),
-        objective(instance, theta) - ours,
-        int(found.nit),
-        "out of time" if clock() > deadline else "stopped",
-    )
+    return Result(spent, spent, flow_residual(space, theta), violation, above, iterations, status)

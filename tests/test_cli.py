@@ -245,7 +245,7 @@ def test_lists() -> None:
     assert all(len(line.split()) > 3 for line in out.splitlines())  # each with a summary
     code, out, _ = invoke("list", "learners")
     [line] = [line for line in out.splitlines() if line.startswith("o-reps ")]
-    assert "[full feedback; told the model] Zimin, Neu" in line
+    assert line.endswith("[full feedback; told the model] Zimin, Neu (NIPS 2013)")
     [line] = [line for line in out.splitlines() if line.startswith("uniform ")]
     assert line.endswith("[full feedback]")
 

@@ -18,7 +18,7 @@ Counted = NDArray[np.int64]
 
 
 def extended_lp(space: LayeredSpace, box: Box, c: FloatArray, D: FloatArray, alpha: FloatArray) -> OptimizeResult:
-    """The extended LP over q(s,a,s') as it is published, and with a last variable, the common excess, at a high price."""
+    """The extended LP over q(s,a,s') as it is published, and a last variable, the common excess, at a high price."""
     n, pair = space.n_tuples, pair_of_tuple(space)
     of_pair = np.zeros((space.n_pairs, n))
     of_pair[pair, np.arange(n)] = 1.0

@@ -93,7 +93,7 @@ def load(path: Path, learners: Mapping[str, type["LearnerBase"]], types: Iterabl
         raise InvalidInputError(f"cannot read {path}: {error.strerror or error}") from error
     except InvalidInputError as error:
         raise InvalidInputError(f"{path}: {error}") from error
-    except (zipfile.BadZipFile, KeyError, TypeError, ValueError, NotImplementedError, RuntimeError) as error:
+    except Exception as error:  # whatever is in the file, it is the file that is wrong
         raise InvalidInputError(f"{path} is no learner saved by tightrope, or damaged: {error}") from error
 
 
@@ -166,6 +166,8 @@ class Encoder:
                 return {"generator": value.bit_generator.state}
             case dict():
                 return {name: self.encode(item, f"{where}/{name}") for name, item in value.items()}
+            case list() | tuple():
+                return [self.encode(item, f"{where}/{k}") for k, item in enumerate(value)]
             case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
                 fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
                 return {"dataclass": type(value).__name__, "fields": self.encode(fields, where)}
@@ -191,7 +193,10 @@ class Decoder:
             case {"space": int(index), **rest} if not rest:
                 return self.spaces[index]
             case {"space": {"layer_sizes": sizes, "n_actions": n_actions, "tuples": tuples}, **rest} if not rest:
-                self.spaces.append(LayeredSpace.from_tuples(sizes, n_actions, self.decode(tuples)))
+                moves = self.decode(tuples)
+                if sum(sizes) > len(moves) + 1:  # before anything of that size is made
+                    raise InvalidInputError(f"a space of {sum(sizes)} states cannot have {len(moves)} tuples")
+                self.spaces.append(LayeredSpace.from_tuples(sizes, n_actions, moves))
                 return self.spaces[-1]
             case {"mdp": {"space": space, "values": values}, **rest} if not rest:
                 return LayeredMDP(self.decode(space), self.decode(values))
@@ -209,6 +214,8 @@ class Decoder:
                 return self.types[name](**self.decode(fields))
             case dict():
                 return {name: self.decode(item) for name, item in value.items()}
+            case list():
+                return [self.decode(item) for item in value]
         return value
 
     def array(self, value: Mapping[str, str], like: Any = None) -> Any:

@@ -110,7 +110,8 @@ def _entries(kind: Kind) -> list[tuple[str, str]]:
 def _describe_learner(learner: "type[LearnerBase]") -> str:
     told = [need.replace("_", " ") for need in learner.needs if need != "rng"]
     conditions = [f"{learner.feedback} feedback", *([f"told the {', the '.join(told)}"] if told else [])]
-    published = "" if learner.reference == "none" else f" {learner.reference}."
+    authors, _, title = learner.reference.partition(": ")
+    published = f" {authors} ({title.rpartition('(')[2]}" if title else ""
     return f"{learner.summary()} [{'; '.join(conditions)}]{published}"
 
 

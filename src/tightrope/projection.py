@@ -49,7 +49,7 @@ class Projector:
         operations = np.sum(sizes.astype(float) ** 3 / 3 + sizes**2 * onward + sizes * onward**2)
         direct = operations <= DIRECT_OPERATIONS * space.n_tuples
         panels = sizes * (sizes + onward) if direct else np.zeros(0, dtype=np.int64)
-        self._panel_ptr = np.concatenate([[0], np.cumsum(panels)])
+        self._panel_ptr = np.concatenate([[0], np.cumsum(panels)]).astype(np.uint64)
         self._layout = lay_out(space)
         self._laid_out: tuple[ConfidenceSet, Any] | None = None
         per_state, per_pair, per_slot = space.n_states, space.n_pairs, len(self._layout.successor)

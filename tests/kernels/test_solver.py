@@ -183,8 +183,8 @@ def test_factorise_and_solve(inner: list[int], seed: int) -> None:
         projector._work.panels[projector._panel_ptr[k] : projector._panel_ptr[k + 1]] = H[np.ix_(rows, columns)].ravel()
     b = rng.standard_normal(space.n_states)
     x = b.copy()
-    tridiagonal.factorise(space.csr.layer_ptr, projector._panel_ptr, projector._work.panels)
-    tridiagonal.solve(space.csr.layer_ptr, projector._panel_ptr, projector._work.panels, x)
+    tridiagonal.factorise(projector._layout.layer_state, projector._panel_ptr, projector._work.panels)
+    tridiagonal.solve(projector._layout.layer_state, projector._panel_ptr, projector._work.panels, x)
     np.testing.assert_allclose(x[:-1], np.linalg.solve(H[:-1, :-1], b[:-1]), rtol=1e-11, atol=1e-13)
 
 

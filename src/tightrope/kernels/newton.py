@@ -72,10 +72,10 @@ def solve_subproblem(layer_ptr, layout, data, panel_ptr, work, reference, cost, 
             if direct:
                 if stale:
                     assemble(layer_ptr, layout, panel_ptr, damping, work)
-                    factorise(layer_ptr, panel_ptr, work.panels)
+                    factorise(layout.layer_state, panel_ptr, work.panels)
                     work.factor_damping[0] = damping
                     stale = False
-                solve(layer_ptr, panel_ptr, work.panels, step)
+                solve(layout.layer_state, panel_ptr, work.panels, step)
             else:
                 accuracy = min(CONTRACTION, max(0.1 * tolerance / residual, residual))
                 conjugate_gradients(layout, damping, work, accuracy, MAX_CG, step)

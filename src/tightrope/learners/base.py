@@ -6,6 +6,7 @@ what a learner was made with apart from what it has learnt, so that one mechanis
 
 import inspect
 from abc import ABC, abstractmethod
+from copy import copy
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
@@ -112,8 +113,7 @@ class LearnerBase(ABC):
         given = cls.__signature__.bind(*args, **kwargs).arguments
         # a copy, so that a caller's array may change afterwards
         self.parameters = {
-            name: np.array(value) if isinstance(value, list | tuple | np.ndarray) else value
-            for name, value in given.items()
+            name: copy(value) if isinstance(value, list | np.ndarray) else value for name, value in given.items()
         }
         return self
 
@@ -214,7 +214,7 @@ def checked_bandit_episode(
 def _check_kind(episode: object, kind: type, feedback: Feedback) -> None:
     if not isinstance(episode, kind):
         raise InvalidInputError(
-            f"this learner takes {feedback} feedback, a {kind.__name__}; it was given a {type(episode).__name__}"
+            f"this learner takes {feedback} feedback ({kind.__name__}); it was given {type(episode).__name__}"
         )
 
 

@@ -83,7 +83,8 @@ class Dynamics:
             raise InvalidInputError(
                 f"{self.toml.where('start')}: the probabilities of start are {start}; they should sum to 1"
             )
-        return {self._declared("start", name): p / total for name, p in start.items()}
+        numbers = {self._declared("start", name): p / total for name, p in start.items()}
+        return {number: p for number, p in numbers.items() if p > 0}
 
     def _probabilities(self) -> FloatArray:
         """The column of probabilities, those of every pair scaled to sum to exactly one."""

@@ -44,7 +44,7 @@ def load_problem(folder: str | PathLike[str], *, losses: LossChoice | None = Non
     noise = "none" if toml.whole.noise is None else toml.whole.noise
     with toml.blaming("noise"):
         largest_factor(noise)
-        if toml.whole.noise is not None and len(uses) > 1:
+        if noise != "none" and len(uses) > 1:
             raise InvalidInputError("a constraint has an episode column already; leave out one or the other")
     sequence = toml.loss.sequence if losses is None else losses
     if sequence is None:
