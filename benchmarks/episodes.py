@@ -1,8 +1,7 @@
 """Subproblems as they come up: consecutive episodes of a run of UCPD, recorded to be solved again.
 
-`early`: the first episodes, with every pair still free. `late`: as after many visits, with many balls binding. A small
-model is run there; a large one is given the counts of `VISITS` visits to every pair, drawn from the true model, which
-is where it would be in the end.
+`early`: the first episodes, with every pair still free. `late`: after many visits, with balls that bind. A small model
+is run there; a large one is given counts, drawn from the true model, that bring every radius down to `RADIUS`.
 """
 
 from dataclasses import dataclass, field
@@ -14,13 +13,13 @@ import tightrope as tr
 from tightrope.confidence import ConfidenceSet, L1Ball
 from tightrope.problems.base import Problem
 from tightrope.projection import Projector
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope.space import FloatArray, IntArray, LayeredSpace
 
 EPISODES = 20_000  # T
 LATE = 15_000  # where the late episodes of a model begin that is run there
 SETTLE = 50  # episodes before the recording of a model that is given its counts
 MOST_NUMBERS = 30_000_000  # in a recording
-VISITS = 20_000
+RADIUS = 0.3
 
 
 class Subproblem(NamedTuple):
@@ -71,17 +70,21 @@ class RecordedUCPD(tr.UCPD):
     def record(self, first: int, count: int, model: tr.LayeredMDP | None = None) -> RecordingProjector:
         """Begin."""
         if model is not None:
-            M = counted(self.space, model.transitions, np.random.default_rng(7))
-            self.counts.M[:], self.counts.N[:] = M, self.space.sum_over_successors(M)
+            self.counts.N[:], self.counts.M[:] = counted(self, model.transitions)
             self.confidence = self.rule(self.space, self.counts.N, self.counts.M)
         self._projector: RecordingProjector = RecordingProjector(self.space, first, count)
         return self._projector
 
 
-def counted(space: LayeredSpace, transitions: FloatArray, rng: np.random.Generator) -> FloatArray:
-    """(n_tuples,) how often each came up in VISITS visits to every pair, but for a correlation of no interest here."""
-    M: FloatArray = rng.poisson(VISITS * transitions).astype(np.float64)
-    return M
+def counted(learner: tr.UCPD, transitions: FloatArray) -> tuple[IntArray, IntArray]:
+    """Visits of pairs and tuples, drawn from the model, that leave a radius of about RADIUS."""
+    space = learner.space
+    once = np.ones(space.n_pairs, dtype=np.int64)
+    ball = learner.rule(space, once, np.zeros(space.n_tuples, dtype=np.int64))
+    assert isinstance(ball, L1Ball)
+    visits = space.expand_to_tuples((ball.radius / RADIUS) ** 2)  # a radius falls with the root of the visits
+    M = np.random.default_rng(7).poisson(visits * transitions)
+    return np.add.reduceat(M, space.csr.pair_ptr[:-1]), M
 
 
 def share_binding(space: LayeredSpace, theta: FloatArray, confidence: ConfidenceSet) -> float:

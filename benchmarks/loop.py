@@ -78,10 +78,12 @@ class PerEpisode(NamedTuple):
         )
 
 
-def per_episode(problem: Problem, episodes: int) -> PerEpisode:
-    """A run without records of regret, block by block: 500 blocks, the exp-pass measured after each."""
-    tr.run(problem, TimedUCPD(problem.space, problem.budgets, episodes=50).timed(), episodes=50, regret="never")
-    learner = TimedUCPD(problem.space, problem.budgets, episodes=episodes).timed()
+def per_episode(problem: Problem, episodes: int, planned: int | None = None) -> PerEpisode:
+    """A run without records of regret, up to 500 blocks of it, the exp-pass measured after each.
+
+    `planned`: how many episodes the learner is made for, if not that many.
+    """
+    learner = TimedUCPD(problem.space, problem.budgets, episodes=planned or episodes).timed()
     unit = ExpPass(problem.space.n_tuples)
     times: list[tuple[int, float, float, float]] = []
     last = [0, clock(), 0.0, 0.0]
@@ -93,7 +95,7 @@ def per_episode(problem: Problem, episodes: int) -> PerEpisode:
         last[:] = [done, clock(), learner.spent, learner.solving]
 
     tr.run(problem, learner, episodes=episodes, regret="never", progress=block)
-    count, whole, observe, solve = np.array(times[1:]).T  # the first block holds the preparations of the run
+    count, whole, observe, solve = np.array(times[2:]).T  # the first blocks hold preparations, and compiling
     each = [
         float(np.median(part / count)) for part in (whole, solve, observe - solve, whole - observe)
     ]

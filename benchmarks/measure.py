@@ -66,7 +66,7 @@ def machine() -> str:
     return f"{model}, {os.cpu_count()} cores, {platform.system()}; Python {platform.python_version()}, {versions}"
 
 
-def growth(sizes: list[int], values: list[float]) -> float:
+def exponent(sizes: list[int], values: list[float]) -> float:
     """The exponent e of values ∝ sizes^e, by least squares in the logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 

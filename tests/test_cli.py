@@ -239,15 +239,19 @@ def test_lists() -> None:
     for name in ("edge-cloud", "media-streaming", "random", "ucpd", "fixed", "switching", "drifting"):
         assert name in out
     code, out, _ = invoke("list", "losses")
-    names = [line.split()[0] for line in out.splitlines()]
+    heading, *names = [line.split()[0] for line in out.splitlines()]
+    assert heading == "name"
     assert names == sorted(names)
     assert {"drifting", "fixed", "switching"} <= set(names)
     assert all(len(line.split()) > 3 for line in out.splitlines())  # each with a summary
     code, out, _ = invoke("list", "learners")
     [line] = [line for line in out.splitlines() if line.startswith("o-reps ")]
-    assert line.endswith("[full feedback; told the model] Zimin, Neu (NIPS 2013)")
-    [line] = [line for line in out.splitlines() if line.startswith("uniform ")]
-    assert line.endswith("[full feedback]")
+    assert line.split()[:3] == ["o-reps", "full", "model"]
+    assert line.endswith("Zimin & Neu (NIPS 2013)")
+    code, out, _ = invoke("list", "problems")
+    [line] = [line for line in out.splitlines() if line.startswith("edge-cloud ")]
+    assert line.split()[1:4] == ["318", "12", "2"]
+    assert line.endswith("Wang et al. 2015")
 
 
 def test_version() -> None:

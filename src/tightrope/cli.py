@@ -78,41 +78,65 @@ class Kind(StrEnum):
     PROBLEMS = "problems"
     LEARNERS = "learners"
     LOSSES = "losses"
+    NOISES = "noises"
 
 
 @app.command("list")
 def list_(
     kind: Annotated[Kind | None, typer.Argument(help="One kind only; everything if left out.")] = None,
 ) -> None:
-    """List the problems, learners or loss sequences that can be asked for by name."""
+    """List the problems, learners, loss sequences or constraint noises that can be asked for by name."""
     for one in Kind if kind is None else [kind]:
+        heading, *rows = _listing(one)
+        widths = [max(map(len, column)) for column in zip(heading, *rows, strict=True)]
         if kind is None:
             typer.echo(f"{one.value}:")
-        entries = _entries(one)
-        width = max(len(name) for name, _ in entries)
-        for name, summary in entries:
-            typer.echo(f"{'' if kind else '  '}{name:{width}}  {summary}")
+        for row in (heading, *sorted(rows)):
+            typer.echo("  ".join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip())
+        if kind is None:
+            typer.echo()
 
 
-def _entries(kind: Kind) -> list[tuple[str, str]]:
-    """Names and one-line summaries, in alphabetical order."""
+def _listing(kind: Kind) -> list[tuple[str, ...]]:
+    """A heading, and a row for each name."""
     from tightrope.learners import LEARNERS
     from tightrope.problems import PROBLEMS
+    from tightrope.problems.constraints import NOISES
     from tightrope.problems.losses import LOSSES
 
     if kind is Kind.PROBLEMS:
-        return sorted((name, entry.summary) for name, entry in PROBLEMS.items())
+        return [
+            ("problem", "states", "steps", "budgets", "what it is", "source"),
+            *(
+                (name, str(entry.states), str(entry.steps), str(entry.constraints), entry.summary, entry.source)
+                for name, entry in PROBLEMS.items()
+            ),
+        ]
     if kind is Kind.LEARNERS:
-        return sorted((name, _describe_learner(learner)) for name, learner in LEARNERS.items())
-    return sorted((name, (made.__doc__ or "").strip().partition("\n")[0]) for name, made in LOSSES.items())
+        return [
+            ("learner", "feedback", "is told", "what it does", "published"),
+            *(
+                (name, learner.feedback, _told(learner), learner.summary().removesuffix("."), _published(learner))
+                for name, learner in LEARNERS.items()
+            ),
+        ]
+    made = LOSSES if kind is Kind.LOSSES else NOISES
+    return [
+        ("name", "what it is"),
+        *((name, (maker.__doc__ or "").strip().partition("\n")[0].removesuffix(".")) for name, maker in made.items()),
+    ]
 
 
-def _describe_learner(learner: "type[LearnerBase]") -> str:
-    told = [need.replace("_", " ") for need in learner.needs if need != "rng"]
-    conditions = [f"{learner.feedback} feedback", *([f"told the {', the '.join(told)}"] if told else [])]
+def _told(learner: "type[LearnerBase]") -> str:
+    return ", ".join(need.replace("_", " ") for need in learner.needs if need != "rng")
+
+
+def _published(learner: "type[LearnerBase]") -> str:
+    """By whom, where and when."""
     authors, _, title = learner.reference.partition(": ")
-    published = f" {authors} ({title.rpartition('(')[2]}" if title else ""
-    return f"{learner.summary()} [{'; '.join(conditions)}]{published}"
+    names = authors.split(", ")
+    who = f"{names[0]} et al." if len(names) > 2 else " & ".join(names)
+    return f"{who} ({title.rpartition('(')[2]}" if title else ""
 
 
 @dataclass(frozen=True, kw_only=True)

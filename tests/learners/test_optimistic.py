@@ -257,6 +257,17 @@ def test_opdop_steps_as_published() -> None:
     assert dear and (Q[0] < 1).any()
 
 
+@pytest.mark.parametrize(("name", "bound"), [("opt-primal-dual", "rho"), ("opdop", "largest")])
+def test_prices_are_bounded(name: str, bound: str) -> None:
+    learner = make_learner(name, two_choices(), episodes=20, radius_scale=0.0, dual_step=0.2, **{bound: 0.5})  # type: ignore[arg-type]
+    prices = []
+    for _ in range(12):  # the budget of 0.9 is far exceeded every time
+        learner.observe(BanditEpisode([0, 1, 3], [0, 0], losses=[0.0, 0.0], constraints=[[1.0, 1.0]]))
+        prices.append(learner.multipliers[0])
+    assert prices[-1] == 0.5
+    assert 0 < max(price for price in prices if price < 0.5)
+
+
 def test_dope_plans_with_pessimistic_constraints_and_an_optimistic_loss(monkeypatch: pytest.MonkeyPatch) -> None:
     problem, K = problem_with(2), 40
     learner: Any = make_learner("dope", problem, episodes=K)

@@ -1,0 +1,108 @@
+"""How time and memory grow: grids of n x n cells over 40 steps, at most 5 successors to a pair."""
+
+import tracemalloc
+from typing import NamedTuple
+
+import numpy as np
+
+import tightrope as tr
+from benchmarks import page
+from benchmarks.episodes import EPISODES, record
+from benchmarks.loop import per_episode
+from benchmarks.measure import ExpPass, clock, duration, exponent, shown
+from tightrope.problems.base import Problem
+from tightrope.projection import Projector
+
+REPLAYS = 3
+
+
+class Size(NamedTuple):
+    """Seconds per episode on one grid."""
+
+    width: int
+    n_tuples: int
+    exp_pass: float
+    early: float  #: the projection, all pairs free
+    late: float  #: the projection, balls binding
+    loop: float  #: a whole episode, early
+
+    def line(self) -> tuple[str, ...]:
+        """Of the table."""
+        times = (f"{duration(t)} ({shown(t / self.exp_pass)})" for t in (self.early, self.late, self.loop))
+        return f"{self.width} x {self.width}", f"{self.n_tuples:,}", duration(self.exp_pass), *times
+
+
+def grid(width: int) -> Problem:
+    """One of the family."""
+    return tr.make("grid", n_rows=width, n_columns=width, n_steps=40)
+
+
+def measure(widths: tuple[int, ...]) -> list[Size]:
+    """The family, in order of size."""
+    sizes = []
+    for width in widths:
+        problem = grid(width)
+        unit = ExpPass(problem.space.n_tuples)
+        times = []
+        for phase in ("early", "late"):
+            recording = record(problem, phase, run_there=False, count=10)
+            theta, best = np.empty(problem.space.n_tuples), np.full(len(recording.episodes), np.inf)
+            for _ in range(REPLAYS):
+                projector = recording.projector()
+                for i, subproblem in enumerate(recording.episodes):
+                    begin = clock()
+                    projector.solve(*subproblem, theta)
+                    best[i] = min(best[i], clock() - begin)
+                unit.measure()
+            times.append(float(best.mean()))
+        loop = per_episode(problem, 12, planned=EPISODES).whole
+        sizes.append(Size(width, problem.space.n_tuples, unit.shortest, *times, loop))
+        print(" | ".join(sizes[-1].line()), flush=True)
+    return sizes
+
+
+def table(sizes: list[Size]) -> str:
+    """Markdown; in brackets exp-passes."""
+    heading = ("grid", "tuples", "exp-pass", "projection, early", "projection, late", "whole loop, early")
+    return page.table(heading, (size.line() for size in sizes))
+
+
+def summary(sizes: list[Size]) -> str:
+    """The exponents, in a sentence."""
+    tuples = [size.n_tuples for size in sizes]
+    early, late, loop, unit = (
+        exponent(tuples, [getattr(size, name) for size in sizes]) for name in ("early", "late", "loop", "exp_pass")
+    )
+    return (
+        f"Time per episode grows like tuples^e: projection e = {early:.2f} early and {late:.2f} late, "
+        f"whole loop {loop:.2f}; one exp-pass itself {unit:.2f}."
+    )
+
+
+def memory(width: int) -> str:
+    """Peak memory in bytes per tuple, in a sentence: of a projection, and of a run."""
+    tracemalloc.start()
+    problem = grid(width)
+    n, held = problem.space.n_tuples, tracemalloc.get_traced_memory()[0]
+    recorded = record(problem, "late", run_there=False, count=1)
+    [subproblem] = recorded.episodes[-1:]
+    del recorded
+    base = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    theta = np.empty(n)
+    projector = Projector(problem.space)
+    projector.solve(*subproblem, theta)
+    alone = tracemalloc.get_traced_memory()[1] - base
+    given = sum(array.nbytes for array in (subproblem.reference, subproblem.cost))
+    del projector, subproblem, theta
+    base = tracemalloc.get_traced_memory()[0]
+    tracemalloc.reset_peak()
+    learner = tr.UCPD(problem.space, problem.budgets, episodes=EPISODES)
+    tr.run(problem, learner, episodes=3, regret="never", records=1)
+    run = tracemalloc.get_traced_memory()[1] - base
+    tracemalloc.stop()
+    return (
+        f"Peak memory on the {width} x {width} grid, in bytes per tuple: {alone / n:.0f} for a projection "
+        f"(all it holds and its answer) besides the {given / n:.0f} of what it is given, "
+        f"{run / n:.0f} for a run of UCPD (learner, projection and simulator) besides the {held / n:.0f} of the problem."
+    )

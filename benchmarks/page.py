@@ -1,0 +1,73 @@
+"""docs/benchmarks.md: the tables between its marks, and its picture."""
+
+from collections.abc import Sequence
+from io import BytesIO
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import matplotlib as mpl
+from matplotlib.figure import Figure
+
+from tightrope.figures import INK, MUTED, PALETTE, STYLE
+from tightrope.files import write_bytes
+from tightrope.problems.overview import table as table
+
+if TYPE_CHECKING:
+    from benchmarks.growth import Size
+    from benchmarks.subproblem import Row
+
+DOCS = Path(__file__).parent.parent / "docs"
+PAGE = DOCS / "benchmarks.md"
+PICTURE = DOCS / "images" / "benchmarks.png"
+
+
+def write(mark: str, text: str) -> None:
+    """Put `text` in the place of that name."""
+    page = PAGE.read_text("utf-8")
+    before, begin, rest = page.partition(f"<!-- {mark} -->\n")
+    _, end, after = rest.partition(f"<!-- end of {mark} -->")
+    if not (begin and end):
+        raise SystemExit(f"docs/benchmarks.md has no place for {mark}")
+    write_bytes(PAGE, f"{before}{begin}{text}\n{end}{after}".encode())
+
+
+def draw(rows: Sequence["Row"], family: Sequence["Size"]) -> None:
+    """Left: ours and the rivals on every model. Right: growth over the sparse family."""
+    with mpl.rc_context(STYLE):
+        figure = Figure(figsize=(10.5, 4.4), layout="constrained")
+        left, right = figure.subplots(1, 2)
+        late = sorted((row for row in rows if row.phase == "late"), key=lambda row: row.n_tuples)
+        tuples = [row.n_tuples for row in late]
+        left.plot(tuples, [row.exp_pass for row in late], color=MUTED, linestyle=(0, (4, 2)), label="numpy.exp, once")
+        left.plot(tuples, [row.warm for row in late], "o-", color=PALETTE[0], label="tightrope, warm")
+        left.plot(tuples, [row.cold for row in late], "o--", color=PALETTE[5], label="tightrope, cold")
+        names = list(dict.fromkeys(name for row in late for name in row.rivals if "prepared" not in name))
+        for name, colour, marker in zip(names, (PALETTE[1], PALETTE[3], PALETTE[2]), "sD^", strict=False):
+            points = [
+                (row.n_tuples, result.seconds, result.status)
+                for row in late
+                if not isinstance(result := row.rivals.get(name, ""), str)
+            ]
+            left.plot([n for n, _, _ in points], [t for _, t, _ in points], f"{marker}-", color=colour, label=name)
+            for n, t, status in points:
+                if status not in ("optimal", "stopped"):
+                    left.plot(n, t, marker, color="white", markeredgecolor=colour, zorder=3)
+        left.set_title("One episode, late: hollow marks did not get there", loc="left", color=INK, fontsize=10)
+        sizes = [size.n_tuples for size in family]
+        for label, name, colour in (
+            ("whole loop, early", "loop", PALETTE[2]),
+            ("projection, late", "late", PALETTE[1]),
+            ("projection, early", "early", PALETTE[0]),
+        ):
+            right.plot(sizes, [getattr(size, name) for size in family], "o-", color=colour, label=label)
+        right.plot(sizes, [size.exp_pass for size in family], color=MUTED, linestyle=(0, (4, 2)), label="numpy.exp, once")
+        right.set_title("Grids over 40 steps, per episode", loc="left", color=INK, fontsize=10)
+        for axes in (left, right):
+            axes.set_xscale("log")
+            axes.set_yscale("log")
+            axes.set_xlabel("tuples")
+            axes.legend(frameon=False, fontsize=8.5)
+        left.set_ylabel("seconds")
+        data = BytesIO()
+        figure.savefig(data, format="png", dpi=160, metadata={"Software": None})
+    write_bytes(PICTURE, data.getvalue())
