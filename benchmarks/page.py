@@ -41,12 +41,12 @@ def draw(rows: Sequence["Row"], family: Sequence["Size"]) -> None:
         left.plot(tuples, [row.exp_pass for row in late], color=MUTED, linestyle=(0, (4, 2)), label="numpy.exp, once")
         left.plot(tuples, [row.warm for row in late], "o-", color=PALETTE[0], label="tightrope, warm")
         left.plot(tuples, [row.cold for row in late], "o--", color=PALETTE[5], label="tightrope, cold")
-        names = list(dict.fromkeys(name for row in late for name in row.rivals if "prepared" not in name))
+        names = list(dict.fromkeys(name for row in late for name in row.others if "prepared" not in name))
         for name, colour, marker in zip(names, (PALETTE[1], PALETTE[3], PALETTE[2]), "sD^", strict=False):
             points = [
                 (row.n_tuples, result.seconds, result.status)
                 for row in late
-                if not isinstance(result := row.rivals.get(name, ""), str)
+                if not isinstance(result := row.others.get(name, ""), str)
             ]
             left.plot([n for n, _, _ in points], [t for _, t, _ in points], f"{marker}-", color=colour, label=name)
             for n, t, status in points:

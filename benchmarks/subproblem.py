@@ -53,7 +53,7 @@ class Row:
     residual: float = 0.0  #: the largest
     violation: float = 0.0
     gap: float = 0.0
-    rivals: dict[str, rivals.Result | str] = field(default_factory=dict)
+    others: dict[str, rivals.Result | str] = field(default_factory=dict)
 
     def ours(self) -> tuple[str, ...]:
         """A line of the table of our own times."""
@@ -66,7 +66,7 @@ class Row:
 
     def theirs(self) -> Iterator[tuple[str, ...]]:
         """Lines of the table of the rivals."""
-        for name, result in self.rivals.items():
+        for name, result in self.others.items():
             if isinstance(result, str):
                 yield self.name, self.phase, name, result, *[""] * 6
             else:
@@ -142,18 +142,18 @@ def against(recording: Recording, row: Row, before: list[Row], quick: bool) -> N
         again = f"{fresh}, prepared"
         needs = expected(fresh, row, before)
         if needs > (SHORT_ENOUGH / 6 if quick else SHORT_ENOUGH):
-            row.rivals[fresh] = f"not tried: {needs:,.0f} s or more expected"
+            row.others[fresh] = f"not tried: {needs:,.0f} s or more expected"
             continue
         begin = clock()
         conic = rivals.Conic(recording.space, as_instance(recording, first).confidence)
         building = clock() - begin
         result = conic.solve(first, solver, values[0])
-        row.rivals[fresh] = result._replace(seconds=result.seconds + building)
+        row.others[fresh] = result._replace(seconds=result.seconds + building)
         if result.seconds < SHORT_ENOUGH / 4:
-            row.rivals[again] = conic.solve(second, solver, values[1])
+            row.others[again] = conic.solve(second, solver, values[1])
     if row.n_tuples <= 400_000:
         limit = 3.0 if quick else 15.0
-        row.rivals["full dual, L-BFGS-B"] = rivals.full_dual(recording.space, second, values[1], limit)
+        row.others["full dual, L-BFGS-B"] = rivals.full_dual(recording.space, second, values[1], limit)
 
 
 def expected(rival: str, row: Row, before: list[Row]) -> float:
@@ -161,7 +161,7 @@ def expected(rival: str, row: Row, before: list[Row]) -> float:
     times = [
         result.seconds * row.n_tuples / old.n_tuples
         for old in before
-        if old.n_tuples < row.n_tuples and isinstance(result := old.rivals.get(rival), rivals.Result)
+        if old.n_tuples < row.n_tuples and isinstance(result := old.others.get(rival), rivals.Result)
     ]
     return times[-1] if times else 0.0
 
