@@ -44,9 +44,7 @@ def play(episodes: int, seeds: int, learners: Sequence[str]) -> Results:
         for losses in LOSSES:
             problem = tr.make(name, losses=losses)
             print(f"{name}, {losses} losses: {problem.space}", flush=True)
-            played = compare(
-                problem, learners, episodes=episodes, seeds=seeds, n_jobs=-1, records=2, regret="last"
-            )
+            played = compare(problem, learners, episodes=episodes, seeds=seeds, n_jobs=-1, records=2, regret="last")
             results.setdefault(name, {})[losses] = played
     return results
 
@@ -56,7 +54,7 @@ def tables(results: Results, episodes: int, seeds: int) -> str:
     for name, by_losses in results.items():
         for losses, played in by_losses.items():
             lines += [f"### {name}, {losses} losses", ""]
-            lines += ["| learner | scale | feedback | regret | violation | strong violation |", "|---|---|---|---|---|---|"]
+            lines += ["| learner | scale | feedback | regret | violation | strong violation |", "|---" * 6 + "|"]
             for learner, histories in sorted(played.items(), key=lambda item: at_the_end(item[1], "regret")[0]):
                 cells = [f"{mean:.1f} ± {half:.1f}" for mean, half in (at_the_end(histories, c) for c in COLUMNS)]
                 scale = histories[0].settings.get("radius_scale", "–")

@@ -43,7 +43,7 @@ def measure(widths: tuple[int, ...]) -> list[Size]:
     for width in widths:
         problem = grid(width)
         unit = ExpPass(problem.space.n_tuples)
-        times = []
+        times: list[float] = []
         for phase in ("early", "late"):
             recording = record(problem, phase, run_there=False, count=10)
             theta, best = np.empty(problem.space.n_tuples), np.full(len(recording.episodes), np.inf)
@@ -56,7 +56,7 @@ def measure(widths: tuple[int, ...]) -> list[Size]:
                 unit.measure()
             times.append(float(best.mean()))
         loop = per_episode(problem, 12, planned=EPISODES).whole
-        sizes.append(Size(width, problem.space.n_tuples, unit.shortest, *times, loop))
+        sizes.append(Size(width, problem.space.n_tuples, unit.shortest, times[0], times[1], loop))
         print(" | ".join(sizes[-1].line()), flush=True)
     return sizes
 
@@ -104,5 +104,5 @@ def memory(width: int) -> str:
     return (
         f"Peak memory on the {width} x {width} grid, in bytes per tuple: {alone / n:.0f} for a projection "
         f"(all it holds and its answer) besides the {given / n:.0f} of what it is given, "
-        f"{run / n:.0f} for a run of UCPD (learner, projection and simulator) besides the {held / n:.0f} of the problem."
+        f"{run / n:.0f} for a run of UCPD (learner, projection, simulator) besides the {held / n:.0f} of the problem."
     )

@@ -4,8 +4,8 @@
     learner  the rest of the learner: cost, mixing, counts, confidence sets, policy, multipliers
     rest     the simulator: losses, constraints, sampling, true occupancy, accounting, records
 
-Times are of the processor, per episode, the median over blocks of episodes; an exp-pass is one `numpy.exp` over as many numbers as there
-are tuples. With --million, a million episodes of media-streaming and what memory they hold on the way.
+Times are of the processor, per episode, the median over blocks of episodes; an exp-pass is one `numpy.exp` over as many
+numbers as there are tuples. With --million, a million episodes of media-streaming and what memory they hold on the way.
 """
 
 import argparse
@@ -96,9 +96,7 @@ def per_episode(problem: Problem, episodes: int, planned: int | None = None) -> 
 
     tr.run(problem, learner, episodes=episodes, regret="never", progress=block)
     count, whole, observe, solve = np.array(times[2:]).T  # the first blocks hold preparations, and compiling
-    each = [
-        float(np.median(part / count)) for part in (whole, solve, observe - solve, whole - observe)
-    ]
+    each = [float(np.median(part / count)) for part in (whole, solve, observe - solve, whole - observe)]
     return PerEpisode(unit.median, *each)
 
 
@@ -111,7 +109,9 @@ def million(episodes: int) -> None:
     def look(done: int) -> None:
         if done in marks:
             spent = clock() - begin
-            print(f"media-streaming, episode {done:,}: {resident_bytes() / 2**20:.1f} MiB held, {spent:.0f} s", flush=True)
+            print(
+                f"media-streaming, episode {done:,}: {resident_bytes() / 2**20:.1f} MiB held, {spent:.0f} s", flush=True
+            )
 
     tr.run(problem, learner, episodes=episodes, regret="last", progress=look)
 

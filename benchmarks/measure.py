@@ -3,22 +3,14 @@
 import os
 import platform
 import re
-from collections.abc import Callable
 from importlib.metadata import version
 from pathlib import Path
-from time import process_time as clock  # of the processor: what other processes take is no part of it
+from time import process_time
 
 import numpy as np
 
-
-def seconds(function: Callable[[], object], repeats: int = 1) -> float:
-    """The shortest of several runs: what else the machine does only ever adds."""
-    best = np.inf
-    for _ in range(repeats):
-        begin = clock()
-        function()
-        best = min(best, clock() - begin)
-    return best
+#: Time of the processor: what other processes take is no part of it.
+clock = process_time
 
 
 class ExpPass:

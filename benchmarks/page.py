@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE = DOCS / "benchmarks.md"
+DASHED = (0, (4, 2))
 PICTURE = DOCS / "images" / "benchmarks.png"
 
 
@@ -38,7 +39,7 @@ def draw(rows: Sequence["Row"], family: Sequence["Size"]) -> None:
         left, right = figure.subplots(1, 2)
         late = sorted((row for row in rows if row.phase == "late"), key=lambda row: row.n_tuples)
         tuples = [row.n_tuples for row in late]
-        left.plot(tuples, [row.exp_pass for row in late], color=MUTED, linestyle=(0, (4, 2)), label="numpy.exp, once")
+        left.plot(tuples, [row.exp_pass for row in late], color=MUTED, linestyle=DASHED, label="numpy.exp, once")
         left.plot(tuples, [row.warm for row in late], "o-", color=PALETTE[0], label="tightrope, warm")
         left.plot(tuples, [row.cold for row in late], "o--", color=PALETTE[5], label="tightrope, cold")
         names = list(dict.fromkeys(name for row in late for name in row.others if "prepared" not in name))
@@ -60,7 +61,7 @@ def draw(rows: Sequence["Row"], family: Sequence["Size"]) -> None:
             ("projection, early", "early", PALETTE[0]),
         ):
             right.plot(sizes, [getattr(size, name) for size in family], "o-", color=colour, label=label)
-        right.plot(sizes, [size.exp_pass for size in family], color=MUTED, linestyle=(0, (4, 2)), label="numpy.exp, once")
+        right.plot(sizes, [size.exp_pass for size in family], color=MUTED, linestyle=DASHED, label="numpy.exp, once")
         right.set_title("Grids over 40 steps, per episode", loc="left", color=INK, fontsize=10)
         for axes in (left, right):
             axes.set_xscale("log")

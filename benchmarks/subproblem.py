@@ -98,8 +98,7 @@ def replay(recording: Recording, row: Row, unit: ExpPass) -> None:
             projector.solve(*subproblem, theta)
             best[i] = min(best[i], clock() - begin)
             steps += projector.iterations
-            if i % 10 == 0:
-                unit.measure()
+            unit.measure()
     row.warm, row.steps = float(best.mean()), steps / len(best)
     some = recording.episodes[:: max(1, len(best) // 5)]
     cold = np.full(len(some), np.inf)
@@ -111,7 +110,7 @@ def replay(recording: Recording, row: Row, unit: ExpPass) -> None:
             cold[i] = min(cold[i], clock() - begin)
             row.cold_steps = max(row.cold_steps, projector.iterations)
         unit.measure()
-    row.cold, row.exp_pass = float(cold.mean()), unit.shortest
+    row.cold = float(cold.mean())
     projector = recording.projector()
     for subproblem in recording.episodes:
         projector.solve(*subproblem, theta)
@@ -132,28 +131,25 @@ def against(recording: Recording, row: Row, before: list[Row], quick: bool) -> N
     """The rivals, on two consecutive episodes: the first to prepare, the second with all prepared."""
     same = [(a, b) for a, b in pairwise(recording.episodes) if a.confidence is b.confidence]
     first, second = same[len(same) // 2] if same else (recording.episodes[-1],) * 2
-    theta = np.empty(row.n_tuples)
-    values = []
+    theta, values, limit = np.empty(row.n_tuples), [], SHORT_ENOUGH / 6 if quick else SHORT_ENOUGH
     for subproblem in (first, second):
         recording.projector().solve(*subproblem, theta)
         values.append(objective(as_instance(recording, subproblem), theta))
     for solver in ("CLARABEL", "SCS"):
-        fresh, again = f"CVXPY + {solver.capitalize() if solver != 'SCS' else solver}", "the same, prepared"
-        again = f"{fresh}, prepared"
+        fresh = "CVXPY + Clarabel" if solver == "CLARABEL" else "CVXPY + SCS"
         needs = expected(fresh, row, before)
-        if needs > (SHORT_ENOUGH / 6 if quick else SHORT_ENOUGH):
+        if needs > limit:
             row.others[fresh] = f"not tried: {needs:,.0f} s or more expected"
             continue
         begin = clock()
         conic = rivals.Conic(recording.space, as_instance(recording, first).confidence)
         building = clock() - begin
-        result = conic.solve(first, solver, values[0])
+        result = conic.solve(first, solver, values[0], limit)
         row.others[fresh] = result._replace(seconds=result.seconds + building)
-        if result.seconds < SHORT_ENOUGH / 4:
-            row.others[again] = conic.solve(second, solver, values[1])
+        if result.seconds < limit / 3:
+            row.others[f"{fresh}, prepared"] = conic.solve(second, solver, values[1], limit)
     if row.n_tuples <= 400_000:
-        limit = 3.0 if quick else 15.0
-        row.others["full dual, L-BFGS-B"] = rivals.full_dual(recording.space, second, values[1], limit)
+        row.others["full dual, L-BFGS-B"] = rivals.full_dual(recording.space, second, values[1], limit / 4)
 
 
 def expected(rival: str, row: Row, before: list[Row]) -> float:
@@ -168,23 +164,28 @@ def expected(rival: str, row: Row, before: list[Row]) -> float:
 
 def main() -> None:
     """Measure, print, and write the page."""
-    parser = argparse.ArgumentParser(prog="python -m benchmarks.subproblem", description=(__doc__ or "").split("\n\n")[0])
+    parser = argparse.ArgumentParser(
+        prog="python -m benchmarks.subproblem", description=(__doc__ or "").split("\n\n")[0]
+    )
     parser.add_argument("--quick", action="store_true", help="about a minute; prints, and leaves the page alone")
     parser.add_argument("--alone", action="store_true", help="without the rivals")
     options = parser.parse_args()
     rows: list[Row] = []
     for name, problem in models(options.quick):
+        unit = ExpPass(problem.space.n_tuples)
         for phase in PHASES:
             run_there = problem.space.n_tuples <= (4_000 if options.quick else RUN_THERE)
             recording = record(problem, phase, run_there=run_there)
             row = Row(name, problem.space.n_tuples, phase, recording.binding)
-            replay(recording, row, ExpPass(row.n_tuples))
-            print(" | ".join(row.ours()), flush=True)
+            replay(recording, row, unit)
             if not options.alone:
                 against(recording, row, [old for old in rows if old.phase == phase], options.quick)
-                for line in row.theirs():
-                    print("    ", " | ".join(line), flush=True)
             rows.append(row)
+        for row in rows[-len(PHASES) :]:
+            row.exp_pass = unit.shortest
+            print(" | ".join(row.ours()))
+            for line in row.theirs():
+                print("    ", " | ".join(line), flush=True)
     family = growth.measure((10, 14, 20) if options.quick else (10, 14, 20, 28, 40, 50))
     print(growth.summary(family))
     memory = growth.memory(20 if options.quick else 50)

@@ -1,17 +1,15 @@
 """Subproblems to solve, from ordinary to nasty, all from one seed each."""
 
-from typing import Any, NamedTuple
+from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-import tightrope.confidence
 from tests.conftest import pair_of_tuple, random_shares, random_sparse_space
-from tightrope.confidence import ConfidenceSet, L1Ball
+from tightrope.confidence import Box, ConfidenceSet, L1Ball
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray, LayeredSpace
-
-#: The box [low, high] of conditionals, once there is one.
-Box: Any = getattr(tightrope.confidence, "Box", None)
 
 
 class Instance(NamedTuple):
@@ -59,8 +57,9 @@ def nasty_instance(seed: int) -> Nasty:
     """All that was ever seen to trouble a solver of this kind, and what might: one trait of each sort, by chance.
 
     Layers of one state and of a hundred, one action, states that one pair alone can reach; centres that are
-    deterministic, nearly so, full of zeros, or none at all; radii from 0 over 1e-6 to free, boxes of one point;
-    references down to 1e-12, spread out or nearly deterministic; costs up to 50 in size, against the reference too.
+    deterministic, nearly so, full of zeros, or none at all; radii from 0 over 1e-6 to free, boxes of one point, boxes
+    cut by balls; references down to 1e-12, spread out or nearly deterministic; costs up to 50 in size, some of them
+    against the reference.
     """
     rng = np.random.default_rng([seed, 8128])
     shape, space = _nasty_space(rng)
@@ -73,8 +72,7 @@ def nasty_instance(seed: int) -> Nasty:
     price, cost = _nasty_cost(rng, space, reference)
     confidence: ConfidenceSet = L1Ball(center, radius)
     if size == "box":
-        low, high = _nasty_box(rng, space, center, empty)
-        confidence = Box(low, high) if Box else L1Ball(center, np.where(empty, np.inf, 0.0))
+        size, confidence = _nasty_box(rng, space, center, empty)
     return Nasty(space, reference, cost, confidence, f"{shape} space, {around} centre, {size} radius, {mass}, {price}")
 
 
@@ -98,9 +96,9 @@ def _nasty_space(rng: np.random.Generator) -> tuple[str, LayeredSpace]:
 
 
 def _private_space(rng: np.random.Generator, sizes: list[int], n_actions: int) -> LayeredSpace:
-    """Most states can be reached by one pair alone: every pair has a share of the next layer to itself, or one state."""
+    """Every pair has a share of the next layer to itself, or leads to one state: most have one way in."""
     tuples, start = [], 0
-    for n, n_next in zip(sizes[:-1], sizes[1:], strict=True):
+    for n, n_next in pairwise(sizes):
         pairs = [(start + s, a) for s in range(n) for a in range(n_actions)]
         owner = rng.integers(len(pairs), size=n_next)
         for i, pair in enumerate(pairs):
@@ -174,13 +172,17 @@ def _nasty_cost(rng: np.random.Generator, space: LayeredSpace, reference: FloatA
 
 
 def _nasty_box(
-    rng: np.random.Generator, space: LayeredSpace, center: FloatArray, empty: np.ndarray
-) -> tuple[FloatArray, FloatArray]:
-    """Bounds around the centre; one point where the slack is 0, which it often is."""
+    rng: np.random.Generator, space: LayeredSpace, center: FloatArray, empty: NDArray[np.bool_]
+) -> tuple[str, Box]:
+    """Bounds around the centre, one point where the slack is 0, which it often is; in half of them a ball as well."""
     slack = space.expand_to_tuples(rng.choice([0.0, 0.0, 1e-6, 0.1], space.n_pairs))
     free = space.expand_to_tuples(empty)
-    low = np.where(free, 0.0, np.maximum(center - slack, 0.0))
-    return low, np.where(free, 1.0, np.minimum(center + slack, 1.0))
+    lower = np.where(free, 0.0, np.maximum(center - slack, 0.0))
+    upper = np.where(free, 1.0, np.minimum(center + slack, 1.0))
+    if rng.random() < 0.5:
+        return "box", Box(lower, upper)
+    radius = np.where(empty, np.inf, rng.choice([0.0, 1e-6, 0.05, 1.0], space.n_pairs))
+    return "box and ball", Box(lower, upper, L1Ball(center, radius))
 
 
 def objective(instance: Instance | Nasty, theta: FloatArray) -> float:

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InvalidInputError
+from tightrope.kernels.box import BoxData
 from tightrope.kernels.paths import count_path, epoch_is_over
 from tightrope.kernels.sets import L1Data
 from tightrope.layout import Layout
@@ -68,6 +69,47 @@ class L1Ball:
         return float(np.max(distance - self.radius, initial=0.0, where=visited & (self.radius < 2)))
 
 
+class Box:
+    """lower <= p(s'|s,a) <= upper; given a ball, whose center must be within the bounds, p lies in that too."""
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike, ball: L1Ball | None = None) -> None:
+        self.lower = np.require(np.asarray(lower, dtype=np.float64), requirements=["C", "W"])
+        self.upper = np.require(np.asarray(upper, dtype=np.float64), requirements=["C", "W"])
+        self.ball = ball
+
+    def lay_out(self, layout: Layout) -> BoxData:
+        lower, upper = layout.spread(self.lower), layout.spread(self.upper)
+        if self.ball is None:
+            return BoxData(lower, upper, center=lower, radius=np.full(len(layout.origin), np.inf))
+        return BoxData(lower, upper, *self.ball.lay_out(layout))
+
+    def check(self, space: LayeredSpace) -> None:
+        lower, upper = flat(self.lower, space.n_tuples, "lower"), flat(self.upper, space.n_tuples, "upper")
+        wrong = [((lower < 0) | (lower > upper), "lower is {:.12g} and upper {:.12g}; expected 0 <= lower <= upper")]
+        if self.ball is not None:
+            self.ball.check(space)
+            center = np.where(space.expand_to_tuples(self.ball.radius < 2), self.ball.center, lower)
+            wrong.append(((center < lower) | (center > upper), "the ball's center is outside {:.12g}..{:.12g}"))
+        for bad, words in wrong:
+            if bad.any():
+                j = int(np.argmax(bad))
+                s, a, s_next = space.tuples[j]
+                raise InvalidInputError(f"tuple ({s}, {a}, {s_next}): {words.format(lower[j], upper[j])}")
+        least, most = space.sum_over_successors(lower), space.sum_over_successors(upper)
+        empty = (least > 1 + SUM_TOLERANCE) | (most < 1 - SUM_TOLERANCE)
+        if empty.any():
+            i = int(np.argmax(empty))
+            s, a = space.pairs[i]
+            sums = f"{least[i]:.12g} and {most[i]:.12g}"
+            raise InvalidInputError(f"state {s}, action {a}: no distribution is within the bounds, which sum to {sums}")
+
+    def violation(self, space: LayeredSpace, theta: FloatArray) -> float:
+        p = LayeredMDP.from_occupancy(space, theta).transitions
+        visited = space.expand_to_tuples(space.sum_over_successors(theta) > 0)
+        outside = np.max(np.maximum(self.lower - p, p - self.upper), initial=0.0, where=visited)
+        return float(outside) if self.ball is None else max(float(outside), self.ball.violation(space, theta))
+
+
 class Counts:
     """How often each pair and tuple was visited: before the epoch (N, M) and inside it (n, m)."""
 
@@ -122,13 +164,7 @@ class PaperRadius:
     scale: float = 1.0  #: multiplies every radius; 1 is the paper's
 
     def __post_init__(self) -> None:
-        for holds, otherwise in (
-            (self.episodes >= 1, f"episodes is {self.episodes}; at least one is needed"),
-            (0 < self.level < 1, f"level is {self.level}; ζ is a probability strictly between 0 and 1"),
-            (0 <= self.scale < np.inf, f"scale is {self.scale}; it must be finite and not negative"),
-        ):
-            if not holds:
-                raise InvalidInputError(otherwise)
+        _check_rule(self.episodes, self.level, self.scale)
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> L1Ball:
         visits = np.maximum(1, N)
@@ -136,6 +172,31 @@ class PaperRadius:
         log_term = np.log((self.episodes + 1) * space.n_states * space.n_actions / self.level)
         radius = self.scale * np.sqrt(2 * width * log_term / visits)
         return L1Ball(center=M / space.expand_to_tuples(visits), radius=np.where(N > 0, radius, np.inf))
+
+
+@dataclass(frozen=True, kw_only=True)
+class BernsteinBox:
+    """A box around the counted frequencies P̂, narrow where P̂ is small (Jin et al. 2020, eq. 5):
+
+        |p(s') − P̂(s')| <= 2 sqrt( P̂(s') log(T|S||A|/δ) / max(1, N(s,a)−1) ) + 14 log(T|S||A|/δ) / (3 max(1, N(s,a)−1)),
+
+    with the true model in every box of every epoch with probability at least 1 − 4δ. An unvisited pair is left free.
+    """
+
+    episodes: int  #: T
+    level: float  #: δ
+    scale: float = 1.0  #: multiplies every radius; 1 is the paper's
+
+    def __post_init__(self) -> None:
+        _check_rule(self.episodes, self.level, self.scale)
+
+    def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> Box:
+        P_hat = M / space.expand_to_tuples(np.maximum(1, N))
+        log_term = np.log(self.episodes * space.n_states * space.n_actions / self.level)
+        share = space.expand_to_tuples(log_term / np.maximum(1, N - 1))
+        radius = self.scale * (2 * np.sqrt(P_hat * share) + 14 / 3 * share)
+        radius[space.expand_to_tuples(N == 0)] = 1.0
+        return Box(lower=np.maximum(0.0, P_hat - radius), upper=np.minimum(1.0, P_hat + radius))
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -150,3 +211,13 @@ class KnownModel:
 
 #: Confidence rules by name; each is made from (episodes, level, scale).
 CONFIDENCE_RULES: dict[str, type[PaperRadius]] = {"paper": PaperRadius}
+
+
+def _check_rule(episodes: int, level: float, scale: float) -> None:
+    for holds, otherwise in (
+        (episodes >= 1, f"episodes is {episodes}; at least one is needed"),
+        (0 < level < 1, f"level is {level}; it is a probability strictly between 0 and 1"),
+        (0 <= scale < np.inf, f"scale is {scale}; it must be finite and not negative"),
+    ):
+        if not holds:
+            raise InvalidInputError(otherwise)

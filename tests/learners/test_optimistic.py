@@ -261,11 +261,12 @@ def test_opdop_steps_as_published() -> None:
 def test_prices_are_bounded(name: str, bound: str) -> None:
     learner = make_learner(name, two_choices(), episodes=20, radius_scale=0.0, dual_step=0.2, **{bound: 0.5})  # type: ignore[arg-type]
     prices = []
-    for _ in range(12):  # the budget of 0.9 is far exceeded every time
-        learner.observe(BanditEpisode([0, 1, 3], [0, 0], losses=[0.0, 0.0], constraints=[[1.0, 1.0]]))
+    for t in range(40):  # every pair in turn, and the budget of 0.9 far exceeded every time
+        states, actions = [0, 1 + t % 2, 3], [t // 2 % 2, t // 4 % 2]
+        learner.observe(BanditEpisode(states, actions, losses=[0.0, 0.0], constraints=[[1.0, 1.0]]))
         prices.append(learner.multipliers[0])
     assert prices[-1] == 0.5
-    assert 0 < max(price for price in prices if price < 0.5)
+    assert max(price for price in prices if price < 0.5) > 0
 
 
 def test_dope_plans_with_pessimistic_constraints_and_an_optimistic_loss(monkeypatch: pytest.MonkeyPatch) -> None:

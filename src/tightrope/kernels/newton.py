@@ -21,6 +21,32 @@ ROUNDING = 1e-11  # of F, relative
 
 
 @jit
+def newton_step(layer_ptr, layout, panel_ptr, damping, renew, accuracy, work):
+    """Write the step −H⁻¹ (inflow − outflow), with a new factor if asked to; return F's slope along it, and max |step|.
+
+    Without panels to factorise it comes from conjugate gradients, to the given relative accuracy.
+    """
+    step, inflow, outflow = work.step, work.inflow, work.outflow
+    first, last = layer_ptr[1], layer_ptr[layer_ptr.size - 2]
+    step[0] = 0.0
+    for s in range(first, last):
+        step[s] = outflow[s] - inflow[s]
+    if panel_ptr.size > 1:
+        if renew:
+            assemble(layer_ptr, layout, panel_ptr, damping, work)
+            factorise(layout.layer_state, panel_ptr, work.panels)
+            work.factor_damping[0] = damping
+        solve(layout.layer_state, panel_ptr, work.panels, step)
+    else:
+        conjugate_gradients(layout, damping, work, accuracy, MAX_CG, step)
+    slope, longest = 0.0, 0.0
+    for s in range(first, last):
+        slope += (inflow[s] - outflow[s]) * step[s]
+        longest = max(longest, abs(step[s]))
+    return slope, longest
+
+
+@jit
 def solve_subproblem(layer_ptr, layout, data, panel_ptr, work, reference, cost, tolerance, max_steps, theta):
     """Minimise F from work.beta, and from 0 if that fails; θ is written if the tolerance is met.
 
@@ -28,7 +54,7 @@ def solve_subproblem(layer_ptr, layout, data, panel_ptr, work, reference, cost, 
     multiple of its own diagonal's size: the step then turns towards (inflow − outflow) / (inflow + outflow), which is
     never longer than 1.
     """
-    beta, trial, step, inflow, outflow = work.beta, work.trial, work.step, work.inflow, work.outflow
+    beta, trial, step = work.beta, work.trial, work.step
     first, last = layer_ptr[1], layer_ptr[layer_ptr.size - 2]
     direct = panel_ptr.size > 1
     logarithmic = tilt(layout, reference, cost, work)
@@ -66,27 +92,12 @@ def solve_subproblem(layer_ptr, layout, data, panel_ptr, work, reference, cost, 
         while not believable and damping < MAX_DAMPING and steps < limit:
             steps += 1
             exact = stale or not direct
-            step[0] = 0.0
-            for s in range(first, last):
-                step[s] = outflow[s] - inflow[s]
-            if direct:
-                if stale:
-                    assemble(layer_ptr, layout, panel_ptr, damping, work)
-                    factorise(layout.layer_state, panel_ptr, work.panels)
-                    work.factor_damping[0] = damping
-                    stale = False
-                solve(layout.layer_state, panel_ptr, work.panels, step)
-            else:
-                accuracy = min(CONTRACTION, max(0.1 * tolerance / residual, residual))
-                conjugate_gradients(layout, damping, work, accuracy, MAX_CG, step)
-            slope, longest = 0.0, 0.0
-            for s in range(first, last):
-                slope += (inflow[s] - outflow[s]) * step[s]
-                longest = max(longest, abs(step[s]))
+            accuracy = min(CONTRACTION, max(0.1 * tolerance / residual, residual))
+            slope, longest = newton_step(layer_ptr, layout, panel_ptr, damping, stale, accuracy, work)
             believable = longest < 10.0 * MAX_MOVE and slope < 0.0  # false for NaN too
-            if not believable:
-                damping = max(10.0 * damping, 1e-4) if exact else damping
-                stale = True
+            stale = not believable
+            if not believable and exact:
+                damping = max(10.0 * damping, 1e-4)
         if believable:
             t, tries = min(1.0, MAX_MOVE / longest), BACKTRACKS if exact else 1
             for s in range(first, last):

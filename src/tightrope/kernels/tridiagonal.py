@@ -38,7 +38,7 @@ def factorise(layer_state, panel_ptr, panels):
 
 @jit
 def subtract_rows(panels, base, width, count, column, row, first, last):
-    """panels[row + c] -= Σ_i U[i, column] U[i, c] for first <= c < last, U the `count` rows of `width` from `base` on."""
+    """panels[row + c] -= Σ_i U[i, column] U[i, c], first <= c < last; U is `count` rows of `width` from `base` on."""
     whole = count // FOUR * FOUR
     for i in range(ZERO, whole, FOUR):
         i0 = base + i * width

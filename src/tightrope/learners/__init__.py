@@ -12,15 +12,20 @@ from tightrope.learners.dope import DOPE
 from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
 from tightrope.learners.fixed import Hindsight, SafeBaseline, Uniform
 from tightrope.learners.follow_the_leader import FollowTheLeader
+from tightrope.learners.fpop import FPOP
 from tightrope.learners.needs import NEEDS, Problem
 from tightrope.learners.o_reps import OREPS
 from tightrope.learners.opdop import OPDOP
 from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
 from tightrope.learners.opt_primal_dual import OptPrimalDual
+from tightrope.learners.shifted_bandit_uc_o_reps import ShiftedBanditUCOREPS
 from tightrope.learners.uc_o_reps import UCOREPS
+from tightrope.learners.ucbvi import UCBVI
 from tightrope.learners.ucpd import UCPD
 from tightrope.learners.ucpd_known import UCPDKnown
+from tightrope.learners.ucrl2 import UCRL2
+from tightrope.learners.uob_reps import UOBREPS
 
 __all__ = [
     "LEARNERS",
@@ -48,6 +53,11 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         OptPrimalDual,
         OPDOP,
         DOPE,
+        FPOP,
+        UOBREPS,
+        ShiftedBanditUCOREPS,
+        UCRL2,
+        UCBVI,
         Hindsight,
         SafeBaseline,
         FollowTheLeader,

@@ -1,0 +1,125 @@
+"""FPOP: follow the perturbed optimistic policy (Neu, György & Szepesvári 2012, Algorithm 1).
+
+Before the first episode:
+1. Draw Y(s,a), independent and exponential with rate η, for every pair; it stays the same for ever.
+
+In every episode t, with ℓ^τ the losses and R_{t-1} = Σ_{τ<t} ℓ^τ their sum:
+2. Play π_t of (π_t, P_t) = argmin over the policies π and the models P in the confidence set of <R_{t-1} − Y, θ^{P,π}>:
+   one pass of extended value iteration. Y is a head start for every pair, as in follow the perturbed leader.
+3. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
+   epoch: fold the counts in and draw the confidence set anew, an L1 ball around the frequencies of radius
+   sqrt(2 |S_{k(s)+1}| log(T|S||A|/δ) / max(1, N(s,a))).
+
+Feedback: full information. Needs to know: the space, the number of episodes T, and random numbers of its own. Budgets
+are not looked at.
+Where we depart from the publication: it has rewards r(s,a) in [0, 1], here ℓ = (f + 1)/2 of whole tuples is charged;
+T + 1 stands for T in the logarithm, as in UCPD, and the epoch rule and unvisited pairs are treated as there
+(docs/errata.md).
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.confidence import Counts, L1Ball, PaperRadius
+from tightrope.learners.base import COUNTS, Episode, LearnerBase, require
+from tightrope.learners.optimism import optimistic_policy
+from tightrope.model import Policy
+from tightrope.space import FloatArray, LayeredSpace
+
+
+class FPOP(LearnerBase):
+    """Follow the perturbed optimistic policy: adversarial losses, unknown dynamics, no budgets.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand; the budgets are not looked at.
+    episodes : T, the number of episodes that the parameters are set for.
+    rng : where the perturbation is drawn from, once.
+    learning_rate : η; by default the smaller of 1/(|S||A|), up to which Theorem 1 holds, and
+        sqrt( log2(8T/|S||A|) (1 + Σ_k log(|S_k||A|)/L) / ((e−1) T) ), which balances the two terms of its bound,
+        |S||A| log2(8T/|S||A|) Σ_k (1 + log(|S_k||A|)) / η + η (e−1) |S||A| L T.
+    level : δ, the probability that the model may leave its confidence set; by default the published 1/T.
+    radius_scale : multiplies the confidence radius; 1 is the published one.
+    """
+
+    name = "fpop"
+    reference = (
+        "Neu, György, Szepesvári: The adversarial stochastic shortest path problem with unknown transition "
+        "probabilities (AISTATS 2012)"
+    )
+    needs = ("rng",)
+    carries = ("observed", *COUNTS, "total_loss", "perturbation", "_rng")
+
+    def __init__(
+        self,
+        space: LayeredSpace,
+        budgets: ArrayLike,
+        *,
+        episodes: int,
+        rng: np.random.Generator,
+        learning_rate: float | None = None,
+        level: float | None = None,
+        radius_scale: float = 1.0,
+    ) -> None:
+        super().__init__(space, budgets, episodes=episodes)
+        self.learning_rate = _balanced_rate(space, episodes) if learning_rate is None else float(learning_rate)
+        require(0 < self.learning_rate < np.inf, f"learning_rate is {self.learning_rate}; it must be positive")
+        self.level = float(1 / max(2, episodes) if level is None else level)
+        self.radius_scale = radius_scale
+        self.rule = PaperRadius(episodes=episodes, level=self.level, scale=radius_scale)
+
+        self._rng = rng
+        self.perturbation = rng.exponential(1 / self.learning_rate, size=space.n_pairs)
+        self.total_loss = np.zeros(space.n_tuples)
+        self.counts = Counts(space)
+        self.confidence = self.rule(space, *self.counts.totals())
+        self.policy = self._plan(self.confidence, self.total_loss)
+
+    def observe(self, episode: Episode) -> None:
+        """Line 3, and line 2 for the next episode."""
+        path, f, _ = self._full(episode)
+        counts = self.counts
+        total_loss = self.total_loss + (f + 1) / 2
+
+        counts.add(path)
+        try:
+            new_epoch = counts.epoch_is_over(path)
+            confidence = self.rule(self.space, *counts.totals()) if new_epoch else self.confidence
+            policy = self._plan(confidence, total_loss)
+        except BaseException:  # an interrupt, too, must not leave half an episode behind
+            counts.add(path, times=-1)
+            raise
+
+        if new_epoch:
+            counts.start_epoch()
+        self.confidence, self.policy, self.total_loss = confidence, policy, total_loss
+        self.observed += 1
+
+    def _plan(self, confidence: L1Ball, total_loss: FloatArray) -> Policy:
+        """Line 2."""
+        return optimistic_policy(self.space, confidence, total_loss - self.space.expand_to_tuples(self.perturbation))
+
+    def _restored(self) -> None:
+        self.confidence = self.rule(self.space, self.counts.N, self.counts.M)
+        self.policy = self._plan(self.confidence, self.total_loss)
+
+    @property
+    def epoch(self) -> int:
+        """i(t)."""
+        return self.counts.epoch
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        return super().settings | {
+            "learning_rate": self.learning_rate,
+            "level": self.level,
+            "radius_scale": self.radius_scale,
+        }
+
+
+def _balanced_rate(space: LayeredSpace, episodes: int) -> float:
+    """η of Theorem 1."""
+    n_pairs = space.n_states * space.n_actions
+    epochs = np.log2(max(2.0, 8 * episodes / n_pairs))
+    logs = np.log(np.array(space.layer_sizes[:-1]) * space.n_actions)
+    return float(min(1 / n_pairs, np.sqrt(epochs * (1 + logs.mean()) / ((np.e - 1) * episodes))))

@@ -1,0 +1,110 @@
+"""Shifted Bandit UC-O-REPS (Rosenberg & Mansour 2019b): importance weights that a shift of the model keeps bounded.
+
+In every episode t, with losses ℓ in [0, 1]:
+1. Play π_t(a|s) ∝ Σ_s' q_t(s,a,s'); q_1 is uniform on every layer.
+2. Estimate the losses: ℓ̂_t(s,a) = ℓ_t(s,a) / q_t(s,a) where the trajectory went, 0 elsewhere.
+3. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
+   epoch: fold the counts in and draw the confidence set of UC-O-REPS anew around the frequencies. Δ_α are the measures
+   of its models shifted by α: (1−α) P(s'|s,a) + α/|S_{k(s)+1}|. Under these every state is passed with probability
+   α/|S_k| at least, whatever the policy.
+4. q_{t+1} = argmin over q in Δ_α of η <ℓ̂_t, q> + D(q, q_t).
+
+The shift costs α L² of regret per episode and keeps the estimates from exploding: regret grows like T^(3/4).
+
+Feedback: bandit. Needs to know: the space and the number of episodes T. Budgets are not looked at.
+Where we depart from the publication: losses here are ℓ = (f + 1)/2; the loss of a step may depend on the state it leads
+to, and ℓ̂_t(s,a) then estimates its mean; where only some successors are possible, the shift is towards these. The epoch
+rule and unvisited pairs are treated as in UCPD (docs/errata.md).
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.confidence import Box, L1Ball, PaperRadius
+from tightrope.kernels.estimators import importance_weighted
+from tightrope.learners.base import BanditEpisode, require
+from tightrope.learners.mirror import MirrorLearner
+from tightrope.space import FloatArray, LayeredSpace
+
+
+@dataclass(frozen=True, kw_only=True)
+class ShiftedRadius:
+    """The paper's L1 ball with every model in it shifted by α towards the uniform one."""
+
+    unshifted: PaperRadius
+    shift: float  #: α
+
+    def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> Box:
+        ball, kept = self.unshifted(space, N, M), 1 - self.shift
+        floor = space.expand_to_tuples(self.shift / space.successors_per_pair)
+        radius = np.where(ball.radius < 2, kept * np.minimum(ball.radius, 2), np.inf)
+        return Box(floor, np.ones(space.n_tuples), L1Ball(kept * ball.center + floor, radius))
+
+
+class ShiftedBanditUCOREPS(MirrorLearner):
+    """Shifted bandit UC-O-REPS: adversarial losses, bandit feedback, unknown dynamics, no budgets.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand; the budgets are not looked at.
+    episodes : T, the number of episodes that the parameters are set for.
+    shift : α; by default sqrt(W|S|/L) (|A|/T)^(1/4), W the largest layer, or 1/2 if that is less. It balances the terms
+        L|S| sqrt(|A|T) W/α and α L² T of the bound: regret of the published order, L^(3/2) |S| |A|^(1/4) T^(3/4).
+    learning_rate : η; by default sqrt(α log(|S|²|A|/L²) / (W|A|T)), which balances the terms L log(|S|²|A|/L²)/η
+        and η L|A|T W/α of the regret within Δ_α.
+    level : δ, the probability that the model may leave its confidence set.
+    radius_scale : multiplies the confidence radius; 1 is the published one.
+    """
+
+    name = "shifted-bandit-uc-o-reps"
+    reference = (
+        "Rosenberg, Mansour: Online stochastic shortest path with bandit feedback and unknown transition function "
+        "(NeurIPS 2019)"
+    )
+    feedback = "bandit"
+
+    def __init__(
+        self,
+        space: LayeredSpace,
+        budgets: ArrayLike,
+        *,
+        episodes: int,
+        shift: float | None = None,
+        learning_rate: float | None = None,
+        level: float = 0.01,
+        radius_scale: float = 1.0,
+    ) -> None:
+        L, S, A, W = space.n_layers, space.n_states, space.n_actions, max(space.layer_sizes)
+        balanced = min(0.5, np.sqrt(W * S / L) * (A / max(1, episodes)) ** 0.25)
+        self.shift = float(balanced if shift is None else shift)
+        require(0 < self.shift <= 1, f"shift is {self.shift}; α lies in (0, 1]")
+        rule = PaperRadius(episodes=episodes, level=level, scale=radius_scale)
+        super().__init__(space, budgets, episodes=episodes, rule=ShiftedRadius(unshifted=rule, shift=self.shift))
+        rate = np.sqrt(self.shift * np.log(S**2 * A / L**2) / (W * A * episodes))
+        self.learning_rate = float(rate if learning_rate is None else learning_rate)
+        require(0 < self.learning_rate < np.inf, f"learning_rate is {self.learning_rate}; it must be positive")
+        self.level = level
+        self.radius_scale = radius_scale
+
+    def observe(self, episode: BanditEpisode) -> None:
+        """Lines 2 to 4."""
+        path, losses, _ = self._bandit(episode)
+        self._move(path, self.theta, self.learning_rate * self.estimate(path, (losses + 1) / 2))
+
+    def estimate(self, path: NDArray[np.int64], losses: FloatArray) -> FloatArray:
+        """Line 2: ℓ̂_t (n_tuples,) from the losses (L,) in [0, 1] that the path met."""
+        q = self.space.expand_to_tuples(self.space.sum_over_successors(self.theta))
+        estimate = np.empty(self.space.n_tuples)
+        importance_weighted(self.space.csr.pair_ptr, path, losses, q[path], 0.0, estimate)
+        return estimate
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        return super().settings | {
+            "shift": self.shift,
+            "learning_rate": self.learning_rate,
+            "level": self.level,
+            "radius_scale": self.radius_scale,
+        }

@@ -1,0 +1,111 @@
+"""UCRL2 in its episodic layered form (Jaksch, Ortner & Auer 2010, Figure 1).
+
+In every epoch, which begins after t − 1 steps in all, with N(s,a) visits so far and losses ℓ in [0, 1]:
+1. P̂ and ℓ̂ are the frequencies and the average losses so far. Plausible are all models and mean losses with
+   ‖P(·|s,a) − P̂(·|s,a)‖₁ <= sqrt(14 |S_{k(s)+1}| log(2|S||A|t/δ) / max(1, N(s,a))),
+   |ℓ(s,a) − ℓ̂(s,a)| <= sqrt(7 log(2|S||A|t/δ) / (2 max(1, N(s,a)))).
+2. Play the policy that is the best for the plausible model that allows the least loss, in every episode of the epoch:
+   one pass of extended value iteration, with the least plausible losses.
+3. The epoch ends with the episode in which some pair's count inside the epoch reaches its count before it (and 1).
+
+Feedback: bandit. Needs to know: the space. Budgets are not looked at. Made for losses whose mean does not change.
+Where we depart from the publication: it has rewards and an endless, communicating process, so its value iteration runs
+until it converges and its epochs end at once, not with an episode; it has |S| successors and log(2|A|t/δ) where layers
+give |S_{k+1}| successors, and log(2|S||A|t/δ) then leaves the same probability δ; losses here are ℓ = (f + 1)/2; the
+loss of a step may depend on the state it leads to, and ℓ(s,a) is its mean.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.confidence import Counts, L1Ball
+from tightrope.learners.base import COUNTS, BanditEpisode, LearnerBase, require
+from tightrope.learners.optimism import optimistic_policy
+from tightrope.model import Policy
+from tightrope.space import FloatArray, LayeredSpace
+
+
+class UCRL2(LearnerBase):
+    """Optimistic planning in epochs: stochastic losses, unknown dynamics, no budgets.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand; the budgets are not looked at.
+    episodes : T; it changes nothing.
+    level : δ, the probability that the model or a mean loss may leave its confidence set.
+    radius_scale : multiplies both confidence radii; 1 is the published one.
+    """
+
+    name = "ucrl2"
+    reference = "Jaksch, Ortner, Auer: Near-optimal regret bounds for reinforcement learning (JMLR 2010)"
+    feedback = "bandit"
+    carries = ("observed", *COUNTS, "total_loss", "policy")
+
+    def __init__(
+        self,
+        space: LayeredSpace,
+        budgets: ArrayLike,
+        *,
+        episodes: int,
+        level: float = 0.01,
+        radius_scale: float = 1.0,
+    ) -> None:
+        super().__init__(space, budgets, episodes=episodes)
+        require(0 < level < 1, f"level is {level}; δ is a probability strictly between 0 and 1")
+        require(0 <= radius_scale < np.inf, f"radius_scale is {radius_scale}; it must be finite and not negative")
+        self.level = level
+        self.radius_scale = radius_scale
+        self.counts = Counts(space)
+        self.total_loss = np.zeros(space.n_pairs)
+        self._pair_of_tuple = space.expand_to_tuples(np.arange(space.n_pairs))
+        self._width = np.asarray(space.layer_sizes)[space.layer_of_pair + 1]
+        self.policy = self._plan(*self.counts.totals(), self.total_loss, 1)
+
+    def observe(self, episode: BanditEpisode) -> None:
+        """Line 3, then lines 1 and 2 if that ended the epoch."""
+        path, losses, _ = self._bandit(episode)
+        counts = self.counts
+        total_loss = self.total_loss.copy()
+        total_loss[self._pair_of_tuple[path]] += (losses + 1) / 2
+
+        counts.add(path)
+        try:
+            new_epoch = counts.epoch_is_over(path)
+            t = (self.observed + 1) * self.space.n_layers + 1
+            policy = self._plan(*counts.totals(), total_loss, t) if new_epoch else self.policy
+        except BaseException:  # an interrupt, too, must not leave half an episode behind
+            counts.add(path, times=-1)
+            raise
+
+        if new_epoch:
+            counts.start_epoch()
+        self.policy, self.total_loss = policy, total_loss
+        self.observed += 1
+
+    def plausible(
+        self, N: NDArray[np.int64], M: NDArray[np.int64], total_loss: FloatArray, t: int
+    ) -> tuple[L1Ball, FloatArray]:
+        """Line 1: the ball of models, and the least plausible loss of every pair; all is, for one never visited."""
+        space, visits, seen = self.space, np.maximum(1, N), N > 0
+        log_term = np.log(2 * space.n_states * space.n_actions * t / self.level)
+        eps = self.radius_scale * np.sqrt(14 * self._width * log_term / visits)
+        eps_loss = self.radius_scale * np.sqrt(7 * log_term / (2 * visits))
+        least = np.where(seen, np.maximum(0.0, total_loss / visits - eps_loss), 0.0)
+        return L1Ball(center=M / space.expand_to_tuples(visits), radius=np.where(seen, eps, np.inf)), least
+
+    def _plan(self, N: NDArray[np.int64], M: NDArray[np.int64], total_loss: FloatArray, t: int) -> Policy:
+        """Lines 1 and 2."""
+        ball, least = self.plausible(N, M, total_loss, t)
+        return optimistic_policy(self.space, ball, self.space.expand_to_tuples(least))
+
+    def _restored(self) -> None:
+        """Nothing more to do."""
+
+    @property
+    def epoch(self) -> int:
+        """k."""
+        return self.counts.epoch
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        return super().settings | {"level": self.level, "radius_scale": self.radius_scale}

@@ -1,0 +1,99 @@
+"""UOB-REPS: upper occupancy bound relative entropy policy search (Jin, Jin, Luo, Sra & Yu 2020, Algorithm 2).
+
+In every episode t, with losses ℓ in [0, 1]:
+1. Play π_t(a|s) ∝ Σ_s' q_t(s,a,s'); q_1 is uniform on every layer.
+2. For each pair (s,a) of the trajectory, find its upper occupancy bound u_t(s,a): the largest probability of passing
+   (s,a) with π_t under any model of the confidence set (Comp-UOB, `kernels/upper_occupancy.py`).
+3. Estimate the losses: ℓ̂_t(s,a) = ℓ_t(s,a) / (u_t(s,a) + γ) where the trajectory went, 0 elsewhere. Both u_t in place
+   of the unknown probability and γ (implicit exploration) make it optimistic.
+4. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
+   epoch: fold the counts in and draw the confidence set Δ anew, |P(s'|s,a) − P̂(s'|s,a)| <=
+   2 sqrt(P̂(s'|s,a) log(T|S||A|/δ) / max(1, N(s,a)−1)) + 14 log(T|S||A|/δ) / (3 max(1, N(s,a)−1)).
+5. q_{t+1} = argmin over q in Δ of η <ℓ̂_t, q> + D(q, q_t).
+
+Feedback: bandit. Needs to know: the space and the number of episodes T. Budgets are not looked at.
+Where we depart from the publication: losses here are ℓ = (f + 1)/2; the loss of a step may depend on the state it leads
+to, and ℓ̂_t(s,a) then estimates its mean.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.confidence import BernsteinBox, Box
+from tightrope.kernels.estimators import importance_weighted
+from tightrope.kernels.upper_occupancy import upper_occupancy
+from tightrope.learners.base import BanditEpisode, require
+from tightrope.learners.mirror import MirrorLearner
+from tightrope.space import FloatArray, LayeredSpace
+
+
+class UOBREPS(MirrorLearner):
+    """Upper occupancy bound REPS: adversarial losses, bandit feedback, unknown dynamics, no budgets.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand; the budgets are not looked at.
+    episodes : T, the number of episodes that the parameters are set for.
+    learning_rate, exploration : η and γ; by default both are sqrt(L log(L|S||A|/δ) / (T|S||A|)), as in Theorem 3.
+    level : δ; the model may leave its confidence set with probability 4δ.
+    radius_scale : multiplies the confidence radius; 1 is the published one.
+    """
+
+    name = "uob-reps"
+    reference = (
+        "Jin, Jin, Luo, Sra, Yu: Learning adversarial Markov decision processes with bandit feedback and unknown "
+        "transition (ICML 2020)"
+    )
+    feedback = "bandit"
+
+    confidence: Box
+
+    def __init__(
+        self,
+        space: LayeredSpace,
+        budgets: ArrayLike,
+        *,
+        episodes: int,
+        learning_rate: float | None = None,
+        exploration: float | None = None,
+        level: float = 0.01,
+        radius_scale: float = 1.0,
+    ) -> None:
+        rule = BernsteinBox(episodes=episodes, level=level, scale=radius_scale)
+        super().__init__(space, budgets, episodes=episodes, rule=rule)
+        L, n_pairs = space.n_layers, space.n_states * space.n_actions
+        published = np.sqrt(L * np.log(L * n_pairs / level) / (episodes * n_pairs))
+        self.learning_rate = float(published if learning_rate is None else learning_rate)
+        self.exploration = float(published if exploration is None else exploration)
+        require(0 < self.learning_rate < np.inf, f"learning_rate is {self.learning_rate}; it must be positive")
+        require(0 < self.exploration < np.inf, f"exploration is {self.exploration}; it must be positive")
+        self.level = level
+        self.radius_scale = radius_scale
+
+    def observe(self, episode: BanditEpisode) -> None:
+        """Lines 2 to 5."""
+        path, losses, _ = self._bandit(episode)
+        self._move(path, self.theta, self.learning_rate * self.estimate(path, (losses + 1) / 2))
+
+    def upper_bounds(self, path: NDArray[np.int64]) -> FloatArray:
+        """Line 2: u_t (L,) at the pair of each step, given the tuple of each."""
+        csr, box, u = self.space.csr, self.confidence, np.empty(self.space.n_layers)
+        reach = np.empty(self.space.n_states)
+        upper_occupancy(csr, self.policy.probabilities, box.lower, box.upper, path, reach, u)
+        return u
+
+    def estimate(self, path: NDArray[np.int64], losses: FloatArray) -> FloatArray:
+        """Line 3: ℓ̂_t (n_tuples,) from the losses (L,) in [0, 1] that the path met."""
+        estimate = np.empty(self.space.n_tuples)
+        pair_ptr, u = self.space.csr.pair_ptr, self.upper_bounds(path)
+        importance_weighted(pair_ptr, path, losses, u, self.exploration, estimate)
+        return estimate
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        return super().settings | {
+            "learning_rate": self.learning_rate,
+            "exploration": self.exploration,
+            "level": self.level,
+            "radius_scale": self.radius_scale,
+        }

@@ -1,0 +1,116 @@
+"""UCBVI: its values are optimistic, with everything known they are exact, and it learns."""
+
+import math
+
+import numpy as np
+import pytest
+
+from tests.conftest import pair_of_tuple, random_mdp, random_sparse_space
+from tests.learners.gap import gap_problem, regret_per_episode
+from tests.twins import pair_values, sample_path
+from tightrope import InvalidInputError, LayeredMDP, LayeredSpace
+from tightrope.learners import BanditEpisode
+from tightrope.learners.ucbvi import UCBVI
+from tightrope.planning import best_policy
+from tightrope.space import FloatArray
+
+
+def play(learner: UCBVI, mdp: LayeredMDP, f: FloatArray, number: int, rng: np.random.Generator) -> None:
+    """Episodes with the losses f of tuples in [-1, 1], plus or minus 0.1."""
+    for _ in range(number):
+        uniforms = rng.random(2 * mdp.space.n_layers)
+        states, actions, steps = sample_path(mdp.space, learner.policy.probabilities, mdp.transitions, uniforms)
+        losses = np.clip(f[steps] + rng.choice([-0.1, 0.1], len(steps)), -1, 1)
+        learner.observe(BanditEpisode(states, actions, losses, np.zeros((0, len(steps)))))
+
+
+def test_with_the_true_model_and_no_bonus_it_plans_optimally() -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        space = random_sparse_space(rng, [1, 3, 4, 2, 1], 3, 0.6)
+        learner = UCBVI(space, [], episodes=10, radius_scale=0.0)
+        learner.counts.M = rng.integers(1, 30, space.n_tuples)
+        learner.counts.N = np.bincount(pair_of_tuple(space), learner.counts.M).astype(np.int64)
+        mdp = LayeredMDP(space, learner.counts.M / space.expand_to_tuples(learner.counts.N))
+        losses, values = rng.random(space.n_tuples), np.zeros(space.n_pairs)
+        total = learner.counts.N * space.sum_over_successors(losses * mdp.transitions)
+        best = learner._plan(values, total)
+        V, Q = pair_values(space, mdp.transitions, losses)
+        np.testing.assert_allclose(values, Q, atol=1e-12)
+        np.testing.assert_allclose(values[best], V[:-1], atol=1e-12)
+        assert V[0] == pytest.approx(best_policy(mdp, losses)[0])
+
+
+def test_its_values_stay_below_the_true_ones_and_never_fall() -> None:
+    rng = np.random.default_rng(1)
+    space = LayeredSpace.dense([1, 2, 2, 1], 2)
+    mdp, f = random_mdp(rng, space), rng.uniform(-0.9, 0.9, space.n_tuples)
+    _, Q = pair_values(space, mdp.transitions, (f + 1) / 2)
+    learner = UCBVI(space, [], episodes=3000)
+    before = learner.values
+    for _ in range(30):
+        play(learner, mdp, f, 100, rng)
+        assert (before <= learner.values).all()
+        assert (learner.values <= Q + 1e-12).all()
+        assert (learner.values >= 0).all()
+        before = learner.values
+    assert learner.values.max() > 0.1  # by now they say something
+    assert learner.epoch == 3001
+
+
+def test_the_bonus_of_an_episode_by_hand() -> None:
+    """|S||A|HT = 4·2·2·10 and δ = 800/e⁹ make ι = 9; the pairs of the path were visited once."""
+    space = LayeredSpace.dense([1, 2, 1], 2)
+    learner = UCBVI(space, [], episodes=10, level=800 / math.e**9, radius_scale=0.001)
+    learner.observe(BanditEpisode([0, 1, 3], [0, 1], [0.0, 1.0], np.zeros((0, 2))))
+    last = 1 - 0.001 * math.sqrt(4.5)
+    first = 0.5 + 0 - 0.001 * (math.sqrt(4.5) + 14 * 2 * 9 / 3 + math.sqrt(8 * 4))  # V = 0: action 0 was not tried
+    np.testing.assert_allclose(learner.values, [first, 0, 0, last, 0, 0], rtol=1e-12)
+    assert learner.policy.probabilities.tolist() == [0, 1, 1, 0, 1, 0]
+
+
+def test_counts_and_losses_are_those_of_the_path() -> None:
+    problem = gap_problem("iid")
+    space, pair = problem.space, pair_of_tuple(problem.space)
+    rng, learner = np.random.default_rng(3), UCBVI(problem.space, [], episodes=50)
+    M, total = np.zeros(space.n_tuples), np.zeros(space.n_pairs)
+    for _ in range(50):
+        states, actions, steps = sample_path(
+            space, learner.policy.probabilities, problem.mdp.transitions, rng.random(4)
+        )
+        losses = rng.uniform(-1, 1, 2)
+        learner.observe(BanditEpisode(states, actions, losses, np.zeros((0, 2))))
+        M[steps] += 1
+        total[pair[steps]] += (losses + 1) / 2
+    np.testing.assert_array_equal(learner.counts.M, M)
+    np.testing.assert_array_equal(learner.counts.N, np.bincount(pair, M))
+    np.testing.assert_allclose(learner.total_loss, total)
+
+
+def test_regret_per_episode_falls() -> None:
+    early, late = (regret_per_episode("ucbvi", "iid", T) for T in (500, 8000))
+    assert 0 < late < early / 3
+
+
+def test_settings_are_the_published_ones() -> None:
+    settings = UCBVI(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7).settings
+    assert settings == {"learner": "ucbvi", "episodes": 7, "level": 0.01, "radius_scale": 1.0}
+
+
+@pytest.mark.parametrize(
+    ("option", "value"), [("level", 0.0), ("level", 1.0), ("radius_scale", -0.1), ("radius_scale", np.inf)]
+)
+def test_bad_parameters_are_named(option: str, value: float) -> None:
+    with pytest.raises(InvalidInputError, match=f"{option} is {value}"):
+        UCBVI(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7, **{option: value})
+
+
+def test_a_planner_that_fails_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    learner = UCBVI(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7, radius_scale=0.0)
+    before = learner.policy
+    with monkeypatch.context() as patch:
+        patch.setattr("tightrope.learners.ucbvi.deterministic", lambda *_: 1 / 0)
+        with pytest.raises(ZeroDivisionError):
+            learner.observe(BanditEpisode([0, 1, 3], [0, 0], [0.5, 0.5], np.zeros((0, 2))))
+    assert learner.policy is before
+    assert learner.observed == learner.counts.n.sum() == learner.total_loss.sum() == learner.values.sum() == 0
