@@ -9,12 +9,12 @@ numbers as there are tuples. With --million, a million episodes of media-streami
 """
 
 import argparse
-import sys
 from typing import NamedTuple
 
 import numpy as np
 
 import tightrope as tr
+from benchmarks import page
 from benchmarks.measure import ExpPass, clock, resident_bytes
 from tightrope.confidence import ConfidenceSet
 from tightrope.learners.base import Episode
@@ -66,16 +66,20 @@ class PerEpisode(NamedTuple):
     learner: float
     rest: float
 
-    def line(self, name: str, n_tuples: int) -> str:
-        """In words."""
-        part = {"solve": self.solve, "learner": self.learner, "rest": self.rest}
-        parts = ", ".join(f"{word} {1e6 * value:.1f} ({value / self.whole:.0%})" for word, value in part.items())
+    def line(self, name: str, n_tuples: int) -> tuple[str, ...]:
+        """Of the table."""
+        parts = (f"{1e6 * part:.1f} µs ({part / self.whole:.0%})" for part in (self.solve, self.learner, self.rest))
+        beyond = max(0.0, self.whole - 30e-6) / self.exp_pass
         return (
-            f"{name}, {n_tuples} tuples: {1e6 * self.whole:.1f} µs an episode = "
-            f"{self.whole / self.exp_pass:.1f} exp-passes of {1e6 * self.exp_pass:.2f} µs; {parts}; "
-            f"rest / solve {self.rest / self.solve:.2f}; "
-            f"beyond 30 µs: {max(0.0, self.whole - 30e-6) / self.exp_pass:.1f} exp-passes"
-        )
+            name, f"{n_tuples:,}", f"{1e6 * self.exp_pass:.2f} µs", f"{1e6 * self.whole:.1f} µs",
+            f"{self.whole / self.exp_pass:.0f}", f"{beyond:.0f}", *parts, f"{self.rest / self.solve:.2f}",
+        )  # fmt: skip
+
+
+TABLE = (
+    "problem", "tuples", "exp-pass", "an episode", "in exp-passes", "exp-passes beyond 30 µs", "solve", "learner",
+    "rest", "rest / solve",
+)  # fmt: skip
 
 
 def per_episode(problem: Problem, episodes: int, planned: int | None = None) -> PerEpisode:
@@ -100,34 +104,38 @@ def per_episode(problem: Problem, episodes: int, planned: int | None = None) -> 
     return PerEpisode(unit.median, *each)
 
 
-def million(episodes: int) -> None:
-    """Memory held by the process in the course of one long run."""
+def million(episodes: int = 1_000_000) -> str:
+    """Memory held by the process in the course of one long run, in a sentence."""
     problem = tr.make("media-streaming")
     learner = tr.UCPD(problem.space, problem.budgets, episodes=episodes)
-    begin, marks = clock(), [m for m in (episodes // 100, episodes // 10, episodes) if m]
+    begin, marks, held = clock(), (episodes // 100, episodes // 10, episodes), dict[int, float]()
 
     def look(done: int) -> None:
         if done in marks:
-            spent = clock() - begin
-            print(
-                f"media-streaming, episode {done:,}: {resident_bytes() / 2**20:.1f} MiB held, {spent:.0f} s", flush=True
-            )
+            held[done] = resident_bytes() / 2**20
 
     tr.run(problem, learner, episodes=episodes, regret="last", progress=look)
+    words = ", ".join(f"{mebibytes:.1f} MiB after {done:,}" for done, mebibytes in held.items())
+    return (
+        f"Held by the process in a run of {episodes:,} episodes of media-streaming, {clock() - begin:.0f} s: {words}."
+    )
 
 
 def main() -> None:
     """Both problems; then the long run, if asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loop", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--episodes", type=int, default=20_000)
-    parser.add_argument("--million", action="store_true", help="a million episodes, and the memory they hold")
+    parser.add_argument("--million", action="store_true", help="a million episodes; then the page is written")
     options = parser.parse_args()
+    lines = []
     for name in PROBLEMS:
         problem = tr.make(name)
-        print(per_episode(problem, options.episodes).line(name, problem.space.n_tuples), flush=True)
+        lines.append(per_episode(problem, options.episodes).line(name, problem.space.n_tuples))
+        print(" | ".join(f"{word} {cell}" for word, cell in zip(TABLE, lines[-1], strict=True)), flush=True)
     if options.million:
-        million(1_000_000)
-    sys.exit(0)
+        memory = million()
+        print(memory)
+        page.write("loop", f"{page.table(TABLE, lines)}\n\n{memory}")
 
 
 if __name__ == "__main__":

@@ -11,6 +11,8 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from tightrope import checks as checks
     from tightrope import interop as interop
+    from tightrope.confidence import BernsteinBox as BernsteinBox
+    from tightrope.confidence import Box as Box
     from tightrope.confidence import KnownModel as KnownModel
     from tightrope.confidence import L1Ball as L1Ball
     from tightrope.confidence import PaperRadius as PaperRadius
@@ -38,6 +40,8 @@ if TYPE_CHECKING:
     from tightrope.space import LayeredSpace as LayeredSpace
 
 _HOME = {
+    "BernsteinBox": "confidence",
+    "Box": "confidence",
     "BanditEpisode": "learners.base",
     "ConvergenceError": "errors",
     "Episode": "learners.base",

@@ -1,0 +1,77 @@
+"""python -m benchmarks.instructions: instructions of one warm projection, counted by valgrind: no noise.
+
+A process that replays many episodes is compared with one that replays few; what they differ by is the episodes. The
+kernels are compiled for a processor that valgrind knows (with AVX2, without AVX-512), so that the counts, unlike times,
+are the same on every machine. Takes some minutes.
+"""
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+import numpy as np
+
+import tightrope as tr
+from benchmarks import page
+from benchmarks.episodes import record
+from benchmarks.subproblem import PHASES
+from tightrope.problems.base import Problem
+
+FEW, MANY = 2, 22
+MODELS = {"5 x 3 over 4": ([1, 5, 5, 5, 1], 3), "10 x 4 over 10": ([1, *[10] * 9, 1], 4)}
+
+
+def problem_called(name: str) -> Problem:
+    """One of the models."""
+    sizes, n_actions = MODELS[name]
+    return tr.make("random", layer_sizes=sizes, n_actions=n_actions, seed=5)
+
+
+def replay(name: str, phase: str, episodes: int) -> None:
+    """What is counted: some episodes again, warm; all else is the same whatever their number."""
+    recording = record(problem_called(name), phase, run_there=False, count=MANY)
+    projector, theta = recording.projector(), np.empty(recording.space.n_tuples)
+    for subproblem in recording.episodes[:episodes]:
+        projector.solve(*subproblem, theta)
+
+
+def counted(arguments: list[str], cache: str) -> int:
+    """Instructions of such a process."""
+    known = {"NUMBA_CPU_NAME": "haswell", "NUMBA_CPU_FEATURES": "", "NUMBA_CACHE_DIR": cache, "OMP_NUM_THREADS": "1"}
+    known |= {"OPENBLAS_CORETYPE": "Haswell", "PYTHONHASHSEED": "0"}
+    child = [sys.executable, "-m", "benchmarks.instructions", *arguments]
+    subprocess.run(child, env=os.environ | known, check=True)  # compiles
+    tool = ["valgrind", "--tool=cachegrind", "--cache-sim=no", "--cachegrind-out-file=/dev/null"]
+    said = subprocess.run([*tool, *child], env=os.environ | known, check=True, capture_output=True, text=True).stderr
+    found = re.search(r"I\s+refs:\s+([\d,]+)", said)
+    if found is None:
+        raise SystemExit(f"valgrind did not say how many instructions:\n{said}")
+    return int(found[1].replace(",", ""))
+
+
+def main() -> None:
+    """Count, print, and write the page."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions")
+    parser.add_argument("--child", nargs=3, metavar=("MODEL", "PHASE", "EPISODES"), help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.child:
+        name, phase, episodes = options.child
+        replay(name, phase, int(episodes))
+        return
+    lines = []
+    with tempfile.TemporaryDirectory() as cache:
+        for name in MODELS:
+            n_tuples = problem_called(name).space.n_tuples
+            for phase in PHASES:
+                few, many = (counted(["--child", name, phase, str(n)], cache) for n in (FEW, MANY))
+                each = (many - few) / (MANY - FEW)
+                lines.append((name, f"{n_tuples:,}", phase, f"{each:,.0f}", f"{each / n_tuples:.0f}"))
+                print(" | ".join(lines[-1]), flush=True)
+    page.write("instructions", page.table(("model", "tuples", "episodes", "instructions", "per tuple"), lines))
+
+
+if __name__ == "__main__":
+    main()
