@@ -13,7 +13,7 @@ from benchmarks.measure import ExpPass, clock, duration, exponent, shown
 from tightrope.problems.base import Problem
 from tightrope.projection import Projector
 
-REPLAYS = 3
+REPLAYS = 2
 
 
 class Size(NamedTuple):
@@ -45,7 +45,7 @@ def measure(widths: tuple[int, ...]) -> list[Size]:
         unit = ExpPass(problem.space.n_tuples)
         times: list[float] = []
         for phase in ("early", "late"):
-            recording = record(problem, phase, run_there=False, count=10)
+            recording = record(problem, phase, run_there=False, count=6)
             theta, best = np.empty(problem.space.n_tuples), np.full(len(recording.episodes), np.inf)
             for _ in range(REPLAYS):
                 projector = recording.projector()
@@ -55,7 +55,7 @@ def measure(widths: tuple[int, ...]) -> list[Size]:
                     best[i] = min(best[i], clock() - begin)
                 unit.measure()
             times.append(float(best.mean()))
-        loop = per_episode(problem, 12, planned=EPISODES).whole
+        loop = per_episode(problem, 9, planned=EPISODES).whole
         sizes.append(Size(width, problem.space.n_tuples, unit.shortest, times[0], times[1], loop))
         print(" | ".join(sizes[-1].line()), flush=True)
     return sizes

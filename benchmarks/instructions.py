@@ -21,18 +21,17 @@ from benchmarks.subproblem import PHASES
 from tightrope.problems.base import Problem
 
 FEW, MANY = 2, 22
-MODELS = {"5 x 3 over 4": ([1, 5, 5, 5, 1], 3), "10 x 4 over 10": ([1, *[10] * 9, 1], 4)}
+MODEL = "10 x 4 over 10"
 
 
-def problem_called(name: str) -> Problem:
-    """One of the models."""
-    sizes, n_actions = MODELS[name]
-    return tr.make("random", layer_sizes=sizes, n_actions=n_actions, seed=5)
+def model() -> Problem:
+    """What is counted on."""
+    return tr.make("random", layer_sizes=[1, *[10] * 9, 1], n_actions=4, seed=5)
 
 
-def replay(name: str, phase: str, episodes: int) -> None:
+def replay(phase: str, episodes: int) -> None:
     """What is counted: some episodes again, warm; all else is the same whatever their number."""
-    recording = record(problem_called(name), phase, run_there=False, count=MANY)
+    recording = record(model(), phase, run_there=False, count=MANY)
     projector, theta = recording.projector(), np.empty(recording.space.n_tuples)
     for subproblem in recording.episodes[:episodes]:
         projector.solve(*subproblem, theta)
@@ -55,21 +54,19 @@ def counted(arguments: list[str], cache: str) -> int:
 def main() -> None:
     """Count, print, and write the page."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.instructions")
-    parser.add_argument("--child", nargs=3, metavar=("MODEL", "PHASE", "EPISODES"), help=argparse.SUPPRESS)
+    parser.add_argument("--child", nargs=2, metavar=("PHASE", "EPISODES"), help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.child:
-        name, phase, episodes = options.child
-        replay(name, phase, int(episodes))
+        phase, episodes = options.child
+        replay(phase, int(episodes))
         return
-    lines = []
+    lines, n_tuples = [], model().space.n_tuples
     with tempfile.TemporaryDirectory() as cache:
-        for name in MODELS:
-            n_tuples = problem_called(name).space.n_tuples
-            for phase in PHASES:
-                few, many = (counted(["--child", name, phase, str(n)], cache) for n in (FEW, MANY))
-                each = (many - few) / (MANY - FEW)
-                lines.append((name, f"{n_tuples:,}", phase, f"{each:,.0f}", f"{each / n_tuples:.0f}"))
-                print(" | ".join(lines[-1]), flush=True)
+        for phase in PHASES:
+            few, many = (counted(["--child", phase, str(n)], cache) for n in (FEW, MANY))
+            each = (many - few) / (MANY - FEW)
+            lines.append((MODEL, f"{n_tuples:,}", phase, f"{each:,.0f}", f"{each / n_tuples:.0f}"))
+            print(" | ".join(lines[-1]), flush=True)
     page.write("instructions", page.table(("model", "tuples", "episodes", "instructions", "per tuple"), lines))
 
 

@@ -86,7 +86,7 @@ def full_dual(space: LayeredSpace, subproblem: Subproblem, ours: float, seconds:
     The ball of a pair is held by μ⁺, μ⁻ >= 0 with μ⁺ + μ⁻ = ν the same for all of its successors (docs/errata.md); with
     y = μ⁺ − μ⁻, θ ∝ reference · exp(−cost + β(s') − β(s) − y + Σ P̂ y + ε ν) on every layer, and the sum of the
     logarithms of the layers' totals is minimised. L-BFGS-B knows bounds; the coupling is held by an augmented
-    Lagrangian around it, until that and the set are met to 1e-6, or time is up.
+    Lagrangian around it, until that and the set are met to 1e-5, or time is up.
     """
     assert isinstance(subproblem.confidence, L1Ball)
     center, radius = subproblem.confidence.center, subproblem.confidence.radius
@@ -140,7 +140,7 @@ def full_dual(space: LayeredSpace, subproblem: Subproblem, ours: float, seconds:
         dual(x)
         violation = set_violation(instance, theta)
         apart = x[inner + n : inner + n + m] + x[inner + n + m :] - x[inner : inner + n][ball]
-        if max(violation, np.abs(apart).max(initial=0.0)) <= 1e-6:
+        if max(violation, np.abs(apart).max(initial=0.0)) <= 1e-5:
             status = "stopped"
             break
         multiplier = multiplier + weight * apart

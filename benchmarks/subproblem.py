@@ -24,7 +24,7 @@ from tightrope.projection import Projector
 
 PHASES = ("early", "late")
 SHORT_ENOUGH = 60.0  # seconds; a rival that would need more is not started
-REPLAYS = 5
+REPLAYS = 4
 RUN_THERE = 20_000  # tuples up to which the late episodes are reached by running there
 
 
@@ -149,7 +149,7 @@ def against(recording: Recording, row: Row, before: list[Row], quick: bool) -> N
         if result.seconds < limit / 3:
             row.others[f"{fresh}, prepared"] = conic.solve(second, solver, values[1], limit)
     if row.n_tuples <= 400_000:
-        row.others["full dual, L-BFGS-B"] = rivals.full_dual(recording.space, second, values[1], limit / 4)
+        row.others["full dual, L-BFGS-B"] = rivals.full_dual(recording.space, second, values[1], limit / 6)
 
 
 def expected(rival: str, row: Row, before: list[Row]) -> float:
@@ -186,10 +186,10 @@ def main() -> None:
             print(" | ".join(row.ours()))
             for line in row.theirs():
                 print("    ", " | ".join(line), flush=True)
+    memory = growth.memory(20 if options.quick else 50)
+    print(memory, flush=True)
     family = growth.measure((10, 14, 20) if options.quick else (10, 14, 20, 28, 40, 50))
     print(growth.summary(family))
-    memory = growth.memory(20 if options.quick else 50)
-    print(memory)
     if not (options.quick or options.alone):
         page.write("machine", machine())
         page.write("ours", page.table(OURS, (row.ours() for row in rows)))

@@ -165,3 +165,48 @@ def test_an_unreached_state_keeps_a_policy() -> None:
     space = LayeredSpace.dense([1, 2, 1], 2)
     theta = np.array([0.5, 0.0, 0.5, 0.0, 1.0, 0.0, 0.0, 0.0])
     np.testing.assert_array_equal(Policy.from_occupancy(space, theta).probabilities, [0.5, 0.5, 1, 0, 0.5, 0.5])
+
+
+def test_a_wrong_answer_is_never_returned_in_silence() -> None:
+    """Costs of hundreds: right, with a certificate, or refused."""
+    answered = 0
+    for seed in range(40):
+        rng = np.random.default_rng(seed)
+        space = LayeredSpace.dense([1, 3, 3, 3, 1], 2)
+        ball = L1Ball(random_mdp(rng, space).transitions, np.full(space.n_pairs, 0.5))
+        cost = 300 * rng.uniform(-1, 1, space.n_tuples)
+        try:
+            answer = project(space, np.full(space.n_tuples, 0.1), cost, ball)
+        except ConvergenceError:
+            continue
+        answered += 1
+        assert abs(answer.duality_gap) <= 1e-6 * 2000
+        assert answer.set_violation <= 1e-9
+    assert answered >= 10
+
+
+def test_references_and_costs_that_cancel(rng: np.random.Generator) -> None:
+    """e^{−cost} alone is out of range, its product with the reference is not."""
+    space = LayeredSpace.dense([1, 2, 1], 2)
+    free = L1Ball(np.array([0.5] * 4 + [1] * 4), np.full(6, np.inf))
+    cost = np.array([750, 900, 900, 900, 750, 750, 750, 750.0])
+    theta = project(space, np.full(8, 1e250), cost, free).theta
+    np.testing.assert_allclose(theta, [1, 0, 0, 0, 0.5, 0.5, 0, 0], atol=1e-9)
+
+
+@pytest.mark.parametrize("radius", [1e-300, 1e-30, 1e-17, 1e-16, 1e-15, 1e-14, 1e-13])
+def test_the_smallest_radii(radius: float) -> None:
+    for seed in range(20):
+        rng = np.random.default_rng(seed)
+        space = LayeredSpace.dense([1, 4, 3, 1], 2)
+        ball = L1Ball(random_mdp(rng, space).transitions, np.full(space.n_pairs, radius))
+        answer = project(space, rng.random(space.n_tuples) + 0.01, rng.standard_normal(space.n_tuples), ball)
+        assert answer.set_violation <= 1e-13
+
+
+def test_a_center_that_sums_to_one_only_nearly() -> None:
+    space = LayeredSpace.dense([1, 3, 3, 1], 2)
+    center = np.where(space.tuples[:, 2] == space.n_states - 1, 1.0, 0.3333333336)
+    answer = project(space, np.full(space.n_tuples, 0.1), np.zeros(space.n_tuples), L1Ball(center, np.zeros(space.n_pairs)))
+    assert answer.flow_residual <= 1e-12
+    assert answer.set_violation <= 1e-8

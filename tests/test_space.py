@@ -149,8 +149,8 @@ def test_a_large_sparse_space_stays_sparse() -> None:
     [
         ([1], r"layer_sizes is \[1\]; at least a first and a last layer"),
         ([], r"layer_sizes is \[\]"),
-        ([1, 0, 1], "layer 1 has 0 states"),
-        ([1, 3, -2, 1], "layer 2 has -2 states"),
+        ([1, 0, 1], "the size of layer 1 is 0; it must be a whole number"),
+        ([1, 3, -2, 1], "the size of layer 2 is -2; it must be a whole number"),
         ([2, 3, 1], "layer 0 has 2 states; the first and the last layer hold one state each"),
         ([1, 3, 3], "layer 2 has 3 states; the first and the last layer hold one state each"),
     ],

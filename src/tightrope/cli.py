@@ -1,11 +1,13 @@
 """The command line: parsing and printing only. Results on stdout, progress and notes on stderr."""
 
+import hashlib
+import os
 import signal
 import sys
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
@@ -149,6 +151,7 @@ class Request:
     episodes: int
     seed: int
     seeds: int
+    contents: str | None = None  # digest of the files, where the problem is a folder: edited, it is another problem
 
     @property
     def learners(self) -> list[str]:
@@ -215,6 +218,9 @@ def run(
     from tightrope.units import describe_units
 
     request = Request(problem=problem, losses=losses, learner=learner, episodes=episodes, seed=seed, seeds=seeds)
+    if request.is_folder:
+        plain = replace(request, problem=os.path.normpath(problem), contents=_digest(Path(problem)))
+        request = plain if plain.is_folder else replace(plain, problem=os.path.join(".", plain.problem))
     # wrong names are refused before anything is written
     made = request.make_problem()
     settings = {name: make_learner(name, made, episodes=episodes, seed=seed).settings for name in request.learners}
@@ -252,6 +258,16 @@ def new(folder: Annotated[Path, typer.Argument(metavar="NAME", help="A folder th
     for path in write_example(folder):
         typer.echo(path)
     _note(f"change them as you like, then: tightrope run {folder}")
+
+
+def _digest(folder: Path) -> str:
+    """Of all files in a folder: their names and what is in them."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.glob("*")):
+        if path.is_file():
+            digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
+            digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def _table_path(folder: Path, request: Request, learner: str, seed: int) -> Path:

@@ -15,8 +15,11 @@ from tightrope.kernels.box import BoxData
 from tightrope.kernels.paths import count_path, epoch_is_over
 from tightrope.kernels.sets import L1Data
 from tightrope.layout import Layout
-from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
+from tightrope.model import ROUNDING, SUM_TOLERANCE, LayeredMDP, flat
 from tightrope.space import FloatArray, LayeredSpace
+
+#: A ball smaller than this is a point: the thresholds that clip to it would be lost in rounding.
+SMALLEST_RADIUS = 1e-14
 
 
 class ConfidenceSet(Protocol):
@@ -40,7 +43,11 @@ class L1Ball:
         self.radius = np.require(np.asarray(radius, dtype=np.float64), requirements=["C", "W"])
 
     def lay_out(self, layout: Layout) -> L1Data:
-        return L1Data(layout.spread(self.center), np.where(self.radius < 2, self.radius, np.inf))
+        totals = np.add.reduceat(self.center, layout.pair_tuple[:-1])
+        off = (np.abs(totals - 1) > ROUNDING) & (self.radius < 2)
+        center = self.center / np.repeat(np.where(off, totals, 1.0), np.diff(layout.pair_tuple))
+        radius = np.where(self.radius < 2, np.where(self.radius < SMALLEST_RADIUS, 0.0, self.radius), np.inf)
+        return L1Data(layout.spread(center), radius)
 
     def check(self, space: LayeredSpace) -> None:
         flat(self.center, space.n_tuples, "center")

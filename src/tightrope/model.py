@@ -16,10 +16,15 @@ from tightrope.space import FloatArray, LayeredSpace
 #: How far a distribution may be from summing to one.
 SUM_TOLERANCE = 1e-9
 
+#: How far it may be without being scaled to one: what is only rounding is kept as it was given.
+ROUNDING = 1e-13
+
 
 def flat(values: ArrayLike, size: int, what: str) -> FloatArray:
     """`values` as a finite, contiguous, writable float array of shape (size,): what kernels take."""
     try:
+        if np.iscomplexobj(values):
+            raise TypeError("complex numbers")
         array = np.require(np.asarray(values, dtype=np.float64), requirements=["C", "W"])
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{what} is no ({size},) array of numbers: {error}") from error
@@ -104,7 +109,7 @@ class LayeredMDP:
             s, a = space.pairs[i]
             raise InvalidInputError(f"transitions from state {s} under action {a} sum to {totals[i]:.12g}, not 1")
         self.space = space
-        self.transitions = P
+        self.transitions = P / space.expand_to_tuples(np.where(np.abs(totals - 1) > ROUNDING, totals, 1.0))
 
     @classmethod
     def from_occupancy(cls, space: LayeredSpace, theta: ArrayLike) -> Self:

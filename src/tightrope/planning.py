@@ -137,7 +137,7 @@ class HindsightLP:
             value=float(inner(f, theta)),
             occupancy=theta,
             policy=policy,
-            multipliers=q * unit / self._units,
+            multipliers=q * unit / self._units + 0.0,  # no -0.0
             duality_gap=max(0.0, gap * unit),
             violation=float((inner(self.constraints, theta) - self.budgets).max(initial=0.0)),
         )

@@ -19,9 +19,13 @@ from tightrope.kernels.newton import solve_subproblem
 from tightrope.kernels.sets import LANES
 from tightrope.layout import lay_out
 from tightrope.model import flat
+from tightrope.options import number
 from tightrope.space import FloatArray, LayeredSpace
 
 MAX_STEPS = 200
+
+#: The largest duality gap of an answer whose weights span more than floating point does, relative to the dual value.
+GAP_TOLERANCE = 1e-6
 
 #: Operations per tuple up to which H is factorised; beyond, Newton's steps come from conjugate gradients.
 DIRECT_OPERATIONS = 500
@@ -34,7 +38,7 @@ class Projection:
     theta: FloatArray  #: (n_tuples,) the minimiser
     flow_residual: float  #: Σ |inflow − outflow| over the inner states
     set_violation: float  #: the most by which a pair's conditional leaves its set
-    duality_gap: float  #: primal minus dual value; at most rounding
+    duality_gap: float  #: primal minus dual value; of the order of the flow residual times the largest potential
     iterations: int  #: Newton steps taken
 
 
@@ -70,7 +74,7 @@ class Projector:
             scratch=np.zeros(8 * LANES),
             panels=np.zeros(panels.sum()),
             factor_damping=np.full(1, np.nan),
-            cg=np.zeros((5, 0 if direct else per_state)),
+            cg=np.zeros((5, per_state)),
         )
         self.dual_value = np.nan  #: F at the last answer
         self.flow_residual = np.nan
@@ -103,10 +107,10 @@ class Projector:
             array[:] = state[name]
 
     def solve(self, reference: FloatArray, cost: FloatArray, confidence: ConfidenceSet, theta: FloatArray) -> None:
-        """Write the answer into `theta`, or raise and leave it alone. Takes checked arrays."""
+        """Write the answer into `theta`, or raise. Takes checked arrays. After an error the next solve starts cold."""
         if self._laid_out is None or self._laid_out[0] is not confidence:
             self._laid_out = (confidence, confidence.lay_out(self._layout))
-        self.dual_value, self.flow_residual, self.iterations = solve_subproblem(
+        self.dual_value, self.flow_residual, self.iterations, far = solve_subproblem(
             self.space.csr.layer_ptr, self._layout, self._laid_out[1], self._panel_ptr, self._work,
             reference, cost, self.tolerance, MAX_STEPS, theta,
         )  # fmt: skip
@@ -116,6 +120,21 @@ class Projector:
                 f"the projection stopped at a flow residual of {self.flow_residual:.3g}, above its tolerance of "
                 f"{self.tolerance:.3g}, after {self.iterations} Newton steps; no answer is returned"
             )
+        if far:  # numbers so far apart that some had to be cut off
+            gap = self.duality_gap(reference, cost, theta)
+            if not abs(gap) <= GAP_TOLERANCE * (1 + abs(self.dual_value)):
+                self._forget()
+                raise ConvergenceError(
+                    f"the projection's costs and references are too far apart for floating point: its duality gap is "
+                    f"{gap:.3g}; no answer is returned (scale the cost down, or the reference up)"
+                )
+
+    def duality_gap(self, reference: FloatArray, cost: FloatArray, theta: FloatArray) -> float:
+        """Primal minus dual value of the last answer, from the definition of the primal."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            entropy = np.where(theta > 0, theta * (np.log(theta) - np.log(reference)), 0.0)
+        primal = np.sum(cost * theta + entropy - theta)
+        return float(primal + self.space.n_layers + self.dual_value)
 
 
 def project(
@@ -136,6 +155,7 @@ def project(
 
     Raises `ConvergenceError` if the tolerance is not met: a returned `theta` always meets it.
     """
+    tolerance = number(tolerance, "tolerance", 1e-15, 1.0)
     reference = flat(reference, space.n_tuples, "reference")
     cost = flat(cost, space.n_tuples, "cost")
     if (reference <= 0).any():
@@ -148,14 +168,10 @@ def project(
     projector = Projector(space, tolerance)
     theta = np.empty(space.n_tuples)
     projector.solve(reference, cost, confidence, theta)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        entropy = np.where(theta > 0, theta * np.log(theta / reference), 0.0)
-    primal = float(cost @ theta + np.sum(entropy - theta + reference))
-    dual = float(np.sum(reference) - space.n_layers - projector.dual_value)
     return Projection(
         theta=theta,
         flow_residual=projector.flow_residual,
         set_violation=confidence.violation(space, theta),
-        duality_gap=primal - dual,
+        duality_gap=projector.duality_gap(reference, cost, theta),
         iterations=projector.iterations,
     )

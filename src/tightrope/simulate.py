@@ -16,10 +16,10 @@ from numpy.typing import NDArray
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.episode import play
 from tightrope.learners import Maker, learner_called, make_learner
-from tightrope.learners.base import BanditEpisode, Episode, Learner
+from tightrope.learners.base import BanditEpisode, Episode, Learner, checked_feedback
+from tightrope.options import unknown, whole
 from tightrope.planning import HindsightLP
 from tightrope.problems.base import Problem
-from tightrope.problems.options import unknown, whole
 from tightrope.space import FloatArray
 from tightrope.streams import streams
 
@@ -95,6 +95,7 @@ def run(
         raise unknown("regret cannot be asked for at", regret, ("records", "last", "never"))
     for_environment, for_constraints, for_adversary, _ = streams(seed)
     space, mdp, budgets, mean = problem.space, problem.mdp, problem.budgets, problem.constraints.mean
+    hindsight = HindsightLP(mdp, mean, budgets) if regret != "never" else None
     player = make_learner(learner, problem, episodes=episodes, seed=seed) if isinstance(learner, str) else learner
     if player.space != space or player.budgets.shape != budgets.shape:
         raise InvalidInputError(
@@ -102,7 +103,6 @@ def run(
             f"the problem has {space!r} with {len(budgets)}"
         )
     adversary = problem.losses.begin(for_adversary)
-    hindsight = HindsightLP(mdp, mean, budgets) if regret != "never" else None
 
     L, n_constraints = space.n_layers, len(budgets)
     theta, d, total_loss = np.empty(space.n_tuples), np.empty(space.n_states), np.zeros(space.n_tuples)
@@ -123,6 +123,11 @@ def run(
             for name, shape, expected in zip(names, shapes, expected_shapes, strict=True):
                 if shape != expected:
                     raise InvalidInputError(f"episode {t}: {name} has shape {shape}; expected {expected}")
+        if player.feedback == "bandit":  # nobody else sees the whole of f and g
+            try:
+                checked_feedback(space.tuples, f, g, n_constraints, "loss")
+            except InvalidInputError as error:
+                raise InvalidInputError(f"episode {t}: {error}") from None
         states, actions = np.empty(L + 1, dtype=np.int64), np.empty(L, dtype=np.int64)
         episode_loss, episode_violation = play(
             space.csr, policy.probabilities, mdp.transitions, for_environment.random(2 * L), f, g, mean, budgets,

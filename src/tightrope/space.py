@@ -5,7 +5,7 @@ to the single state of layer L, in L steps. A *pair* is (state, action), a *tupl
 Only tuples that can happen are held (compressed rows), so nothing is ever of size |S|·|A|·|S|.
 """
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.paths import find_path
+from tightrope.options import whole
 
 IntArray = NDArray[np.integer]
 FloatArray = NDArray[np.float64]
@@ -47,12 +48,11 @@ class LayeredSpace:
     def __init__(self, layer_sizes: Sequence[int], n_actions: int, tuples: IntArray) -> None:
         """Take tuples that are already sorted and unique; users call `dense` or `from_tuples`."""
         sizes = _checked_sizes(layer_sizes)
-        if n_actions < 1:
-            raise InvalidInputError(f"n_actions is {n_actions}; at least one action is needed")
+        n_actions = whole(n_actions, "n_actions", 1)
         self.layer_sizes = sizes
         self.n_layers = len(sizes) - 1
         self.n_states = sum(sizes)
-        self.n_actions = int(n_actions)
+        self.n_actions = n_actions
         self.tuples = np.ascontiguousarray(tuples, dtype=np.int32)
         first_of_pair = np.ones(len(tuples), dtype=bool)
         first_of_pair[1:] = (tuples[1:, :2] != tuples[:-1, :2]).any(axis=1)
@@ -74,7 +74,7 @@ class LayeredSpace:
     @classmethod
     def dense(cls, layer_sizes: Sequence[int], n_actions: int) -> Self:
         """Every action is available everywhere and may lead to any state of the next layer."""
-        sizes = _checked_sizes(layer_sizes)
+        sizes, n_actions = _checked_sizes(layer_sizes), whole(n_actions, "n_actions", 1)
         starts = np.concatenate([[0], np.cumsum(sizes)])
         blocks = [
             np.stack(
@@ -93,7 +93,7 @@ class LayeredSpace:
     @classmethod
     def from_tuples(cls, layer_sizes: Sequence[int], n_actions: int, tuples: ArrayLike) -> Self:
         """Only the given (state, action, next_state) can happen. Any order; they are sorted here."""
-        sizes = _checked_sizes(layer_sizes)
+        sizes, n_actions = _checked_sizes(layer_sizes), whole(n_actions, "n_actions", 1)
         try:
             rows = np.asarray(tuples)
         except ValueError as error:
@@ -214,12 +214,11 @@ class LayeredSpace:
 
 
 def _checked_sizes(layer_sizes: Sequence[int]) -> tuple[int, ...]:
-    sizes = tuple(int(n) for n in layer_sizes)
+    if isinstance(layer_sizes, str | bytes) or not isinstance(layer_sizes, Iterable):
+        raise InvalidInputError(f"layer_sizes is {layer_sizes!r}; expected the number of states of each layer")
+    sizes = tuple(whole(n, f"the size of layer {k}", 1) for k, n in enumerate(layer_sizes))
     if len(sizes) < 2:
         raise InvalidInputError(f"layer_sizes is {list(sizes)}; at least a first and a last layer are needed")
-    for k, n in enumerate(sizes):
-        if n < 1:
-            raise InvalidInputError(f"layer {k} has {n} states; every layer needs at least one")
     for k in (0, len(sizes) - 1):
         if sizes[k] != 1:
             raise InvalidInputError(

@@ -9,10 +9,10 @@ import pytest
 from tests.problems.suite import NAMES, make_or_skip
 from tests.problems.twin import scenarios
 from tightrope.errors import InvalidInputError
+from tightrope.options import options_of
 from tightrope.problems import PROBLEMS, make, overview
 from tightrope.problems.constraints import NOISES
 from tightrope.problems.losses import LOSSES
-from tightrope.problems.options import options_of
 
 PAGE = (Path(__file__).parents[2] / "docs" / "problems.md").read_text("utf-8")
 

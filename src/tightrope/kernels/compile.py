@@ -11,11 +11,8 @@ Kernel = Callable[..., Any]
 #: Nothing that changes a value: one kernel is compiled into several others, and all copies must round alike.
 FASTMATH = {"nsz"}
 
-
-def _package_stamp() -> tuple[float, int]:
-    """Newest change and total size of all kernel sources: one kernel may inline any other."""
-    stats = [path.stat() for path in Path(__file__).parent.glob("*.py")]
-    return max(s.st_mtime for s in stats), sum(s.st_size for s in stats)
+_sources = set(Path(__file__).parent.glob("*.py"))
+_caches: list[Any] = []
 
 
 def jit(function: Kernel) -> Kernel:
@@ -25,8 +22,25 @@ def jit(function: Kernel) -> Kernel:
     except RuntimeError:  # neither the package folder nor a user cache folder can be written
         uncached: Kernel = numba.njit(fastmath=FASTMATH, error_model="numpy")(function)
         return uncached
-    # numba stamps a cache with the file of the function alone and would miss an edit of a kernel it calls
-    cache_file = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
-    if cache_file is not None and hasattr(cache_file, "_source_stamp"):
-        cache_file._source_stamp = _package_stamp()
+    cache = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
+    if cache is not None and hasattr(cache, "_source_stamp"):
+        _caches.append(cache)
+        cache._source_stamp = _stamp()
     return compiled
+
+
+def depend_on(source: str) -> None:
+    """Compile every kernel anew whenever this file changes too: some of them will contain what is in it.
+
+    numba stamps a cache with the file of the function alone and would miss an edit of a kernel that it calls.
+    """
+    if Path(source) not in _sources and Path(source).is_file():
+        _sources.add(Path(source))
+        for cache in _caches:
+            cache._source_stamp = _stamp()
+
+
+def _stamp() -> tuple[float, int]:
+    """Newest change and total size of all sources: one kernel may contain any other."""
+    stats = [path.stat() for path in _sources]
+    return max(s.st_mtime for s in stats), sum(s.st_size for s in stats)

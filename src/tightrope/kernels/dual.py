@@ -39,7 +39,7 @@ class Work(NamedTuple):
     warm: NDArray[np.float64]  # (2, n_pairs) what a set's kernel left for its next call
     scratch: NDArray[np.float64]  # (8 · LANES,)
     panels: NDArray[np.float64]  # H, then its factor; empty where steps come from conjugate gradients
-    cg: NDArray[np.float64]  # (5, n_states) for the conjugate gradient method, where it is used
+    cg: NDArray[np.float64]  # (5, n_states) for the conjugate gradient method
     factor_damping: NDArray[np.float64]  # (1,) how much damping the factor holds; NaN while there is none
 
 

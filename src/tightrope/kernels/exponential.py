@@ -16,11 +16,11 @@ C = tuple(1.0 / math.factorial(k) for k in range(13))
 
 @jit
 def exp(x):
-    """e^x for |x| <= LARGEST, to a few units in the last place: 2^n times Taylor's series on |r| <= log(2)/2."""
-    x = x if x > -LARGEST else -LARGEST  # NaN too: whatever comes in, the look-up below stays in its table
-    x = x if x < LARGEST else LARGEST
-    n = np.floor(x * LOG2_E + 0.5)
-    r = (x - n * LN_2_HIGH) - n * LN_2_LOW
+    """e^x to a few units in the last place: 2^n times Taylor's series on |r| <= log(2)/2. 0 or inf beyond ±LARGEST."""
+    z = x if x > -LARGEST else -LARGEST  # NaN too: whatever comes in, the look-up below stays in its table
+    z = z if z < LARGEST else LARGEST
+    n = np.floor(z * LOG2_E + 0.5)
+    r = (z - n * LN_2_HIGH) - n * LN_2_LOW
     y = C[12]
     y = y * r + C[11]
     y = y * r + C[10]
@@ -34,4 +34,5 @@ def exp(x):
     y = y * r + C[2]
     y = y * r + C[1]
     y = y * r + C[0]
-    return y * POWERS_OF_2[np.uint32(n + 1022.0)]
+    within = y * POWERS_OF_2[np.uint32(n + 1022.0)]
+    return within if abs(x) <= LARGEST else (np.inf if x > 0.0 else 0.0)

@@ -7,7 +7,7 @@ import numpy as np
 
 from tightrope.kernels.compile import jit
 from tightrope.kernels.conjugate import conjugate_gradients
-from tightrope.kernels.dual import evaluate, tilt
+from tightrope.kernels.dual import RANGE, evaluate, tilt
 from tightrope.kernels.hessian import assemble
 from tightrope.kernels.tridiagonal import factorise, solve
 
@@ -21,17 +21,18 @@ ROUNDING = 1e-11  # of F, relative
 
 
 @jit
-def newton_step(layer_ptr, layout, panel_ptr, damping, renew, accuracy, work):
-    """Write the step −H⁻¹ (inflow − outflow), with a new factor if asked to; return F's slope along it, and max |step|.
+def newton_step(layer_ptr, layout, panel_ptr, damping, renew, direct, accuracy, work):
+    """Write the step −H⁻¹ (inflow − outflow), and return F's slope along it, and max |step|.
 
-    Without panels to factorise it comes from conjugate gradients, to the given relative accuracy.
+    It comes from a factor of H, a new one if asked to; or, if not `direct`, from conjugate gradients, to the given
+    relative accuracy.
     """
     step, inflow, outflow = work.step, work.inflow, work.outflow
     first, last = layer_ptr[1], layer_ptr[layer_ptr.size - 2]
     step[0] = 0.0
     for s in range(first, last):
         step[s] = outflow[s] - inflow[s]
-    if panel_ptr.size > 1:
+    if direct:
         if renew:
             assemble(layer_ptr, layout, panel_ptr, damping, work)
             factorise(layout.layer_state, panel_ptr, work.panels)
@@ -48,11 +49,13 @@ def newton_step(layer_ptr, layout, panel_ptr, damping, renew, accuracy, work):
 
 @jit
 def solve_subproblem(layer_ptr, layout, data, panel_ptr, work, reference, cost, tolerance, max_steps, theta):
-    """Minimise F from work.beta, and from 0 if that fails; θ is written if the tolerance is met.
+    """Minimise F from work.beta; if that fails from 0; if that fails too, by conjugate gradients instead of factors.
 
-    Returns F, the flow residual and the number of steps. Where Newton's step is too long to be believed, H gets a
-    multiple of its own diagonal's size: the step then turns towards (inflow − outflow) / (inflow + outflow), which is
-    never longer than 1.
+    θ is written if the tolerance is met.
+
+    Returns F, the flow residual, the number of steps, and whether weights may have left the range of numbers. Where
+    Newton's step is too long to be believed, H gets a multiple of its own diagonal's size: the step then turns towards
+    (inflow − outflow) / (inflow + outflow), which is never longer than 1.
     """
     beta, trial, step = work.beta, work.trial, work.step
     first, last = layer_ptr[1], layer_ptr[layer_ptr.size - 2]
@@ -60,7 +63,7 @@ def solve_subproblem(layer_ptr, layout, data, panel_ptr, work, reference, cost, 
     logarithmic = tilt(layout, reference, cost, work)
     F, residual, slope = np.inf, np.inf, 0.0
     t, tries, steps, limit, damping = 0.0, 0, 0, max_steps, 0.0
-    stale, exact, cold = work.factor_damping[0] != 0.0, False, False
+    stale, exact, failures = work.factor_damping[0] != 0.0, False, 0
     for s in range(first, last):
         trial[s] = beta[s]
     while True:
@@ -93,7 +96,7 @@ def solve_subproblem(layer_ptr, layout, data, panel_ptr, work, reference, cost, 
             steps += 1
             exact = stale or not direct
             accuracy = min(CONTRACTION, max(0.1 * tolerance / residual, residual))
-            slope, longest = newton_step(layer_ptr, layout, panel_ptr, damping, stale, accuracy, work)
+            slope, longest = newton_step(layer_ptr, layout, panel_ptr, damping, stale, direct, accuracy, work)
             believable = longest < 10.0 * MAX_MOVE and slope < 0.0  # false for NaN too
             stale = not believable
             if not believable and exact:
@@ -102,8 +105,10 @@ def solve_subproblem(layer_ptr, layout, data, panel_ptr, work, reference, cost, 
             t, tries = min(1.0, MAX_MOVE / longest), BACKTRACKS if exact else 1
             for s in range(first, last):
                 trial[s] = beta[s] + t * step[s]
-        elif not cold:
-            cold, tries, damping, stale, limit = True, 0, 0.0, True, steps + max_steps
+        elif failures == 0 or direct:
+            direct = direct and failures == 0
+            failures, tries, damping, stale, limit = failures + 1, 0, 0.0, True, steps + max_steps
+            work.factor_damping[0] = np.nan
             for s in range(first, last):
                 trial[s] = 0.0
         else:
@@ -116,4 +121,7 @@ def solve_subproblem(layer_ptr, layout, data, panel_ptr, work, reference, cost, 
         for i in range(pair_tuple.size - 1):
             for j in range(pair_tuple[i], pair_tuple[i + 1]):
                 theta[j] = share[i] * p[slot[j]]
-    return F, residual, steps
+    low, high = 0.0, 0.0
+    for s in range(first, last):
+        low, high = min(low, beta[s]), max(high, beta[s])
+    return F, residual, steps, logarithmic or high - low > RANGE

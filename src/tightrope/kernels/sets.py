@@ -19,7 +19,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
-from tightrope.kernels.compile import Kernel, jit
+from tightrope.kernels.compile import Kernel, depend_on, jit
 
 FIXED, SCALED_1, SCALED_2, WHOLE = 0, 1, 2, 3
 LANES = 64  # the most pairs that a chunk holds
@@ -32,6 +32,7 @@ def answers(kind: type) -> Callable[[Kernel], Kernel]:
     """Register a kernel as the one that answers the pair's question for sets of this kind."""
 
     def register(kernel: Kernel) -> Kernel:
+        depend_on(kernel.__code__.co_filename)
         compiled = jit(kernel)
         _ANSWERS[kind] = compiled
         return compiled

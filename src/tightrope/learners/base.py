@@ -19,6 +19,7 @@ from tightrope import checkpoint
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.feedback import within
 from tightrope.model import Policy
+from tightrope.options import whole
 from tightrope.space import FloatArray, IntArray, LayeredSpace
 
 #: How far losses and constraints may exceed the bounds of Assumption 2 by rounding.
@@ -118,10 +119,9 @@ class LearnerBase(ABC):
         return self
 
     def __init__(self, space: LayeredSpace, budgets: ArrayLike, *, episodes: int) -> None:
-        require(episodes >= 1, f"episodes is {episodes}; at least one is needed")
         self.space = space
         self.budgets = checked_budgets(space, budgets)
-        self.episodes = episodes
+        self.episodes = whole(episodes, "episodes", 1)
         self.multipliers = np.zeros(len(self.budgets))
         self.observed = 0
 
@@ -173,7 +173,10 @@ def require(holds: bool, otherwise: str) -> None:
 
 def checked_budgets(space: LayeredSpace, budgets: ArrayLike) -> FloatArray:
     """Budgets as a float array that meets Assumption 2 (3): Σ|c_i| <= L."""
-    c = np.atleast_1d(np.array(budgets, dtype=np.float64))
+    try:
+        c = np.atleast_1d(np.array(budgets, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"budgets is no array of numbers: {error}") from error
     if c.ndim != 1:
         raise InvalidInputError(f"budgets has shape {c.shape}; expected (n_constraints,)")
     if not np.isfinite(c).all():
@@ -193,7 +196,7 @@ def checked_episode(
     try:
         _check_kind(episode, Episode, "full")
         path = space.path(episode.states, episode.actions)
-        return path, *_checked_feedback(space.tuples, episode.loss, episode.constraints, n_constraints, "loss")
+        return path, *checked_feedback(space.tuples, episode.loss, episode.constraints, n_constraints, "loss")
     except InvalidInputError as error:
         raise InvalidInputError(f"episode {number}: {error}") from None
 
@@ -206,7 +209,7 @@ def checked_bandit_episode(
         _check_kind(episode, BanditEpisode, "bandit")
         path = space.path(episode.states, episode.actions)
         met = space.tuples[path]
-        return path, *_checked_feedback(met, episode.losses, episode.constraints, n_constraints, "losses")
+        return path, *checked_feedback(met, episode.losses, episode.constraints, n_constraints, "losses")
     except InvalidInputError as error:
         raise InvalidInputError(f"episode {number}: {error}") from None
 
@@ -218,7 +221,7 @@ def _check_kind(episode: object, kind: type, feedback: Feedback) -> None:
         )
 
 
-def _checked_feedback(
+def checked_feedback(
     tuples: IntArray, loss: ArrayLike, constraints: ArrayLike, n_constraints: int, what: str
 ) -> tuple[FloatArray, FloatArray]:
     """Loss (n,) and constraints (I, n) at the given n tuples, within Assumption 2."""
@@ -245,13 +248,17 @@ def _checked_feedback(
 
 
 def _array(values: ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
-    """`values` as a contiguous, writable float array of this shape, finite or not."""
+    """`values` as a contiguous, writable float array of this shape, finite or not; an empty one fits any size 0."""
     if type(values) is np.ndarray and values.shape == shape and values.dtype == np.float64 and values.flags.carray:
         return values
     try:
+        if np.iscomplexobj(values):
+            raise TypeError("complex numbers")
         array = np.require(np.asarray(values, dtype=np.float64), requirements=["C", "W"])
     except (TypeError, ValueError) as error:
         raise InvalidInputError(f"{what} is no array of numbers: {error}") from error
+    if array.size == 0 and 0 in shape:
+        return array.reshape(shape)
     if array.shape != shape:
         raise InvalidInputError(f"{what} has shape {array.shape}; expected {shape}")
     return array

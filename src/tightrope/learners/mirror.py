@@ -26,7 +26,8 @@ FLOOR = 1e-290
 class MirrorLearner(LearnerBase):
     """A measure θ, the counts, the confidence set that `rule` makes of them; the policy is that of θ.
 
-    Its `observe` calls `_move`, which either does all of its work or raises and leaves everything as it was.
+    Its `observe` calls `_move`, which either does all of its work or raises and leaves everything as it was
+    (the solver's warm start aside).
     """
 
     carries: ClassVar[tuple[str, ...]] = ("observed", *COUNTS, "theta", "_projector")
@@ -48,7 +49,7 @@ class MirrorLearner(LearnerBase):
             new_epoch = counts.epoch_is_over(path)
             confidence = self._confidence_set() if new_epoch else self.confidence
             self._step(reference, cost, confidence)
-        except BaseException:  # an interrupt, too, must not leave half an episode behind
+        except BaseException:  # an interrupt of the solver, too, must not leave half an episode behind
             counts.add(path, times=-1)
             raise
         if new_epoch:

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tightrope.problems.options import check_options, options_of, unknown
+from tightrope.options import check_options, options_of, unknown
 
 if TYPE_CHECKING:
     from tightrope.problems.base import Problem

@@ -10,8 +10,8 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy
+from tightrope.options import number, whole
 from tightrope.problems.oblivious import Scenarios
-from tightrope.problems.options import number, whole
 from tightrope.space import FloatArray
 
 

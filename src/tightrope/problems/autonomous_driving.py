@@ -24,10 +24,10 @@ numbers are this package's.
 
 import numpy as np
 
+from tightrope.options import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.options import number, whole
 from tightrope.problems.transforms import Indices, unroll
 from tightrope.space import FloatArray
 

@@ -29,11 +29,11 @@ NeurIPS 2020 (as a CMDP, with perturbed moves). The numbers and scenarios 1 and 
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.options import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.grids import DIRECTIONS, STEPS, cells_marked, merge_rows
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.options import number, whole
 from tightrope.problems.transforms import Indices, unroll
 
 MAP = ("######", "#.A###", "#.X..#", "##...#", "###.G#", "######")

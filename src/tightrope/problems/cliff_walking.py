@@ -23,11 +23,11 @@ and 2 are this package's.
 
 import numpy as np
 
+from tightrope.options import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.grids import DIRECTIONS, cell_names, grid_moves, merge_rows
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.options import number, whole
 from tightrope.problems.transforms import Indices, unroll
 from tightrope.space import FloatArray
 

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InvalidInputError
-from tightrope.problems.options import check_options, number, unknown
+from tightrope.options import check_options, number, unknown
 from tightrope.space import FloatArray
 
 #: How far rounding may carry a sum of bounds past its limit.

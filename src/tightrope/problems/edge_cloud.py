@@ -41,10 +41,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InvalidInputError
+from tightrope.options import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.options import number, whole
 from tightrope.problems.transforms import Indices, unroll
 from tightrope.space import FloatArray
 

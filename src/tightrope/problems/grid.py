@@ -17,11 +17,11 @@ Reference: none; the shape of the large instances in tightrope's benchmarks.
 import numpy as np
 
 from tightrope.errors import InvalidInputError
+from tightrope.options import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.grids import DIRECTIONS, cell_names, grid_moves
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.options import number, whole
 from tightrope.problems.transforms import Start, unroll
 
 

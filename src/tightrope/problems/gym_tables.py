@@ -48,10 +48,10 @@ value function decomposition", JAIR 13, 2000. Budgets and the further scenarios 
 from tightrope.errors import InvalidInputError
 from tightrope.extras import missing
 from tightrope.interop.gym_problem import problem_from_gym
+from tightrope.options import number, unknown, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.options import number, unknown, whole
 
 #: What a move on the ice costs where time counts.
 PACE = 0.05

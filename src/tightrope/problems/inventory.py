@@ -28,10 +28,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from tightrope.errors import InvalidInputError
+from tightrope.options import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.options import number, whole
 from tightrope.problems.transforms import unroll
 from tightrope.space import FloatArray
 

@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy
+from tightrope.options import check_options, unknown
 from tightrope.problems.adaptive import Adaptive, Chaser, LowerBound
 from tightrope.problems.oblivious import (
     IID,
@@ -23,7 +24,6 @@ from tightrope.problems.oblivious import (
     Scenarios,
     Switching,
 )
-from tightrope.problems.options import check_options, unknown
 from tightrope.space import FloatArray
 
 __all__ = [

@@ -16,10 +16,10 @@ package's.
 
 import numpy as np
 
+from tightrope.options import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.options import number, whole
 from tightrope.problems.transforms import unroll
 
 STAY, MOVE = 0, 1

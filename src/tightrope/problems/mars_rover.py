@@ -28,11 +28,11 @@ the numbers and the scenarios are this package's.
 import numpy as np
 
 from tightrope.errors import InvalidInputError
+from tightrope.options import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.grids import DIRECTIONS, cell_names, cells_marked, grid_moves, merge_rows
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.options import number, whole
 from tightrope.problems.transforms import unroll
 
 MAPS = {

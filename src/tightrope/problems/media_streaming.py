@@ -25,10 +25,10 @@ optimistic and pessimistic exploration for safe reinforcement learning", NeurIPS
 this package's.
 """
 
+from tightrope.options import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.options import number, whole
 from tightrope.problems.transforms import unroll
 
 #: Probability that the fast and the slow link deliver a unit, and that the player drains one.

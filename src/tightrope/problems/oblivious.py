@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy
-from tightrope.problems.options import number, whole
+from tightrope.options import number, whole
 from tightrope.space import FloatArray
 
 

@@ -20,11 +20,11 @@ from itertools import pairwise
 import numpy as np
 
 from tightrope.model import LayeredMDP
+from tightrope.options import whole
 from tightrope.planning import best_policy, slater_slack
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice, largest_factor, make_constraints
 from tightrope.problems.losses import LossChoice, make_losses
-from tightrope.problems.options import whole
 from tightrope.problems.transforms import Indices
 from tightrope.space import FloatArray, LayeredSpace
 

@@ -20,10 +20,10 @@ reinforcement learning via posterior sampling", NeurIPS 2013 (its currents and r
 swimming and scenario 1 are this package's.
 """
 
+from tightrope.options import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.options import number, whole
 from tightrope.problems.transforms import unroll
 
 DRIFT, SWIM = 0, 1

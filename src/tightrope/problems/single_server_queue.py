@@ -22,10 +22,10 @@ constraints of this shape). Made episodic here; the numbers, as they stand, and 
 
 import numpy as np
 
+from tightrope.options import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.options import number, whole
 from tightrope.problems.transforms import unroll
 
 SERVICE = (0.2, 0.4, 0.6, 0.8)

@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InvalidInputError
 from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
+from tightrope.options import whole
 from tightrope.problems.layout import MERGED, START, Indices, Layout
-from tightrope.problems.options import whole
 from tightrope.space import FloatArray, LayeredSpace
 
 __all__ = ["Indices", "Layout", "Start", "pad", "unroll"]

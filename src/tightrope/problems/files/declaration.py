@@ -14,8 +14,8 @@ from typing import Annotated, Any, TypeVar
 import msgspec
 
 from tightrope.errors import InvalidInputError
+from tightrope.options import unknown
 from tightrope.problems.files.tables import decode
-from tightrope.problems.options import unknown
 
 FILE = "problem.toml"
 

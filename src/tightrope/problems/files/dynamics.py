@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping
 import numpy as np
 
 from tightrope.errors import InvalidInputError
+from tightrope.options import unknown
 from tightrope.problems.files.declaration import Toml
 from tightrope.problems.files.tables import Table
-from tightrope.problems.options import unknown
 from tightrope.problems.transforms import Start, unroll
 from tightrope.space import FloatArray
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from tightrope.errors import InfeasibleError, InvalidInputError
+from tightrope.options import unknown
 from tightrope.planning import TOLERANCE, best_policy, slater_slack
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import Replay, largest_factor
@@ -18,7 +19,6 @@ from tightrope.problems.files.declaration import FILE, Charged, Toml
 from tightrope.problems.files.dynamics import Dynamics
 from tightrope.problems.files.tables import Table, read_table
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.options import unknown
 from tightrope.space import FloatArray
 
 #: The columns that say what a row is about; only what is charged can have episodes.

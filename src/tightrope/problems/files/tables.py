@@ -13,7 +13,7 @@ from typing import Any
 
 from tightrope.errors import InvalidInputError
 from tightrope.extras import missing
-from tightrope.problems.options import unknown
+from tightrope.options import unknown
 
 
 class Table:

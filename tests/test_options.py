@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InvalidInputError
-from tightrope.problems.options import check_options, number, options_of, unknown, whole
+from tightrope.options import check_options, number, options_of, unknown, whole
 
 
 def example(first: int, *, size: int = 3, losses: str = "fixed") -> None: ...
