@@ -220,7 +220,7 @@ def run(
     request = Request(problem=problem, losses=losses, learner=learner, episodes=episodes, seed=seed, seeds=seeds)
     if request.is_folder:
         plain = replace(request, problem=os.path.normpath(problem), contents=_digest(Path(problem)))
-        request = plain if plain.is_folder else replace(plain, problem=os.path.join(".", plain.problem))
+        request = plain if plain.is_folder else replace(plain, problem=f".{os.sep}{plain.problem}")
     # wrong names are refused before anything is written
     made = request.make_problem()
     settings = {name: make_learner(name, made, episodes=episodes, seed=seed).settings for name in request.learners}
