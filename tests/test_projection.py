@@ -207,6 +207,8 @@ def test_the_smallest_radii(radius: float) -> None:
 def test_a_center_that_sums_to_one_only_nearly() -> None:
     space = LayeredSpace.dense([1, 3, 3, 1], 2)
     center = np.where(space.tuples[:, 2] == space.n_states - 1, 1.0, 0.3333333336)
-    answer = project(space, np.full(space.n_tuples, 0.1), np.zeros(space.n_tuples), L1Ball(center, np.zeros(space.n_pairs)))
+    answer = project(
+        space, np.full(space.n_tuples, 0.1), np.zeros(space.n_tuples), L1Ball(center, np.zeros(space.n_pairs))
+    )
     assert answer.flow_residual <= 1e-12
     assert answer.set_violation <= 1e-8

@@ -45,7 +45,9 @@ class L1Ball:
     def lay_out(self, layout: Layout) -> L1Data:
         totals = np.add.reduceat(self.center, layout.pair_tuple[:-1])
         off = (np.abs(totals - 1) > ROUNDING) & (self.radius < 2)
-        center = self.center / np.repeat(np.where(off, totals, 1.0), np.diff(layout.pair_tuple))
+        center = self.center
+        if off.any():
+            center = center / np.repeat(np.where(off, totals, 1.0), np.diff(layout.pair_tuple))
         radius = np.where(self.radius < 2, np.where(self.radius < SMALLEST_RADIUS, 0.0, self.radius), np.inf)
         return L1Data(layout.spread(center), radius)
 
@@ -127,15 +129,14 @@ class Counts:
         self.n = np.zeros(space.n_pairs, dtype=np.int64)
         self.m = np.zeros(space.n_tuples, dtype=np.int64)
         self.epoch = 1
-        self._pair_of_tuple = space.expand_to_tuples(np.arange(space.n_pairs, dtype=np.int32))
 
     def add(self, path: NDArray[np.int64], times: int = 1) -> None:
         """Count one episode, given the tuple index of each of its steps; times = -1 takes it back."""
-        count_path(self._pair_of_tuple, path, times, self.n, self.m)
+        count_path(self.space.csr.pair_ptr, path, times, self.n, self.m)
 
     def epoch_is_over(self, path: NDArray[np.int64]) -> bool:
         """Whether `path`, just counted, took some pair to n >= max(1, N): as often inside the epoch as before it."""
-        over: bool = epoch_is_over(self._pair_of_tuple, path, self.N, self.n)
+        over: bool = epoch_is_over(self.space.csr.pair_ptr, path, self.N, self.n)
         return over
 
     def totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

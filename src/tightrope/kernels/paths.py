@@ -51,18 +51,18 @@ def draw(p, lo, hi, u):
 
 
 @jit
-def count_path(pair_of_tuple, steps, times, n, m):
+def count_path(pair_ptr, steps, times, n, m):
     """Add `times` to the counts n and m of every pair and tuple on a path."""
     for j in steps:
-        n[pair_of_tuple[j]] += times
+        n[np.searchsorted(pair_ptr, j, side="right") - 1] += times
         m[j] += times
 
 
 @jit
-def epoch_is_over(pair_of_tuple, steps, N, n):
+def epoch_is_over(pair_ptr, steps, N, n):
     """Whether some pair on a path has n >= max(1, N)."""
     for j in steps:
-        i = pair_of_tuple[j]
+        i = np.searchsorted(pair_ptr, j, side="right") - 1
         if n[i] >= max(1, N[i]):
             return True
     return False

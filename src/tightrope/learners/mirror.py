@@ -60,7 +60,9 @@ class MirrorLearner(LearnerBase):
     def _step(self, reference: FloatArray, cost: FloatArray, confidence: ConfidenceSet) -> None:
         """θ ← argmin over `confidence` of <cost, θ> + D(θ, reference), and its policy."""
         theta = np.empty(self.space.n_tuples)
-        self._projector.solve(np.maximum(reference, FLOOR), cost, confidence, theta)
+        if reference.min() < FLOOR:
+            reference = np.maximum(reference, FLOOR)
+        self._projector.solve(reference, cost, confidence, theta)
         self.theta = theta
         self.policy = self._policy_of_theta()
 

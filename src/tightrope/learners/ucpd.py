@@ -79,7 +79,7 @@ class UCPD(MirrorLearner):
         require(0 < self.V < np.inf, f"V is {self.V}; it must be positive")
         require(0 < self.mixing <= 1, f"mixing is {self.mixing}; λ lies in (0, 1]")
         self._confidence = confidence
-        self._uniform = space.uniform()
+        self._mixed_in = self.mixing * space.uniform()
 
     def observe(self, episode: Episode) -> None:
         """Lines 6 to 15 of Algorithm 1 for episode t, then θ, the policy and Q for episode t + 1."""
@@ -87,9 +87,12 @@ class UCPD(MirrorLearner):
         V, alpha, lam = self.V, self.alpha, self.mixing
         Q, c = self.multipliers, self.budgets
 
-        psi = V * f + Q @ g
-        reference = (1 - lam) * self.theta + lam * self._uniform
-        self._move(path, reference, psi / alpha)  # counts, epoch, θ and its policy
+        psi = V * f
+        psi += Q @ g
+        psi /= alpha
+        reference = (1 - lam) * self.theta
+        reference += self._mixed_in  # λ uniform
+        self._move(path, reference, psi)  # counts, epoch, θ and its policy
         self.multipliers = np.maximum(Q + inner(g, self.theta) - c, 0.0)
 
     @property
