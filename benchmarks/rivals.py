@@ -61,8 +61,8 @@ class Conic:
             try:
                 self.problem.solve(solver=solver, **{limit: seconds})
                 status = str(self.problem.status)
-            except cp.SolverError:
-                status = "failed"
+            except (cp.SolverError, MemoryError) as error:
+                status = "out of memory" if isinstance(error, MemoryError) else "failed"
             spent = clock() - begin
         stats: Any = self.problem.solver_stats
         if self.theta.value is None or stats is None:
