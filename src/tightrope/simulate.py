@@ -17,10 +17,11 @@ from tightrope.errors import InvalidInputError
 from tightrope.kernels.episode import play
 from tightrope.learners import Maker, learner_called, make_learner
 from tightrope.learners.base import BanditEpisode, Episode, Learner, checked_feedback
+from tightrope.model import Policy
 from tightrope.options import unknown, whole
 from tightrope.planning import HindsightLP
 from tightrope.problems.base import Problem
-from tightrope.space import FloatArray
+from tightrope.space import FloatArray, IntArray
 from tightrope.streams import streams
 
 COLUMNS = (
@@ -69,6 +70,31 @@ def log_spaced(episodes: int, records: int = 60) -> NDArray[np.int64]:
     return np.unique(np.round(np.geomspace(episodes, 1, records)).astype(np.int64))
 
 
+class Account:
+    """What the policies played so far cost, in exact expectation under the true model."""
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        space = problem.space
+        self.loss = 0.0  #: Σ <f^τ, θ̄^τ>
+        self.total_loss = np.zeros(space.n_tuples)  #: Σ f^τ
+        self.over = np.zeros(len(problem.budgets))  #: Σ (g^τ(θ̄^τ) − c)
+        self.strong_violation = 0.0  #: Σ ‖[g(θ̄^τ) − c]_+‖₂
+        self._theta, self._d = np.empty(space.n_tuples), np.empty(space.n_states)
+
+    def play(self, policy: Policy, f: FloatArray, g: FloatArray, uniforms: FloatArray) -> tuple[IntArray, ...]:
+        """Sample one episode and account for its policy; returns states, actions and the tuple of each step."""
+        space, mdp, problem = self.problem.space, self.problem.mdp, self.problem
+        states, actions, steps = (np.empty(space.n_layers + n, dtype=np.int64) for n in (1, 0, 0))
+        loss, strong_violation = play(
+            space.csr, policy.probabilities, mdp.transitions, uniforms, f, g, problem.constraints.mean, problem.budgets,
+            states, actions, steps, self._d, self._theta, self.total_loss, self.over,
+        )  # fmt: skip
+        self.loss += loss
+        self.strong_violation += strong_violation
+        return states, actions, steps
+
+
 def run(
     problem: Problem,
     learner: str | Learner = "ucpd",
@@ -94,8 +120,8 @@ def run(
     if regret not in ("records", "last", "never"):
         raise unknown("regret cannot be asked for at", regret, ("records", "last", "never"))
     for_environment, for_constraints, for_adversary, _ = streams(seed)
-    space, mdp, budgets, mean = problem.space, problem.mdp, problem.budgets, problem.constraints.mean
-    hindsight = HindsightLP(mdp, mean, budgets) if regret != "never" else None
+    space, budgets = problem.space, problem.budgets
+    hindsight = HindsightLP(problem.mdp, problem.constraints.mean, budgets) if regret != "never" else None
     player = make_learner(learner, problem, episodes=episodes, seed=seed) if isinstance(learner, str) else learner
     if player.space != space or player.budgets.shape != budgets.shape:
         raise InvalidInputError(
@@ -103,12 +129,8 @@ def run(
             f"the problem has {space!r} with {len(budgets)}"
         )
     adversary = problem.losses.begin(for_adversary)
-
-    L, n_constraints = space.n_layers, len(budgets)
-    theta, d, total_loss = np.empty(space.n_tuples), np.empty(space.n_states), np.zeros(space.n_tuples)
-    over, steps = np.zeros(n_constraints), np.empty(L, dtype=np.int64)
-    loss = strong_violation = 0.0
-    expected_shapes = ((space.n_tuples,), (n_constraints, space.n_tuples), (space.n_pairs,))
+    account = Account(problem)
+    expected_shapes = ((space.n_tuples,), (len(budgets), space.n_tuples), (space.n_pairs,))
     logged = set(log_spaced(episodes, records).tolist())
     report_every = max(1, episodes // 500)
     rows: list[tuple[float, ...]] = []
@@ -117,24 +139,8 @@ def run(
         f = adversary.loss(t)
         g = problem.constraints.sample(for_constraints)
         policy = player.policy
-        shapes = (f.shape, g.shape, policy.probabilities.shape)
-        if shapes != expected_shapes:  # compiled code does not look
-            names = ("the adversary's loss", "the draw of the constraints", "the learner's policy")
-            for name, shape, expected in zip(names, shapes, expected_shapes, strict=True):
-                if shape != expected:
-                    raise InvalidInputError(f"episode {t}: {name} has shape {shape}; expected {expected}")
-        if player.feedback == "bandit":  # nobody else sees the whole of f and g
-            try:
-                checked_feedback(space.tuples, f, g, n_constraints, "loss")
-            except InvalidInputError as error:
-                raise InvalidInputError(f"episode {t}: {error}") from None
-        states, actions = np.empty(L + 1, dtype=np.int64), np.empty(L, dtype=np.int64)
-        episode_loss, episode_violation = play(
-            space.csr, policy.probabilities, mdp.transitions, for_environment.random(2 * L), f, g, mean, budgets,
-            states, actions, steps, d, theta, total_loss, over,
-        )  # fmt: skip
-        loss += episode_loss
-        strong_violation += episode_violation
+        _check(t, player, f, g, policy, expected_shapes)
+        states, actions, steps = account.play(policy, f, g, for_environment.random(2 * space.n_layers))
         multipliers, epoch = player.multipliers, player.epoch
 
         if player.feedback == "full":
@@ -146,9 +152,10 @@ def run(
         if t in logged:
             best = np.nan
             if hindsight is not None and (regret == "records" or t == episodes):
-                best = hindsight.solve(total_loss).value
-            violation = norm(np.maximum(over, 0.0))
-            rows.append((t, loss, best, loss - best, violation, strong_violation, norm(multipliers), epoch))
+                best = hindsight.solve(account.total_loss).value
+            violation = norm(np.maximum(account.over, 0.0))
+            spent = (account.loss, best, account.loss - best, violation, account.strong_violation)
+            rows.append((t, *spent, norm(multipliers), epoch))
         if progress is not None and (t % report_every == 0 or t == episodes):
             progress(t)
 
@@ -194,6 +201,23 @@ def compare(
     jobs = (delayed(play_one)(make, seed) for make in learners.values() for seed in which)
     played = iter(Parallel(n_jobs=n_jobs)(jobs))
     return {label: [next(played) for _ in which] for label in learners}
+
+
+def _check(
+    t: int, player: Learner, f: FloatArray, g: FloatArray, policy: Policy, expected: tuple[tuple[int, ...], ...]
+) -> None:
+    """Refuse what compiled code would not look at, and what a learner with bandit feedback does not see."""
+    shapes = (f.shape, g.shape, policy.probabilities.shape)
+    if shapes != expected:
+        names = ("the adversary's loss", "the draw of the constraints", "the learner's policy")
+        for name, shape, right in zip(names, shapes, expected, strict=True):
+            if shape != right:
+                raise InvalidInputError(f"episode {t}: {name} has shape {shape}; expected {right}")
+    if player.feedback == "bandit":
+        try:
+            checked_feedback(player.space.tuples, f, g, len(g), "loss")
+        except InvalidInputError as error:
+            raise InvalidInputError(f"episode {t}: {error}") from None
 
 
 def norm(values: FloatArray) -> float:

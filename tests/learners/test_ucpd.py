@@ -315,6 +315,7 @@ def test_rounding_at_the_bounds_is_forgiven() -> None:
     learner = learner_after(3)
     learner.observe(Episode([0, 1, 3, 6], [1, 0, 1], np.full(22, 1 + 1e-12), np.full((2, 22), 0.5 + 1e-12)))
     learner.observe(Episode([0, 1, 3, 6], [1, 0, 1], np.full(22, -1 - 1e-12), np.full((2, 22), -0.5 - 1e-12)))
+    assert learner.observed == 5
 
 
 @pytest.mark.parametrize("error", [ConvergenceError("no"), KeyboardInterrupt()], ids=["not converged", "interrupted"])
