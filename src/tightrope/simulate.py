@@ -85,7 +85,8 @@ class Account:
     def play(self, policy: Policy, f: FloatArray, g: FloatArray, uniforms: FloatArray) -> tuple[IntArray, ...]:
         """Sample one episode and account for its policy; returns states, actions and the tuple of each step."""
         space, mdp, problem = self.problem.space, self.problem.mdp, self.problem
-        states, actions, steps = (np.empty(space.n_layers + n, dtype=np.int64) for n in (1, 0, 0))
+        L = space.n_layers
+        states, actions, steps = np.empty(L + 1, np.int64), np.empty(L, np.int64), np.empty(L, np.int64)
         loss, strong_violation = play(
             space.csr, policy.probabilities, mdp.transitions, uniforms, f, g, problem.constraints.mean, problem.budgets,
             states, actions, steps, self._d, self._theta, self.total_loss, self.over,

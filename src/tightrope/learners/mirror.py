@@ -57,11 +57,13 @@ class MirrorLearner(LearnerBase):
             self.confidence = confidence
         self.observed += 1
 
+    def _reference(self) -> FloatArray:
+        """θ itself, positive everywhere: for methods that mix no other mass in."""
+        return np.maximum(self.theta, FLOOR)
+
     def _step(self, reference: FloatArray, cost: FloatArray, confidence: ConfidenceSet) -> None:
         """θ ← argmin over `confidence` of <cost, θ> + D(θ, reference), and its policy."""
         theta = np.empty(self.space.n_tuples)
-        if reference.min() < FLOOR:
-            reference = np.maximum(reference, FLOOR)
         self._projector.solve(reference, cost, confidence, theta)
         self.theta = theta
         self.policy = self._policy_of_theta()

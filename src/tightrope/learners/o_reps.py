@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.confidence import KnownModel
 from tightrope.learners.base import Episode, require
-from tightrope.learners.mirror import MirrorLearner
+from tightrope.learners.mirror import FLOOR, MirrorLearner
 from tightrope.model import LayeredMDP
 from tightrope.space import LayeredSpace
 
@@ -52,12 +52,12 @@ class OREPS(MirrorLearner):
         divergence = np.log(space.n_states * space.n_actions / space.n_layers)
         self.learning_rate = float(np.sqrt(divergence / episodes) if learning_rate is None else learning_rate)
         require(0 < self.learning_rate < np.inf, f"learning_rate is {self.learning_rate}; it must be positive")
-        self._step(model.transitions.copy(), np.zeros(space.n_tuples), self.confidence)
+        self._step(np.maximum(model.transitions, FLOOR), np.zeros(space.n_tuples), self.confidence)
 
     def observe(self, episode: Episode) -> None:
         """Line 2."""
         path, f, _ = self._full(episode)
-        self._move(path, self.theta, self.learning_rate * f)
+        self._move(path, self._reference(), self.learning_rate * f)
 
     @property
     def epoch(self) -> int:

@@ -91,7 +91,7 @@ class ShiftedBanditUCOREPS(MirrorLearner):
     def observe(self, episode: BanditEpisode) -> None:
         """Lines 2 to 4."""
         path, losses, _ = self._bandit(episode)
-        self._move(path, self.theta, self.learning_rate * self.estimate(path, (losses + 1) / 2))
+        self._move(path, self._reference(), self.learning_rate * self.estimate(path, (losses + 1) / 2))
 
     def estimate(self, path: NDArray[np.int64], losses: FloatArray) -> FloatArray:
         """Line 2: ℓ̂_t (n_tuples,) from the losses (L,) in [0, 1] that the path met."""

@@ -63,7 +63,7 @@ class UCOREPS(MirrorLearner):
     def observe(self, episode: Episode) -> None:
         """Lines 2 and 3."""
         path, f, _ = self._full(episode)
-        self._move(path, self.theta, self.learning_rate * f)
+        self._move(path, self._reference(), self.learning_rate * f)
 
     @property
     def settings(self) -> dict[str, float | str]:

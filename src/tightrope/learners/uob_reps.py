@@ -73,7 +73,7 @@ class UOBREPS(MirrorLearner):
     def observe(self, episode: BanditEpisode) -> None:
         """Lines 2 to 5."""
         path, losses, _ = self._bandit(episode)
-        self._move(path, self.theta, self.learning_rate * self.estimate(path, (losses + 1) / 2))
+        self._move(path, self._reference(), self.learning_rate * self.estimate(path, (losses + 1) / 2))
 
     def upper_bounds(self, path: NDArray[np.int64]) -> FloatArray:
         """Line 2: u_t (L,) at the pair of each step, given the tuple of each."""
