@@ -43,6 +43,7 @@ class Recording:
         """A projector that stands where the run stood."""
         projector = Projector(self.space)
         projector.restore(self.start)
+        projector.prepare(self.episodes[0].confidence)
         return projector
 
 

@@ -106,6 +106,7 @@ def replay(recording: Recording, row: Row, unit: ExpPass) -> None:
     for _ in range(3):
         for i, subproblem in enumerate(some):
             projector = Projector(space)
+            projector.prepare(subproblem.confidence)
             begin = clock()
             projector.solve(*subproblem, theta)
             cold[i] = min(cold[i], clock() - begin)

@@ -25,7 +25,10 @@ SMALLEST_RADIUS = 1e-14
 class ConfidenceSet(Protocol):
     """A set of conditionals for every pair."""
 
-    def lay_out(self, layout: Layout) -> Any:
+    def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
+        """(n_pairs,) which pairs may have any conditional at all; these are solved for together."""
+
+    def lay_out(self, space: LayeredSpace, layout: Layout) -> Any:
         """The set as a NamedTuple of arrays whose type has a kernel registered with `kernels.sets.answers`."""
 
     def check(self, space: LayeredSpace) -> None:
@@ -42,13 +45,17 @@ class L1Ball:
         self.center = np.require(np.asarray(center, dtype=np.float64), requirements=["C", "W"])
         self.radius = np.require(np.asarray(radius, dtype=np.float64), requirements=["C", "W"])
 
-    def lay_out(self, layout: Layout) -> L1Data:
-        totals = np.add.reduceat(self.center, layout.pair_tuple[:-1])
+    def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
+        return self.radius >= 2
+
+    def lay_out(self, space: LayeredSpace, layout: Layout) -> L1Data:
+        radius = self.radius[layout.pair]
+        if (radius >= 2).all():
+            return L1Data(np.zeros(len(layout.successor)), np.full(len(radius), np.inf))
+        totals = space.sum_over_successors(self.center)
         off = (np.abs(totals - 1) > ROUNDING) & (self.radius < 2)
-        center = self.center
-        if off.any():
-            center = center / np.repeat(np.where(off, totals, 1.0), np.diff(layout.pair_tuple))
-        radius = np.where(self.radius < 2, np.where(self.radius < SMALLEST_RADIUS, 0.0, self.radius), np.inf)
+        center = self.center / space.expand_to_tuples(np.where(off, totals, 1.0)) if off.any() else self.center
+        radius = np.where(radius < 2, np.where(radius < SMALLEST_RADIUS, 0.0, radius), np.inf)
         return L1Data(layout.spread(center), radius)
 
     def check(self, space: LayeredSpace) -> None:
@@ -86,11 +93,15 @@ class Box:
         self.upper = np.require(np.asarray(upper, dtype=np.float64), requirements=["C", "W"])
         self.ball = ball
 
-    def lay_out(self, layout: Layout) -> BoxData:
+    def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
+        anything = np.logical_and.reduceat((self.lower <= 0) & (self.upper >= 1), space.csr.pair_ptr[:-1])
+        return anything if self.ball is None else anything & self.ball.free(space)
+
+    def lay_out(self, space: LayeredSpace, layout: Layout) -> BoxData:
         lower, upper = layout.spread(self.lower), layout.spread(self.upper)
         if self.ball is None:
             return BoxData(lower, upper, center=lower, radius=np.full(len(layout.origin), np.inf))
-        return BoxData(lower, upper, *self.ball.lay_out(layout))
+        return BoxData(lower, upper, *self.ball.lay_out(space, layout))
 
     def check(self, space: LayeredSpace) -> None:
         lower, upper = flat(self.lower, space.n_tuples, "lower"), flat(self.upper, space.n_tuples, "upper")

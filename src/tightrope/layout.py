@@ -1,8 +1,13 @@
-"""How the projection lays out tuples: the pairs of a layer in chunks, side by side, so that loops run over pairs.
+"""How the projection lays out tuples: pairs of a layer in chunks, side by side, so that loops run over pairs.
 
-A chunk holds up to 64 consecutive pairs of one layer, its *lanes*. Its slots form a table with one row for the
-first successor of every lane, one for the second, and so on; shorter lanes are padded with slots of no weight.
-Rows of a few successors, which a vector unit could not use, become columns of many pairs, which it can.
+**Free pairs add up.** Where nothing is known of a pair, its answer to the pair's question is W = Σ w: two free pairs of
+one state are in the dual what one free pair with the sum of their weights would be. So all free pairs of a state
+become one; what each of them gets of the answer is in proportion to its weight. Early in a run that leaves as many
+pairs as there are states.
+
+**Lanes.** A chunk holds up to 64 pairs of one layer, its *lanes*, either all free or all not. Its slots form a table
+with one row for the first successor of every lane, one for the second, and so on; shorter lanes are padded with slots
+of no weight. Rows of a few successors, which a vector unit could not use, become columns of many pairs, which it can.
 """
 
 from typing import NamedTuple
@@ -10,6 +15,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.kernels.placement import merge_free, place
 from tightrope.kernels.sets import LANES
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -17,7 +23,8 @@ from tightrope.space import FloatArray, LayeredSpace
 class Layout(NamedTuple):
     """Indices are unsigned: numba would otherwise allow for negative ones, and not vectorise.
 
-    Lane l of chunk c is pair chunk_pair[c] + l; its r-th successor is in slot chunk_slot[c] + r · lanes + l.
+    A pair is, from here on, one of the space or all free ones of a state. Lane l of chunk c is pair chunk_pair[c] + l;
+    its r-th successor is in slot chunk_slot[c] + r · lanes + l.
     """
 
     layer_state: NDArray[np.uint32]  # (L + 2,) the states of layer k are layer_state[k]:layer_state[k+1]
@@ -28,52 +35,42 @@ class Layout(NamedTuple):
     origin: NDArray[np.uint32]  # (n_pairs,) the state of each pair
     successor: NDArray[np.uint32]  # (n_slots,) the state each slot leads to; any of the next layer for padding
     slot: NDArray[np.uint32]  # (n_tuples,) where each tuple is
-    pair_tuple: NDArray[np.uint32]  # (n_pairs + 1,) first tuple of each pair
+    pair: NDArray[np.uint32]  # (n_pairs,) the pair of the space that each pair is, or the first of them
 
     def spread(self, values: FloatArray) -> FloatArray:
-        """Flat over tuples in, flat over slots out, 0 in the padding."""
+        """Flat over tuples in, flat over slots out, 0 in the padding; of free pairs, any one's."""
         slots = np.zeros(len(self.successor))
         slots[self.slot] = values
         return slots
 
 
-def lay_out(space: LayeredSpace) -> Layout:
-    """The layout of a space."""
-    csr = space.csr
-    pairs_before = csr.state_ptr[csr.layer_ptr[:-1]]
-    n_chunks = -(-np.diff(pairs_before) // LANES)
-    chunk_pair = np.concatenate(
-        [
-            np.linspace(a, b, n, endpoint=False).astype(np.int64)
-            for a, b, n in zip(pairs_before[:-1], pairs_before[1:], n_chunks, strict=True)
-        ]
-        + [pairs_before[-1:]]
-    )
+def lay_out(space: LayeredSpace, free: NDArray[np.bool_]) -> Layout:
+    """The layout of a space of whose pairs these are free."""
+    csr, n_pairs = space.csr, space.n_pairs
+    lane, origin, pair, width = (np.empty(n_pairs, dtype=np.uint32) for _ in range(4))
+    slot, group_ptr = np.empty(space.n_tuples, dtype=np.uint32), np.empty(2 * space.n_layers + 1, dtype=np.int64)
+    n = merge_free(csr, free, lane, origin, pair, width, slot, group_ptr)
+
+    size = np.diff(group_ptr)
+    n_chunks = -(-size // LANES)
+    group = np.arange(len(size)).repeat(n_chunks)
+    rank = np.arange(len(group)) - (np.cumsum(n_chunks) - n_chunks)[group]
+    chunk_pair = np.append(group_ptr[group] + size[group] * rank // n_chunks[group], n)
     lanes = np.diff(chunk_pair)
-    width = np.maximum.reduceat(space.successors_per_pair, chunk_pair[:-1])
-    chunk_slot = np.concatenate([[0], np.cumsum(lanes * width)])
-
-    chunk_of_pair = np.repeat(np.arange(len(lanes)), lanes)
-    row = np.arange(space.n_tuples) - np.repeat(csr.pair_ptr[:-1], space.successors_per_pair)
-    lane = chunk_slot[chunk_of_pair] + np.arange(space.n_pairs) - chunk_pair[chunk_of_pair]
-    slot = space.expand_to_tuples(lane) + row * space.expand_to_tuples(lanes[chunk_of_pair])
-
-    next_layer = csr.layer_ptr[np.repeat(np.arange(1, space.n_layers + 1), n_chunks)]
-    successor = np.repeat(next_layer, lanes * width)
-    successor[slot] = csr.successor
-    starts = np.concatenate(
-        [np.arange(s, t, n) for s, t, n in zip(chunk_slot[:-1], chunk_slot[1:], lanes, strict=True)]
-    )
-    one_state = np.minimum.reduceat(successor, starts) == np.maximum.reduceat(successor, starts)
-    aligned = np.logical_and.reduceat(one_state, np.cumsum(width) - width)
+    rows = np.maximum.reduceat(width[:n], chunk_pair[:-1])
+    chunk_slot = np.concatenate([[0], np.cumsum(lanes * rows)])
+    layer_chunk = np.concatenate([[0], np.cumsum(n_chunks)])[::2]
+    next_layer = csr.layer_ptr[1:-1].repeat(np.diff(layer_chunk)).astype(np.uint32)
+    successor, aligned = next_layer.repeat(lanes * rows), np.empty(len(lanes), dtype=np.bool_)
+    place(csr, lane, np.arange(len(lanes)).repeat(lanes), chunk_pair, chunk_slot, slot, successor, aligned)
     return Layout(
         layer_state=csr.layer_ptr.astype(np.uint32),
-        layer_chunk=np.concatenate([[0], np.cumsum(n_chunks)]).astype(np.uint32),
+        layer_chunk=layer_chunk.astype(np.uint32),
         chunk_pair=chunk_pair.astype(np.uint32),
         chunk_slot=chunk_slot.astype(np.uint32),
         aligned=aligned,
-        origin=space.pairs[:, 0].astype(np.uint32),
-        successor=successor.astype(np.uint32),
-        slot=slot.astype(np.uint32),
-        pair_tuple=csr.pair_ptr.astype(np.uint32),
+        origin=origin[:n].copy(),
+        successor=successor,
+        slot=slot,
+        pair=pair[:n].copy(),
     )

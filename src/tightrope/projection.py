@@ -7,14 +7,12 @@ over the θ that sum to one on every layer, conserve flow, and have θ(s,a,·)/�
 """
 
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tightrope.confidence import ConfidenceSet
 from tightrope.errors import ConvergenceError, InvalidInputError
-from tightrope.kernels.dual import Work
 from tightrope.kernels.newton import solve_subproblem
 from tightrope.kernels.sets import LANES
 from tightrope.layout import lay_out
@@ -54,65 +52,80 @@ class Projector:
         direct = operations <= DIRECT_OPERATIONS * space.n_tuples
         panels = sizes * (sizes + onward) if direct else np.zeros(0, dtype=np.int64)
         self._panel_ptr = np.concatenate([[0], np.cumsum(panels)]).astype(np.uint64)
-        self._layout = lay_out(space)
-        self._laid_out: tuple[ConfidenceSet, Any] | None = None
-        per_state, per_pair, per_slot = space.n_states, space.n_pairs, len(self._layout.successor)
-        self._work = Work(
-            beta=np.zeros(per_state),
-            trial=np.zeros(per_state),
-            step=np.zeros(per_state),
-            scale=np.ones(per_state),
-            inflow=np.zeros(per_state),
-            outflow=np.zeros(per_state),
-            high=np.zeros(space.n_layers + 2),
-            u=np.zeros(per_slot),
-            p=np.zeros(per_slot),
-            group=np.zeros(per_slot, dtype=np.int8),
-            W=np.zeros(per_pair),
-            share=np.zeros(per_pair),
-            warm=np.zeros((2, per_pair)),
-            scratch=np.zeros(8 * LANES),
-            panels=np.zeros(panels.sum()),
-            factor_damping=np.full(1, np.nan),
-            cg=np.zeros((5, per_state)),
-        )
+        self._panels = np.zeros(panels.sum())
+        self._factor_damping = np.nan  # how much damping the factor in the panels holds; NaN while there is none
+        self._states = np.zeros((11, space.n_states))
+        self._thresholds = np.zeros((2, space.n_pairs))
+        self._confidence: ConfidenceSet | None = None
+        self._free: NDArray[np.bool_] | None = None
         self.dual_value = np.nan  #: F at the last answer
         self.flow_residual = np.nan
         self.iterations = 0
 
+    def prepare(self, confidence: ConfidenceSet) -> None:
+        """Lay out a confidence set, and the tuples anew if other pairs than before are free; `solve` would do it."""
+        free = confidence.free(self.space)
+        same_free = self._free is not None and not (free != self._free).any()
+        if not same_free:
+            self._gather_thresholds()
+            self._free, self._layout = free, lay_out(self.space, free)
+            n_pairs, n_slots = len(self._layout.origin), len(self._layout.successor)
+            self._warm = self._thresholds[:, self._layout.pair]
+            self._buffers = (  # see `kernels.dual.unpack`
+                self._states, np.zeros(self.space.n_layers + 2), np.zeros((2, n_pairs)), self._warm,
+                np.zeros((2, n_slots)), np.zeros(n_slots, dtype=np.int8), np.zeros(8 * LANES),
+                np.zeros(3 * int(np.diff(self._layout.chunk_slot).max())), self._panels,
+            )  # fmt: skip
+        if not (same_free and type(confidence) is type(self._confidence) and free.all()):  # else it is no other set
+            self._data = confidence.lay_out(self.space, self._layout)
+        self._confidence = confidence
+
+    def _gather_thresholds(self) -> None:
+        """Bring the thresholds by pair of the space up to date with those by pair of the layout."""
+        if self._free is not None:
+            self._thresholds[:, self._layout.pair] = self._warm
+
     def _forget(self) -> None:
         """Start cold next time."""
-        self._work.beta[:] = 0.0
-        self._work.warm[:] = 0.0
-        self._work.factor_damping[:] = np.nan
+        self.potentials[:] = 0.0
+        self._thresholds[:] = 0.0
+        self._factor_damping = np.nan
+        self._confidence = self._free = None
 
     @property
     def potentials(self) -> FloatArray:
         """(n_states,) β of the last answer; the next solve starts here."""
-        return self._work.beta
+        beta: FloatArray = self._states[0]
+        return beta
 
     def state(self) -> dict[str, FloatArray]:
         """All that the next solve starts from: with it restored, the next answer is the same to the last bit."""
-        work = self._work
+        self._gather_thresholds()
         return {
-            "potentials": work.beta,
-            "thresholds": work.warm,
-            "factor": work.panels,
-            "factor_damping": work.factor_damping,
+            "potentials": self.potentials,
+            "thresholds": self._thresholds,
+            "factor": self._panels,
+            "factor_damping": np.array([self._factor_damping]),
         }
 
     def restore(self, state: dict[str, FloatArray]) -> None:
         """Go on from what `state` gave."""
-        for name, array in self.state().items():
-            array[:] = state[name]
+        self.potentials[:] = state["potentials"]
+        self._thresholds[:] = state["thresholds"]
+        self._panels[:] = state["factor"]
+        self._factor_damping = float(state["factor_damping"][0])
+        self._confidence = self._free = None
 
     def solve(self, reference: FloatArray, cost: FloatArray, confidence: ConfidenceSet, theta: FloatArray) -> None:
-        """Write the answer into `theta`, or raise. Takes checked arrays. After an error the next solve starts cold."""
-        if self._laid_out is None or self._laid_out[0] is not confidence:
-            self._laid_out = (confidence, confidence.lay_out(self._layout))
-        self.dual_value, self.flow_residual, self.iterations, far = solve_subproblem(
-            self.space.csr.layer_ptr, self._layout, self._laid_out[1], self._panel_ptr, self._work,
-            reference, cost, self.tolerance, MAX_STEPS, theta,
+        """Write the answer into `theta`, or raise. Takes checked arrays, `theta` another than the rest.
+
+        After an error `theta` is NaN and the next solve starts cold.
+        """
+        if confidence is not self._confidence:
+            self.prepare(confidence)
+        self.dual_value, self.flow_residual, self.iterations, far, self._factor_damping = solve_subproblem(
+            self._layout, self._data, self._panel_ptr, self._factor_damping, reference, cost,
+            self.tolerance, MAX_STEPS, theta, *self._buffers,
         )  # fmt: skip
         if not self.flow_residual <= self.tolerance:
             self._forget()
@@ -124,6 +137,7 @@ class Projector:
             gap = self.duality_gap(reference, cost, theta)
             if not abs(gap) <= GAP_TOLERANCE * (1 + abs(self.dual_value)):
                 self._forget()
+                theta[:] = np.nan
                 raise ConvergenceError(
                     f"the projection's costs and references are too far apart for floating point: its duality gap is "
                     f"{gap:.3g}; no answer is returned (scale the cost down, or the reference up)"

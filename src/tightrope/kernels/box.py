@@ -30,13 +30,8 @@ def answer_box(data, chunk_pair, chunk_slot, p, group, W, warm, scratch):
         i, lanes = chunk_pair[c], chunk_pair[c + 1] - chunk_pair[c]
         first, last = chunk_slot[c], chunk_slot[c + 1]
         for v in range(lanes):
-            W[i + v], z[OUTSIDE + v], z[DISTANCE + v] = 0.0, 0.0, 0.0
+            z[NORM + v], z[OUTSIDE + v], z[DISTANCE + v] = 1.0 / W[i + v], 0.0, 0.0
             group[first + v] = WHOLE
-        for row in range(first, last, lanes):
-            for v in range(lanes):
-                W[i + v] += p[row + v]
-        for v in range(lanes):
-            z[NORM + v] = 1.0 / W[i + v]
         for row in range(first, last, lanes):
             for v in range(lanes):
                 x = z[NORM + v] * p[row + v]

@@ -13,16 +13,16 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.kernels.arithmetic import dot, exp, extremes
 from tightrope.kernels.compile import jit
-from tightrope.kernels.exponential import exp
-from tightrope.kernels.sets import LANES, answer
+from tightrope.kernels.sets import answer
 
 HUGE = 1e100  # weights and their inverses up to here are held as they are, beyond as logarithms
 RANGE = 300.0  # of potentials in a layer, up to which e^β is taken without a shift for each pair
 
 
 class Work(NamedTuple):
-    """Everything a solve writes to; sized by `Projector`."""
+    """Everything a solve writes to."""
 
     beta: NDArray[np.float64]  # (n_states,) potentials
     trial: NDArray[np.float64]  # (n_states,) potentials tried by the line search
@@ -30,55 +30,68 @@ class Work(NamedTuple):
     scale: NDArray[np.float64]  # (n_states,) e^{±β}, up to a factor
     inflow: NDArray[np.float64]  # (n_states,)
     outflow: NDArray[np.float64]  # (n_states,)
+    cg: NDArray[np.float64]  # (5, n_states) for the conjugate gradient method
     high: NDArray[np.float64]  # (L + 2,) largest potential of each layer
-    u: NDArray[np.float64]  # (n_slots,) reference · e^{−cost}, 0 in the padding
-    p: NDArray[np.float64]  # (n_slots,) w, then W p*
-    group: NDArray[np.int8]  # (n_slots,) which entries of p* move together
     W: NDArray[np.float64]  # (n_pairs,)
     share: NDArray[np.float64]  # (n_pairs,) e^{−β} / Z, so that θ = share · W p*
     warm: NDArray[np.float64]  # (2, n_pairs) what a set's kernel left for its next call
+    u: NDArray[np.float64]  # (n_slots,) reference · e^{−cost}, 0 in the padding
+    p: NDArray[np.float64]  # (n_slots,) w, then W p*
+    group: NDArray[np.int8]  # (n_slots,) which entries of p* move together
     scratch: NDArray[np.float64]  # (8 · LANES,)
+    table: NDArray[np.float64]  # three times as much as the largest chunk's slots
     panels: NDArray[np.float64]  # H, then its factor; empty where steps come from conjugate gradients
-    cg: NDArray[np.float64]  # (5, n_states) for the conjugate gradient method
-    factor_damping: NDArray[np.float64]  # (1,) how much damping the factor holds; NaN while there is none
 
 
 @jit
-def tilt(layout, reference, cost, work):
-    """u = reference · e^{−cost}, or the logarithm of that where it leaves the range of numbers; returns which."""
-    slot, u, p = layout.slot, work.u, work.p
-    for j in range(cost.size):  # p is free: a loop without look-ups for the exponentials alone
-        p[j] = reference[j] * exp(-cost[j])
-    smallest, largest = extremes(p[: cost.size], work.scratch)
-    if smallest >= 1.0 / HUGE and largest <= HUGE:
-        for j in range(cost.size):
-            u[slot[j]] = p[j]
-        return False
-    for j in range(u.size):
-        u[j] = -np.inf
+def unpack(states, layers, pairs, warm, slots, group, scratch, table, panels):
+    """The arrays of a solve by name: few are passed, since each costs its time at every call."""
+    return Work(
+        states[0], states[1], states[2], states[3], states[4], states[5], states[6:], layers,
+        pairs[0], pairs[1], warm, slots[0], slots[1], group, scratch, table, panels,
+    )  # fmt: skip
+
+
+@jit
+def tilt(layout, reference, cost, work, theta):
+    """u = reference · e^{−cost}, or the logarithm of that where it leaves the range of numbers; returns which.
+
+    θ is where every tuple's own u is kept until `divide`; those of free pairs of one state add up.
+    """
+    slot, u = layout.slot, work.u
     for j in range(cost.size):
-        u[slot[j]] = np.log(reference[j]) - cost[j]
-    return True
+        theta[j] = reference[j] * exp(-cost[j])
+    smallest, largest = extremes(theta, work.scratch)
+    logarithmic = not (smallest >= 1.0 / HUGE and largest <= HUGE)
+    if logarithmic:
+        u[:] = -np.inf
+        for j in range(cost.size):
+            theta[j] = np.log(reference[j]) - cost[j]
+            above, below = max(u[slot[j]], theta[j]), min(u[slot[j]], theta[j])
+            u[slot[j]] = above + np.log1p(np.exp(below - above))
+    else:
+        u[:] = 0.0
+        for j in range(cost.size):
+            u[slot[j]] += theta[j]
+    return logarithmic
 
 
 @jit
-def extremes(x, z):
-    """The smallest and the largest entry, by LANES running ones side by side, which vectorise."""
-    one, lanes = np.uint32(1), np.uint32(LANES)
-    for v in range(lanes):
-        z[v], z[lanes + v] = np.inf, -np.inf
-    whole = np.uint32(x.size) // lanes * lanes
-    for row in range(np.uint32(0), whole, lanes):
-        for v in range(lanes):
-            a = x[row + v]
-            z[v] = a if a < z[v] else z[v]
-            z[lanes + v] = a if a > z[lanes + v] else z[lanes + v]
-    for j in range(whole, np.uint32(x.size), one):
-        z[0], z[lanes] = min(z[0], x[j]), max(z[lanes], x[j])
-    smallest, largest = np.inf, -np.inf
-    for v in range(lanes):
-        smallest, largest = min(smallest, z[v]), max(largest, z[lanes + v])
-    return smallest, largest
+def divide(layout, logarithmic, work, theta):
+    """θ of every tuple: what its slot has, in proportion to its own u."""
+    chunk_pair, chunk_slot, slot = layout.chunk_pair, layout.chunk_slot, layout.slot
+    u, p, share = work.u, work.p, work.share
+    for c in range(chunk_pair.size - 1):
+        i, lanes = chunk_pair[c], chunk_pair[c + 1] - chunk_pair[c]
+        for row in range(chunk_slot[c], chunk_slot[c + 1], lanes):
+            for v in range(lanes):
+                p[row + v] *= share[i + v] if logarithmic else share[i + v] / u[row + v]
+    if logarithmic:
+        for j in range(theta.size):
+            theta[j] = np.exp(theta[j] - u[slot[j]]) * p[slot[j]]
+    else:
+        for j in range(theta.size):
+            theta[j] *= p[slot[j]]
 
 
 @jit
@@ -96,7 +109,7 @@ def evaluate(layout, data, beta, logarithmic, work):
     L = layer_state.size - 2
 
     wide = logarithmic  # whether some weight may leave the range of numbers
-    for k in range(1, L):
+    for k in range(L + 1):
         low, high = np.inf, -np.inf
         for s in range(layer_state[k], layer_state[k + 1]):
             low, high = min(low, beta[s]), max(high, beta[s])
@@ -108,15 +121,19 @@ def evaluate(layout, data, beta, logarithmic, work):
         weigh_apart(layout, beta, logarithmic, work)
     else:
         for c in range(chunk_pair.size - 1):
-            lanes = chunk_pair[c + 1] - chunk_pair[c]
-            if aligned[c]:
-                for row in range(chunk_slot[c], chunk_slot[c + 1], lanes):
+            i, lanes = chunk_pair[c], chunk_pair[c + 1] - chunk_pair[c]
+            for v in range(lanes):
+                W[i + v] = 0.0
+            for row in range(chunk_slot[c], chunk_slot[c + 1], lanes):
+                if aligned[c]:
                     f = scale[successor[row]]
                     for v in range(lanes):
                         p[row + v] = u[row + v] * f
-            else:
-                for j in range(chunk_slot[c], chunk_slot[c + 1]):
-                    p[j] = u[j] * scale[successor[j]]
+                        W[i + v] += p[row + v]
+                else:
+                    for v in range(lanes):
+                        p[row + v] = u[row + v] * scale[successor[row + v]]
+                        W[i + v] += p[row + v]
     answer(data, chunk_pair, chunk_slot, p, work.group, W, work.warm, work.scratch)
 
     F = 0.0
@@ -125,10 +142,9 @@ def evaluate(layout, data, beta, logarithmic, work):
         if wide:
             F += share_by_logarithms(begin, end, W, share)
         else:
-            Z = 0.0
             for i in range(begin, end):
                 share[i] = 1.0 / scale[origin[i]]
-                Z += share[i] * W[i]
+            Z = dot(share, begin, W, begin, end - begin)
             norm = 1.0 / Z
             for i in range(begin, end):
                 share[i] *= norm
@@ -155,23 +171,8 @@ def evaluate(layout, data, beta, logarithmic, work):
 
 
 @jit
-def dot(a, i, b, j, n):
-    """Σ a[i:i+n] b[j:j+n] as four sums side by side, whatever the compiler would make of one."""
-    w, x, y, z = 0.0, 0.0, 0.0, 0.0
-    whole = n - n % np.uint32(4)
-    for v in range(np.uint32(0), whole, np.uint32(4)):
-        w += a[i + v] * b[j + v]
-        x += a[i + v + np.uint32(1)] * b[j + v + np.uint32(1)]
-        y += a[i + v + np.uint32(2)] * b[j + v + np.uint32(2)]
-        z += a[i + v + np.uint32(3)] * b[j + v + np.uint32(3)]
-    for v in range(whole, n):
-        w += a[i + v] * b[j + v]
-    return (w + x) + (y + z)
-
-
-@jit
 def weigh_apart(layout, beta, logarithmic, work):
-    """w = u · e^{β(s') − top}, the largest of each pair 1, and log(e^{top − β(s)}) into share."""
+    """w = u · e^{β(s') − top}, the largest of each pair 1, its sum into W, and log(e^{top − β(s)}) into share."""
     chunk_pair, chunk_slot, successor = layout.chunk_pair, layout.chunk_slot, layout.successor
     u, p = work.u, work.p
     for c in range(chunk_pair.size - 1):
@@ -181,8 +182,10 @@ def weigh_apart(layout, beta, logarithmic, work):
             for j in range(chunk_slot[c] + v, chunk_slot[c + 1], lanes):
                 p[j] = (u[j] if logarithmic else np.log(u[j])) + beta[successor[j]]
                 top = max(top, p[j])
+            work.W[i + v] = 0.0
             for j in range(chunk_slot[c] + v, chunk_slot[c + 1], lanes):
                 p[j] = np.exp(max(p[j] - top, -2.0 * RANGE)) if p[j] > -np.inf else 0.0
+                work.W[i + v] += p[j]
             work.share[i + v] = top - beta[layout.origin[i + v]]
 
 

@@ -10,28 +10,30 @@ is positive definite and block-tridiagonal over the layers, and its Newton step 
 
 import numpy as np
 
+from tightrope.kernels.arithmetic import dot
 from tightrope.kernels.compile import jit
-from tightrope.kernels.dual import dot
 from tightrope.kernels.sets import FIXED, LANES, SCALED_1, SCALED_2, WHOLE
 
-MASS_1, MASS_2, APART, ROW = (np.uint32(row * LANES) for row in range(4))  # rows of scratch
+MASS_1, MASS_2, ALL, MOVING, LEFT = (np.uint32(row * LANES) for row in range(5))  # in scratch
 
 
 @jit
-def assemble(layer_ptr, layout, panel_ptr, damping, work):
+def assemble(layout, panel_ptr, damping, work):
     """The panels of H at the last evaluated β, plus damping · (inflow + outflow) on the diagonal."""
     chunk_pair, chunk_slot, layer_chunk = layout.chunk_pair, layout.chunk_slot, layout.layer_chunk
-    inflow, outflow, panels = work.inflow, work.outflow, work.panels
-    L = layer_ptr.size - 2
+    inflow, outflow, panels, layer_state = work.inflow, work.outflow, work.panels, layout.layer_state
+    L = layer_state.size - 2
     panels[:] = 0.0
     for k in range(L):
-        start, n = layer_ptr[k], layer_ptr[k + 1] - layer_ptr[k]
-        panel = panels[panel_ptr[k] : panel_ptr[k + 1]].reshape(n, -1)
+        start, n = layer_state[k], layer_state[k + 1] - layer_state[k]
+        panel = panels[panel_ptr[k] : panel_ptr[k + 1]].reshape(np.int64(n), -1)
         for s in range(n):
             panel[s, s] += outflow[start + s] + damping * (inflow[start + s] + outflow[start + s])
         if k == L - 1:
             break  # everything leads to the last state, whose potential is fixed
-        below = panels[panel_ptr[k + 1] : panel_ptr[k + 2]].reshape(layer_ptr[k + 2] - layer_ptr[k + 1], -1)
+        below = panels[panel_ptr[k + 1] : panel_ptr[k + 2]].reshape(
+            np.int64(layer_state[k + 2] - layer_state[k + 1]), -1
+        )
         for c in range(layer_chunk[k], layer_chunk[k + 1]):
             first, last = chunk_slot[c], chunk_slot[c + 1]
             i, lanes = chunk_pair[c], chunk_pair[c + 1] - chunk_pair[c]
@@ -44,7 +46,7 @@ def assemble(layer_ptr, layout, panel_ptr, damping, work):
             elif layout.aligned[c]:
                 spread_clipped_together(
                     layout.successor, i, lanes, first, last, start + n,
-                    work.p, work.share, work.W, work.group, work.scratch, below,
+                    work.p, work.share, work.W, work.group, work.scratch, work.table, below,
                 )  # fmt: skip
             else:
                 spread_clipped(
@@ -93,8 +95,12 @@ def spread_clipped(successor, i, lanes, first, last, after, p, share, W, group, 
 
 
 @jit
-def spread_clipped_together(successor, i, lanes, first, last, after, p, share, W, group, z, below):
-    """q (p pᵀ + ∂p/∂β) for pairs that share their successors: sums over the pairs."""
+def spread_clipped_together(successor, i, lanes, first, last, after, p, share, W, group, z, table, below):
+    """q (p pᵀ + ∂p/∂β) for pairs that share their successors, as sums over the pairs.
+
+    Between successors t and t' that is Σ q (p_t p_t' − p_t p_t' / p(G) where both are in group G): the product of the
+    rows of a table of roots √q p, √(q / p(G)) p_G, the first part with a plus, the others with a minus.
+    """
     for v in range(lanes):
         z[MASS_1 + v], z[MASS_2 + v] = 0.0, 0.0
     for row in range(first, last, lanes):
@@ -102,19 +108,28 @@ def spread_clipped_together(successor, i, lanes, first, last, after, p, share, W
             z[MASS_1 + v] += p[row + v] if group[row + v] == SCALED_1 else 0.0
             z[MASS_2 + v] += p[row + v] if group[row + v] == SCALED_2 else 0.0
     for v in range(lanes):
-        whole = group[first + v] == WHOLE
-        apart = 0.0 if whole else share[i + v] / W[i + v]
-        z[APART + v] = apart
-        z[MASS_1 + v] = apart - share[i + v] / z[MASS_1 + v] if z[MASS_1 + v] > 0.0 and not whole else apart
-        z[MASS_2 + v] = apart - share[i + v] / z[MASS_2 + v] if z[MASS_2 + v] > 0.0 and not whole else apart
+        f = 0.0 if group[first + v] == WHOLE else share[i + v]
+        z[ALL + v] = np.sqrt(f / W[i + v])
+        z[MASS_1 + v] = np.sqrt(f / z[MASS_1 + v]) if z[MASS_1 + v] > 0.0 else 0.0
+        z[MASS_2 + v] = np.sqrt(f / z[MASS_2 + v]) if z[MASS_2 + v] > 0.0 else 0.0
+    two, width = np.uint32(2) * lanes, np.uint32(3) * lanes
     for row in range(first, last, lanes):
-        t = successor[row] - after
+        at = (row - first) // lanes * width
+        for v in range(lanes):  # one stream of stores to a loop: of more than a few a compiler makes no vectors
+            table[at + v] = z[ALL + v] * p[row + v]
         for v in range(lanes):
-            z[ROW + v] = share[i + v] if group[row + v] != FIXED or group[first + v] == WHOLE else 0.0
-        below[t, t] += dot(z, ROW, p, row, lanes)
+            table[at + lanes + v] = z[MASS_1 + v] * p[row + v] * (group[row + v] == SCALED_1)
+        for v in range(lanes):
+            table[at + two + v] = z[MASS_2 + v] * p[row + v] * (group[row + v] == SCALED_2)
+        for v in range(lanes):
+            z[MOVING + v] = share[i + v] if group[row + v] != FIXED or z[ALL + v] == 0.0 else 0.0
+        t = successor[row] - after
+        below[t, t] += dot(z, MOVING, p, row, lanes)
+    for row in range(first, last, lanes):
+        t, at = successor[row] - after, (row - first) // lanes * width
+        for v in range(lanes):
+            z[LEFT + v] = table[at + v]
+        for v in range(lanes, width):
+            z[LEFT + v] = -table[at + v]
         for row2 in range(row, last, lanes):
-            for v in range(lanes):
-                a, b = group[row + v], group[row2 + v]
-                together = z[MASS_1 + v] if a == SCALED_1 else (z[MASS_2 + v] if a == SCALED_2 else z[APART + v])
-                z[ROW + v] = p[row + v] * (together if a == b else z[APART + v])
-            below[t, successor[row2] - after] += dot(z, ROW, p, row2, lanes)
+            below[t, successor[row2] - after] += dot(z, LEFT, table, (row2 - first) // lanes * width, width)

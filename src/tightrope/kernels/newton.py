@@ -7,7 +7,7 @@ import numpy as np
 
 from tightrope.kernels.compile import jit
 from tightrope.kernels.conjugate import conjugate_gradients
-from tightrope.kernels.dual import RANGE, evaluate, tilt
+from tightrope.kernels.dual import RANGE, divide, evaluate, tilt, unpack
 from tightrope.kernels.hessian import assemble
 from tightrope.kernels.tridiagonal import factorise, solve
 
@@ -21,23 +21,22 @@ ROUNDING = 1e-11  # of F, relative
 
 
 @jit
-def newton_step(layer_ptr, layout, panel_ptr, damping, renew, direct, accuracy, work):
+def newton_step(layout, panel_ptr, damping, renew, direct, accuracy, work):
     """Write the step −H⁻¹ (inflow − outflow), and return F's slope along it, and max |step|.
 
     It comes from a factor of H, a new one if asked to; or, if not `direct`, from conjugate gradients, to the given
     relative accuracy.
     """
-    step, inflow, outflow = work.step, work.inflow, work.outflow
-    first, last = layer_ptr[1], layer_ptr[layer_ptr.size - 2]
+    step, inflow, outflow, layer_state = work.step, work.inflow, work.outflow, layout.layer_state
+    first, last = layer_state[1], layer_state[layer_state.size - 2]
     step[0] = 0.0
     for s in range(first, last):
         step[s] = outflow[s] - inflow[s]
     if direct:
         if renew:
-            assemble(layer_ptr, layout, panel_ptr, damping, work)
-            factorise(layout.layer_state, panel_ptr, work.panels)
-            work.factor_damping[0] = damping
-        solve(layout.layer_state, panel_ptr, work.panels, step)
+            assemble(layout, panel_ptr, damping, work)
+            factorise(layer_state, panel_ptr, work.panels)
+        solve(layer_state, panel_ptr, work.panels, step)
     else:
         conjugate_gradients(layout, damping, work, accuracy, MAX_CG, step)
     slope, longest = 0.0, 0.0
@@ -48,22 +47,28 @@ def newton_step(layer_ptr, layout, panel_ptr, damping, renew, direct, accuracy, 
 
 
 @jit
-def solve_subproblem(layer_ptr, layout, data, panel_ptr, work, reference, cost, tolerance, max_steps, theta):
-    """Minimise F from work.beta; if that fails from 0; if that fails too, by conjugate gradients instead of factors.
+def solve_subproblem(
+    layout, data, panel_ptr, factor_damping, reference, cost, tolerance, max_steps, theta,
+    states, layers, pairs, warm, slots, group, scratch, table, panels,
+):  # fmt: skip
+    """Minimise F from where β is; if that fails from 0; if that fails too, by conjugate gradients instead of factors.
 
-    θ is written if the tolerance is met.
+    factor_damping is how much damping the factor in `panels` holds, NaN if there is none. θ is the answer if the
+    tolerance is met, and NaN if not.
 
-    Returns F, the flow residual, the number of steps, and whether weights may have left the range of numbers. Where
+    Returns F, the flow residual, the number of steps, whether weights may have left the range of numbers, and the
+    damping of the factor left behind. Where
     Newton's step is too long to be believed, H gets a multiple of its own diagonal's size: the step then turns towards
     (inflow − outflow) / (inflow + outflow), which is never longer than 1.
     """
-    beta, trial, step = work.beta, work.trial, work.step
-    first, last = layer_ptr[1], layer_ptr[layer_ptr.size - 2]
+    work = unpack(states, layers, pairs, warm, slots, group, scratch, table, panels)
+    beta, trial, step, layer_state = work.beta, work.trial, work.step, layout.layer_state
+    first, last = layer_state[1], layer_state[layer_state.size - 2]
     direct = panel_ptr.size > 1
-    logarithmic = tilt(layout, reference, cost, work)
+    logarithmic = tilt(layout, reference, cost, work, theta)
     F, residual, slope = np.inf, np.inf, 0.0
     t, tries, steps, limit, damping = 0.0, 0, 0, max_steps, 0.0
-    stale, exact, failures = work.factor_damping[0] != 0.0, False, 0
+    stale, exact, failures = factor_damping != 0.0, False, 0
     for s in range(first, last):
         trial[s] = beta[s]
     while True:
@@ -72,7 +77,7 @@ def solve_subproblem(layer_ptr, layout, data, panel_ptr, work, reference, cost, 
             # at the floor of rounding F no longer tells better from worse: the residual does
             level = F_trial <= F + ROUNDING * (1.0 + abs(F)) and residual_trial <= 0.5 * residual
             if level or F_trial <= F + ARMIJO * t * slope:
-                stale = damping > 0.0 or residual_trial > CONTRACTION * residual
+                stale = damping > 0.0 or residual_trial * residual_trial > tolerance * residual
                 damping = 0.1 * damping if t < 1.0 or damping > 1e-8 else 0.0
             elif tries > 1:
                 t, tries = 0.5 * t, tries - 1
@@ -96,7 +101,8 @@ def solve_subproblem(layer_ptr, layout, data, panel_ptr, work, reference, cost, 
             steps += 1
             exact = stale or not direct
             accuracy = min(CONTRACTION, max(0.1 * tolerance / residual, residual))
-            slope, longest = newton_step(layer_ptr, layout, panel_ptr, damping, stale, direct, accuracy, work)
+            slope, longest = newton_step(layout, panel_ptr, damping, stale, direct, accuracy, work)
+            factor_damping = damping if stale else factor_damping
             believable = longest < 10.0 * MAX_MOVE and slope < 0.0  # false for NaN too
             stale = not believable
             if not believable and exact:
@@ -108,20 +114,17 @@ def solve_subproblem(layer_ptr, layout, data, panel_ptr, work, reference, cost, 
         elif failures == 0 or direct:
             direct = direct and failures == 0
             failures, tries, damping, stale, limit = failures + 1, 0, 0.0, True, steps + max_steps
-            work.factor_damping[0] = np.nan
+            factor_damping = np.nan
             for s in range(first, last):
                 trial[s] = 0.0
         else:
             break
 
-    if logarithmic:
-        work.u[:] = 0.0  # the padding is 0 again
     if residual <= tolerance:
-        slot, pair_tuple, p, share = layout.slot, layout.pair_tuple, work.p, work.share
-        for i in range(pair_tuple.size - 1):
-            for j in range(pair_tuple[i], pair_tuple[i + 1]):
-                theta[j] = share[i] * p[slot[j]]
+        divide(layout, logarithmic, work, theta)
+    else:
+        theta[:] = np.nan
     low, high = 0.0, 0.0
     for s in range(first, last):
         low, high = min(low, beta[s]), max(high, beta[s])
-    return F, residual, steps, logarithmic or high - low > RANGE
+    return F, residual, steps, logarithmic or high - low > RANGE, factor_damping

@@ -4,11 +4,11 @@
 
 A set is a NamedTuple of arrays in the layout of `layout.py`; `answers(Kind)` registers the kernel that answers for it.
 That kernel has the signature answer(data, chunk_pair, chunk_slot, p, group, W, warm, scratch) and answers for all
-pairs at once. p holds the weights w of their slots, 0 in the padding, and is overwritten by
-W p*; W (by pair) is written. group (by slot) says how p* moves with w: WHOLE in a pair's first slot if all of p* is w
-normalised; otherwise every slot of the pair is labelled SCALED_1 or SCALED_2 (p* proportional to w within each of the
-two) or FIXED (it does not move), so that ∂p/∂log w is diag(p_G) − p_G p_Gᵀ / p(G) on each group. warm[:, i] is two
-numbers that the kernel may leave for its next call on pair i; it must accept whatever it finds there. scratch is
+pairs at once. p holds the weights w of their slots, 0 in the padding, and is overwritten by W p*; W (by pair) holds
+their totals and is overwritten by W. group (by slot) says how p* moves with w: WHOLE in a pair's first slot if all of
+p* is w normalised; otherwise every slot of the pair is labelled SCALED_1 or SCALED_2 (p* proportional to w within each
+of the two) or FIXED (it does not move), so that ∂p/∂log w is diag(p_G) − p_G p_Gᵀ / p(G) on each group. warm[:, i] is
+two numbers that the kernel may leave for its next call on pair i; it must accept whatever it finds there. scratch is
 8 · LANES numbers to work with.
 """
 
@@ -19,6 +19,7 @@ import numpy as np
 from numba.extending import overload
 from numpy.typing import NDArray
 
+from tightrope.kernels.arithmetic import exp, log
 from tightrope.kernels.compile import Kernel, depend_on, jit
 
 FIXED, SCALED_1, SCALED_2, WHOLE = 0, 1, 2, 3
@@ -63,7 +64,8 @@ class L1Data(NamedTuple):
 
 
 # rows of scratch: one array with constant offsets, which a vectorising compiler can tell apart
-NORM, DISTANCE, X, Y, UP_W, UP_P, LOW_W, LOW_P = (row * LANES for row in range(8))
+NORM, DISTANCE, X, Y, UP_W, UP_P, LOW_W, LOW_P = (np.uint32(row * LANES) for row in range(8))
+LOG_W = NORM  # no longer needed then
 
 
 @answers(L1Data)
@@ -73,15 +75,9 @@ def answer_l1(data, chunk_pair, chunk_slot, p, group, W, warm, scratch):
     for c in range(chunk_pair.size - 1):
         i, lanes = chunk_pair[c], chunk_pair[c + 1] - chunk_pair[c]
         first, last = chunk_slot[c], chunk_slot[c + 1]
-        smallest = np.inf
         for v in range(lanes):
-            W[i + v] = 0.0
             group[first + v] = WHOLE
-            smallest = min(smallest, eps[i + v])
-        for row in range(first, last, lanes):
-            for v in range(lanes):
-                W[i + v] += p[row + v]
-        if smallest >= 2.0:
+        if eps[i] >= 2.0:  # pairs of one chunk are all free or all not
             continue
 
         for v in range(lanes):
@@ -120,6 +116,7 @@ def clip_l1(P_hat, eps, i, lanes, first, last, p, group, W, warm, z):
                 z[UP_P + v] += P if up else 0.0
                 z[LOW_W + v] += w if low else 0.0
                 z[LOW_P + v] += P if low else 0.0
+                group[row + v] = SCALED_1 if up else (SCALED_2 if low else FIXED)
         changed = False
         for v in range(lanes):
             half = 0.5 * eps[i + v]
@@ -132,26 +129,30 @@ def clip_l1(P_hat, eps, i, lanes, first, last, p, group, W, warm, z):
         if not changed:
             break
 
-    for v in range(lanes):
-        if z[DISTANCE + v] > eps[i + v]:
-            x, y = z[X + v], z[Y + v]
-            warm[0, i + v], warm[1, i + v] = x, y
-            raised, lowered, log_W = 0.0, 0.0, 0.0
-            for j in range(first + v, last, lanes):
-                if x * p[j] > P_hat[j]:
-                    raised += x * p[j]
-                elif y * p[j] < P_hat[j]:
-                    lowered += y * p[j]
-                elif P_hat[j] > 0.0:
-                    log_W += P_hat[j] * np.log(p[j] / P_hat[j])
-            log_W -= raised * np.log(x) if raised > 0.0 else 0.0
-            log_W -= lowered * np.log(y) if lowered > 0.0 else 0.0
-            W[i + v] = np.exp(log_W)
+    for v in range(lanes):  # thresholds that meet: the pair is on the surface by rounding alone, and as good as inside
+        met = z[X + v] >= z[Y + v]
+        z[DISTANCE + v] = 0.0 if met else z[DISTANCE + v]
+        z[X + v] = z[NORM + v] if met else z[X + v]
+        z[Y + v] = z[NORM + v] if met else z[Y + v]
+    for v in range(lanes):  # the scaled groups weigh UP_P + ε/2 and LOW_P − ε/2
+        half = 0.5 * eps[i + v]
+        raised = z[UP_P + v] + half if z[UP_W + v] > 0.0 else 0.0
+        lowered = z[LOW_P + v] - half if z[LOW_W + v] > 0.0 else 0.0
+        z[LOG_W + v] = -raised * log(z[X + v]) if raised > 0.0 else 0.0
+        z[LOG_W + v] -= lowered * log(z[Y + v]) if lowered > 0.0 else 0.0
     for row in range(first, last, lanes):
         for v in range(lanes):
-            P, up, low = P_hat[row + v], z[X + v] * p[row + v], z[Y + v] * p[row + v]
-            p[row + v] = W[i + v] * min(max(P, up), low)
-            group[row + v] = SCALED_1 if up > P else (SCALED_2 if low < P else FIXED)
+            if group[row + v] == FIXED and P_hat[row + v] > 0.0:
+                z[LOG_W + v] += P_hat[row + v] * np.log(p[row + v] / P_hat[row + v])
+    for v in range(lanes):
+        clipped = z[DISTANCE + v] > eps[i + v]
+        W[i + v] = exp(z[LOG_W + v]) if clipped else W[i + v]
+        warm[0, i + v] = z[X + v] if clipped else warm[0, i + v]
+        warm[1, i + v] = z[Y + v] if clipped else warm[1, i + v]
+    for row in range(first, last, lanes):
+        for v in range(lanes):
+            up, low = z[X + v] * p[row + v], z[Y + v] * p[row + v]
+            p[row + v] = W[i + v] * min(max(P_hat[row + v], up), low)
     for v in range(lanes):
         if z[DISTANCE + v] <= eps[i + v]:
             group[first + v] = WHOLE

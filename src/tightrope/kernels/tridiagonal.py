@@ -8,6 +8,7 @@ then travels through memory a quarter as often.
 
 import numpy as np
 
+from tightrope.kernels.arithmetic import fma
 from tightrope.kernels.compile import jit
 
 PIVOT = 1e-15  # smallest share of its diagonal entry that a pivot may keep
@@ -25,7 +26,7 @@ def factorise(layer_state, panel_ptr, panels):
             row = base + r * width
             whole = panels[row + r]
             subtract_rows(panels, base, width, r, r, row, r, width)
-            pivot = 1.0 / (max(panels[row + r], PIVOT * whole) + TINY) ** 0.5
+            pivot = 1.0 / np.sqrt(max(panels[row + r], PIVOT * whole) + TINY)
             for c in range(r + ONE, width):
                 panels[row + c] *= pivot
             panels[row + r] = pivot
@@ -45,9 +46,10 @@ def subtract_rows(panels, base, width, count, column, row, first, last):
         i1 = i0 + width
         i2 = i1 + width
         i3 = i2 + width
-        a, b, c, d = panels[i0 + column], panels[i1 + column], panels[i2 + column], panels[i3 + column]
+        a, b, c, d = -panels[i0 + column], -panels[i1 + column], -panels[i2 + column], -panels[i3 + column]
         for t in range(first, last):
-            panels[row + t] -= (a * panels[i0 + t] + b * panels[i1 + t]) + (c * panels[i2 + t] + d * panels[i3 + t])
+            x = fma(a, panels[i0 + t], fma(b, panels[i1 + t], panels[row + t]))
+            panels[row + t] = fma(c, panels[i2 + t], fma(d, panels[i3 + t], x))
     for i in range(whole, count):
         i0 = base + i * width
         a = panels[i0 + column]
@@ -67,7 +69,7 @@ def solve(layer_state, panel_ptr, panels, x):
             f = x[start + r] * panels[row + r]
             x[start + r] = f
             for c in range(r + ONE, width):
-                x[start + c] -= panels[row + c] * f
+                x[start + c] = fma(-f, panels[row + c], x[start + c])
     for k in range(L - 1, -1, -1):
         start, n, base = np.uint64(layer_state[k]), np.uint64(layer_state[k + 1] - layer_state[k]), panel_ptr[k]
         width = (panel_ptr[k + 1] - base) // n
@@ -77,10 +79,10 @@ def solve(layer_state, panel_ptr, panels, x):
             first, a, b, c, d = r + ONE, 0.0, 0.0, 0.0, 0.0
             whole = first + (width - first) // FOUR * FOUR
             for t in range(first, whole, FOUR):
-                a += panels[row + t] * x[start + t]
-                b += panels[row + t + ONE] * x[start + t + ONE]
-                c += panels[row + t + TWO] * x[start + t + TWO]
-                d += panels[row + t + THREE] * x[start + t + THREE]
+                a = fma(panels[row + t], x[start + t], a)
+                b = fma(panels[row + t + ONE], x[start + t + ONE], b)
+                c = fma(panels[row + t + TWO], x[start + t + TWO], c)
+                d = fma(panels[row + t + THREE], x[start + t + THREE], d)
             for t in range(whole, width):
-                a += panels[row + t] * x[start + t]
+                a = fma(panels[row + t], x[start + t], a)
             x[start + r] = (x[start + r] - ((a + b) + (c + d))) * panels[row + r]
