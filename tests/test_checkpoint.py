@@ -222,6 +222,7 @@ def nested(depth: int) -> Any:
 
 DAMAGE: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], Any], str]] = {
     "another schema": (lambda d, a: d.update(schema=99), "schema 99"),
+    "the schema before, with counts of 64 bits": (lambda d, a: d.update(schema=1), "schema 1; .* reads schema 2"),
     "no schema": (lambda d, a: d.pop("schema"), "schema"),
     "no state": (lambda d, a: d.pop("state"), "state"),
     "state of another class": (lambda d, a: d["state"].pop("x"), "carries"),

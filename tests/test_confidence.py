@@ -112,6 +112,35 @@ def test_violation_of_a_ball(space: LayeredSpace, rng: np.random.Generator) -> N
     assert L1Ball(center, radius).violation(space, theta) == pytest.approx(worst, abs=1e-12)
 
 
+@given(spaces(), rngs(), st.sampled_from(["sum", "sign", "radius", "no number", "nothing"]), st.booleans())
+def test_a_ball_is_refused_where_it_is_none(
+    space: LayeredSpace, rng: np.random.Generator, what: str, free: bool
+) -> None:
+    """One pair is spoilt; a center does no harm where the pair is free."""
+    center, pair = random_mdp(rng, space).transitions, pair_of_tuple(space)
+    radius = np.where(rng.random(space.n_pairs) < 0.3, np.inf, rng.uniform(0, 1.9, space.n_pairs))
+    i = int(rng.integers(space.n_pairs))
+    radius[i] = rng.choice([2.0, np.inf]) if free else 1.0
+    first, last = np.flatnonzero(pair == i)[[0, -1]]
+    match what:
+        case "sum":
+            center[first] += 2e-9
+        case "sign":  # of the same sum; with one successor nothing changes
+            center[first] -= 2.0
+            center[last] += 2.0
+        case "radius":
+            radius[i] = -1e-300
+        case "no number":
+            radius[i] = np.nan
+    ball = L1Ball(center, radius)
+    if what == "nothing" or (free and what in ("sum", "sign")) or (what == "sign" and first == last):
+        ball.check(space)
+    else:
+        s, a = space.pairs[i]
+        with pytest.raises(InvalidInputError, match=f"state {s}, action {a}: (center is no distribution|radius is)"):
+            ball.check(space)
+
+
 # -------------------------------------------------------------------------------------------- epochs
 
 
@@ -172,6 +201,26 @@ def test_most_epochs_possible() -> None:
             play(counts, np.array([a]))
             T += 1
     assert counts.epoch == 1 + n_actions * K == 1 + space.n_pairs * math.log2(2 * T / space.n_pairs)
+
+
+@pytest.mark.parametrize("before", [2**31 - 1, 2**31, 2**40])
+def test_an_epoch_ends_before_its_counts_overflow(before: int) -> None:
+    space = LayeredSpace.dense([1, 1], 2)
+    counts, path = Counts(space), np.array([1])
+    counts.N[1] = counts.M[1] = before
+    counts.n[1] = counts.m[1] = 2**31 - 3
+    counts.add(path)
+    assert not counts.epoch_is_over(path)
+    play(counts, path)
+    assert (counts.epoch, counts.n.tolist(), counts.m.tolist()) == (2, [0, 0], [0, 0])
+    assert counts.N.tolist() == counts.M.tolist() == [0, before + 2**31 - 1]
+    np.testing.assert_array_equal(counts.totals(), (counts.N, counts.M))
+
+
+def test_totals_reach_beyond_32_bits() -> None:
+    counts = Counts(LayeredSpace.dense([1, 1], 1))
+    counts.N[:], counts.M[:], counts.n[:], counts.m[:] = 2**31, 2**31, 2**31 - 1, 2**31 - 1
+    assert [total.tolist() for total in counts.totals()] == [[2**32 - 1]] * 2
 
 
 def test_an_episode_taken_back_leaves_no_trace(rng: np.random.Generator) -> None:

@@ -40,7 +40,7 @@ def test_occupancy_kernel_and_twin(mdp: LayeredMDP, rng: np.random.Generator, ze
 def test_policy_and_model_kernels_and_twins(space: LayeredSpace, rng: np.random.Generator) -> None:
     theta = random_theta(rng, space)
     pi, P = np.full(space.n_pairs, np.nan), np.full(space.n_tuples, np.nan)
-    policy_of(space.csr, theta, pi)
+    policy_of(space.csr.state_ptr, space.csr.pair_ptr, theta, pi)
     model_of(space.csr, theta, P)
     np.testing.assert_allclose(pi, twins.policy_of(space, theta), rtol=1e-13)
     np.testing.assert_allclose(P, twins.model_of(space, theta), rtol=1e-13)

@@ -87,6 +87,9 @@ def test_layers(space: LayeredSpace) -> None:
     assert [s for k in range(space.n_layers + 1) for s in space.states_of(k)] == list(range(space.n_states))
     assert [len(space.states_of(k)) for k in range(space.n_layers + 1)] == list(space.layer_sizes)
     np.testing.assert_array_equal(space.layer_of_pair, expected[space.pairs[:, 0]])
+    np.testing.assert_array_equal(space.next_layer_size, np.array(space.layer_sizes)[space.layer_of_pair + 1])
+    before = [np.count_nonzero(expected[space.tuples[:, 0]] < k) for k in range(space.n_layers + 1)]
+    assert space.tuples_before.tolist() == before
 
 
 @given(spaces(), rngs())
@@ -230,7 +233,7 @@ def test_find_path_kernel_and_twin(space: LayeredSpace, rng: np.random.Generator
             if rng.random() < 0.7:
                 array[rng.integers(len(array))] = rng.integers(-1, bound + 1)
         steps = np.empty(space.n_layers, dtype=np.int64)
-        bad = find_path(space.csr, states, actions, steps)
+        bad = find_path(*space.csr, states, actions, steps)
         expected = twins.find_path(space, states, actions)
         assert (bad == -1) == (expected is not None)
         assert -1 <= bad < space.n_layers

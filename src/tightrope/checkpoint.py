@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from tightrope.learners.base import LearnerBase
 
 #: Raised whenever a file written before can no longer be read.
-SCHEMA = 1
+SCHEMA = 2
 DOCUMENT = "learner.json"
 DTYPES = ("bool", "int8", "uint8", "int16", "int32", "int64", "uint64", "float32", "float64")
 

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InvalidInputError
+from tightrope.kernels import counting
+from tightrope.kernels.balls import are_balls
 from tightrope.kernels.box import BoxData
-from tightrope.kernels.paths import count_path, epoch_is_over
 from tightrope.kernels.sets import L1Data
 from tightrope.layout import Layout
 from tightrope.model import ROUNDING, SUM_TOLERANCE, LayeredMDP, flat
@@ -62,6 +63,8 @@ class L1Ball:
         flat(self.center, space.n_tuples, "center")
         if self.radius.shape != (space.n_pairs,):
             raise InvalidInputError(f"radius has shape {self.radius.shape}; expected ({space.n_pairs},)")
+        if are_balls(space.csr.pair_ptr, self.center, self.radius, SUM_TOLERANCE):
+            return
         totals = space.sum_over_successors(self.center)
         smallest = np.minimum.reduceat(self.center, space.csr.pair_ptr[:-1])
         wrong = (np.abs(totals - 1) > SUM_TOLERANCE) | (smallest < 0)
@@ -131,23 +134,26 @@ class Box:
 
 
 class Counts:
-    """How often each pair and tuple was visited: before the epoch (N, M) and inside it (n, m)."""
+    """How often each pair and tuple was visited: before the epoch (N, M) and inside it (n, m; 32 bits are enough)."""
 
     def __init__(self, space: LayeredSpace) -> None:
         self.space = space
         self.N = np.zeros(space.n_pairs, dtype=np.int64)
         self.M = np.zeros(space.n_tuples, dtype=np.int64)
-        self.n = np.zeros(space.n_pairs, dtype=np.int64)
-        self.m = np.zeros(space.n_tuples, dtype=np.int64)
+        self.n = np.zeros(space.n_pairs, dtype=np.int32)
+        self.m = np.zeros(space.n_tuples, dtype=np.int32)
         self.epoch = 1
 
     def add(self, path: NDArray[np.int64], times: int = 1) -> None:
         """Count one episode, given the tuple index of each of its steps; times = -1 takes it back."""
-        count_path(self.space.csr.pair_ptr, path, times, self.n, self.m)
+        counting.count_path(self.space.csr.pair_ptr, path, times, self.n, self.m)
 
     def epoch_is_over(self, path: NDArray[np.int64]) -> bool:
-        """Whether `path`, just counted, took some pair to n >= max(1, N): as often inside the epoch as before it."""
-        over: bool = epoch_is_over(self.space.csr.pair_ptr, path, self.N, self.n)
+        """Whether `path`, just counted, took some pair to n >= max(1, N): as often inside the epoch as before it.
+
+        An epoch that has counted a pair 2³¹ − 1 times is over, too.
+        """
+        over: bool = counting.epoch_is_over(self.space.csr.pair_ptr, path, self.N, self.n)
         return over
 
     def totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -156,14 +162,22 @@ class Counts:
 
     def start_epoch(self) -> None:
         """Fold the counts of the epoch in."""
-        self.N, self.M = self.totals()
+        self.N += self.n
+        self.M += self.m
         self.n[:] = 0
         self.m[:] = 0
         self.epoch += 1
 
 
+def frequencies(space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> FloatArray:
+    """(n_tuples,) P̂(s'|s,a) = M(s,a,s') / max(1, N(s,a)): zeros for a pair without visits."""
+    P_hat = np.empty(space.n_tuples)
+    counting.frequencies(space.csr.pair_ptr, N, M, P_hat)
+    return P_hat
+
+
 class ConfidenceRule(Protocol):
-    """Makes a confidence set out of the visits of every pair (N) and every tuple (M)."""
+    """Makes a confidence set out of the visits of every pair (N) and every tuple (M), which it does not keep."""
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> ConfidenceSet: ...
 
@@ -186,11 +200,10 @@ class PaperRadius:
         _check_rule(self.episodes, self.level, self.scale)
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> L1Ball:
-        visits = np.maximum(1, N)
-        width = np.asarray(space.layer_sizes)[space.layer_of_pair + 1]
         log_term = np.log((self.episodes + 1) * space.n_states * space.n_actions / self.level)
-        radius = self.scale * np.sqrt(2 * width * log_term / visits)
-        return L1Ball(center=M / space.expand_to_tuples(visits), radius=np.where(N > 0, radius, np.inf))
+        radius = self.scale * np.sqrt(2 * space.next_layer_size * log_term / np.maximum(1, N))
+        radius[N == 0] = np.inf
+        return L1Ball(center=frequencies(space, N, M), radius=radius)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -210,7 +223,7 @@ class BernsteinBox:
         _check_rule(self.episodes, self.level, self.scale)
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> Box:
-        P_hat = M / space.expand_to_tuples(np.maximum(1, N))
+        P_hat = frequencies(space, N, M)
         log_term = np.log(self.episodes * space.n_states * space.n_actions / self.level)
         share = space.expand_to_tuples(log_term / np.maximum(1, N - 1))
         radius = self.scale * (2 * np.sqrt(P_hat * share) + 14 / 3 * share)

@@ -86,7 +86,7 @@ class Policy:
     def from_occupancy(cls, space: LayeredSpace, theta: ArrayLike) -> Self:
         """π(a|s) ∝ Σ_s' θ(s,a,s'); uniform where θ never goes."""
         pi = np.empty(space.n_pairs)
-        kernels.policy_of(space.csr, _measure(space, theta), pi)
+        kernels.policy_of(space.csr.state_ptr, space.csr.pair_ptr, _measure(space, theta), pi)
         return cls._of_kernel(space, pi)
 
     def __repr__(self) -> str:

@@ -7,6 +7,7 @@ over the θ that sum to one on every layer, conserve flow, and have θ(s,a,·)/�
 """
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -58,6 +59,8 @@ class Projector:
         self._thresholds = np.zeros((2, space.n_pairs))
         self._confidence: ConfidenceSet | None = None
         self._free: NDArray[np.bool_] | None = None
+        self._buffers: tuple[NDArray[Any], ...] = ()
+        self._data: Any = None
         self.dual_value = np.nan  #: F at the last answer
         self.flow_residual = np.nan
         self.iterations = 0
@@ -66,9 +69,14 @@ class Projector:
         """Lay out a confidence set, and the tuples anew if other pairs than before are free; `solve` would do it."""
         free = confidence.free(self.space)
         same_free = self._free is not None and not (free != self._free).any()
+        if same_free and type(confidence) is type(self._confidence) and free.all():
+            self._confidence = confidence  # another name for the set of everything
+            return
+        self._confidence = self._data = None  # its memory is needed
         if not same_free:
             self._gather_thresholds()
-            self._free, self._layout = free, lay_out(self.space, free)
+            self._free, self._buffers = None, ()
+            self._layout = lay_out(self.space, free)
             n_pairs, n_slots = len(self._layout.origin), len(self._layout.successor)
             self._warm = self._thresholds[:, self._layout.pair]
             self._buffers = (  # see `kernels.dual.unpack`
@@ -76,8 +84,8 @@ class Projector:
                 np.zeros((2, n_slots)), np.zeros(n_slots, dtype=np.int8), np.zeros(8 * LANES),
                 np.zeros(3 * int(np.diff(self._layout.chunk_slot).max())), self._panels,
             )  # fmt: skip
-        if not (same_free and type(confidence) is type(self._confidence) and free.all()):  # else it is no other set
-            self._data = confidence.lay_out(self.space, self._layout)
+            self._free = free
+        self._data = confidence.lay_out(self.space, self._layout)
         self._confidence = confidence
 
     def _gather_thresholds(self) -> None:

@@ -80,16 +80,16 @@ class Account:
         self.total_loss = np.zeros(space.n_tuples)  #: Σ f^τ
         self.over = np.zeros(len(problem.budgets))  #: Σ (g^τ(θ̄^τ) − c)
         self.strong_violation = 0.0  #: Σ ‖[g(θ̄^τ) − c]_+‖₂
-        self._theta, self._d = np.empty(space.n_tuples), np.empty(space.n_states)
 
     def play(self, policy: Policy, f: FloatArray, g: FloatArray, uniforms: FloatArray) -> tuple[IntArray, ...]:
         """Sample one episode and account for its policy; returns states, actions and the tuple of each step."""
         space, mdp, problem = self.problem.space, self.problem.mdp, self.problem
         L = space.n_layers
         states, actions, steps = np.empty(L + 1, np.int64), np.empty(L, np.int64), np.empty(L, np.int64)
+        d, theta = np.empty(space.n_states), np.empty(space.n_tuples)  # not kept: the learner needs the memory next
         loss, strong_violation = play(
             space.csr, policy.probabilities, mdp.transitions, uniforms, f, g, problem.constraints.mean, problem.budgets,
-            states, actions, steps, self._d, self._theta, self.total_loss, self.over,
+            states, actions, steps, d, theta, self.total_loss, self.over,
         )  # fmt: skip
         self.loss += loss
         self.strong_violation += strong_violation
@@ -137,8 +137,8 @@ def run(
     rows: list[tuple[float, ...]] = []
 
     for t in range(1, episodes + 1):
-        f = adversary.loss(t)
-        g = problem.constraints.sample(for_constraints)
+        f = np.ascontiguousarray(adversary.loss(t))
+        g = np.ascontiguousarray(problem.constraints.sample(for_constraints))
         policy = player.policy
         _check(t, player, f, g, policy, expected_shapes)
         states, actions, steps = account.play(policy, f, g, for_environment.random(2 * space.n_layers))

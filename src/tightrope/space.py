@@ -24,7 +24,8 @@ class Csr(NamedTuple):
     """Compressed rows of a space, as kernels read them.
 
     The pairs of state s are state_ptr[s]:state_ptr[s+1], the tuples of pair i are pair_ptr[i]:pair_ptr[i+1],
-    the states of layer k are layer_ptr[k]:layer_ptr[k+1].
+    the states of layer k are layer_ptr[k]:layer_ptr[k+1]. A small kernel of every episode takes the arrays one by one
+    (`*csr`): numba is slower at looking into a tuple.
     """
 
     layer_ptr: NDArray[np.int64]  # (L + 2,)
@@ -152,7 +153,21 @@ class LayeredSpace:
     @property
     def layer_of_pair(self) -> IntArray:
         """(n_pairs,) the layer each pair starts from."""
-        return np.searchsorted(self.csr.layer_ptr, self.pairs[:, 0], side="right") - 1
+        return np.repeat(np.arange(self.n_layers), self._pairs_per_layer)
+
+    @property
+    def next_layer_size(self) -> IntArray:
+        """(n_pairs,) how many states the layer has that each pair leads to: |S_{k(s)+1}|."""
+        return np.repeat(self.layer_sizes[1:], self._pairs_per_layer)
+
+    @property
+    def _pairs_per_layer(self) -> IntArray:
+        return np.diff(self.csr.state_ptr[self.csr.layer_ptr[:-1]])
+
+    @property
+    def tuples_before(self) -> NDArray[np.int64]:
+        """(L + 1,) the tuples of layer k are tuples_before[k]:tuples_before[k+1]."""
+        return self.csr.pair_ptr[self.csr.state_ptr[self.csr.layer_ptr[:-1]]]
 
     @property
     def successors_per_pair(self) -> IntArray:
@@ -169,24 +184,19 @@ class LayeredSpace:
 
     def uniform(self) -> FloatArray:
         """(n_tuples,) uniform on every layer's tuples: θ^1 of Algorithm 1 (no occupancy measure in general)."""
-        tuples_before = self.csr.pair_ptr[self.csr.state_ptr[self.csr.layer_ptr[:-1]]]
-        per_layer = np.diff(tuples_before)
+        per_layer = np.diff(self.tuples_before)
         return np.repeat(1.0 / per_layer, per_layer)
 
     def path(self, states: ArrayLike, actions: ArrayLike) -> NDArray[np.int64]:
         """The tuple index of every step of a trajectory; refuses one that cannot happen."""
-        try:
-            visited = np.asarray(states).astype(np.int64, casting="same_kind", order="C", copy=False)
-            chosen = np.asarray(actions).astype(np.int64, casting="same_kind", order="C", copy=False)
-        except (TypeError, ValueError) as error:
-            raise InvalidInputError(f"a trajectory is whole numbers: {error}") from error
+        visited, chosen = _whole_numbers(states), _whole_numbers(actions)
         if visited.shape != (self.n_layers + 1,) or chosen.shape != (self.n_layers,):
             raise InvalidInputError(
                 f"a trajectory has {self.n_layers + 1} states and {self.n_layers} actions; "
                 f"got shapes {visited.shape} and {chosen.shape}"
             )
         steps = np.empty(self.n_layers, dtype=np.int64)
-        bad = find_path(self.csr, visited, chosen, steps)
+        bad = find_path(*self.csr, visited, chosen, steps)
         if bad >= 0:
             raise InvalidInputError(
                 f"step {bad} of the trajectory cannot happen: state {visited[bad]}, action {chosen[bad]}, "
@@ -226,6 +236,16 @@ def _checked_sizes(layer_sizes: Sequence[int]) -> tuple[int, ...]:
                 "(add one before random starts, merge terminal states into one)"
             )
     return sizes
+
+
+def _whole_numbers(values: ArrayLike) -> NDArray[np.int64]:
+    """Part of a trajectory, as kernels read it."""
+    if type(values) is np.ndarray and values.dtype == np.int64 and values.flags.c_contiguous:
+        return values
+    try:
+        return np.asarray(values).astype(np.int64, casting="same_kind", order="C", copy=False)
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"a trajectory is whole numbers: {error}") from error
 
 
 def _show(row: IntArray) -> str:

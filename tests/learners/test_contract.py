@@ -146,7 +146,7 @@ class _Reused(Weights):
     def _make_policy(self) -> Policy:
         if self.epoch == 1:
             return super()._make_policy()
-        policy_of(self.space.csr, self.weights, self._policy.probabilities)
+        policy_of(self.space.csr.state_ptr, self.space.csr.pair_ptr, self.weights, self._policy.probabilities)
         return self._policy
 
 

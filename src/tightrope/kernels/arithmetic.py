@@ -9,6 +9,7 @@ import numpy as np
 from llvmlite import ir
 from numba import types
 from numba.core import cgutils
+from numba.core.errors import TypingError
 from numba.extending import intrinsic
 
 from tightrope.kernels.compile import jit
@@ -85,6 +86,9 @@ def log(x):
 @intrinsic
 def dot(_context, a, i, b, j, n):
     """Σ a[i:i+n] b[j:j+n], eight sums side by side and one of the rest: of one sum a compiler may not make vectors."""
+
+    if a.layout != "C" or b.layout != "C":
+        raise TypingError("dot takes contiguous arrays")
 
     def generate(context, builder, signature, arguments):
         index, number = ir.IntType(64), ir.DoubleType()

@@ -2,6 +2,7 @@
 
 import numpy as np
 
+from tightrope.kernels.arithmetic import dot
 from tightrope.kernels.compile import jit
 from tightrope.kernels.occupancy import occupancy
 from tightrope.kernels.paths import sample_path
@@ -15,16 +16,10 @@ def play(csr, pi, P, uniforms, f, g, mean_g, budgets, states, actions, steps, d,
     """
     sample_path(csr, pi, P, uniforms, states, actions, steps)
     occupancy(csr, pi, P, d, theta)
-    loss = 0.0
-    for j in range(theta.size):
-        loss += f[j] * theta[j]
+    n, squares = theta.size, 0.0
+    for j in range(n):
         total_f[j] += f[j]
-    squares = 0.0
     for i in range(over.size):
-        usage, mean_usage = 0.0, 0.0
-        for j in range(theta.size):
-            usage += g[i, j] * theta[j]
-            mean_usage += mean_g[i, j] * theta[j]
-        over[i] += usage - budgets[i]
-        squares += max(mean_usage - budgets[i], 0.0) ** 2
-    return loss, np.sqrt(squares)
+        over[i] += dot(g[i], 0, theta, 0, n) - budgets[i]
+        squares += max(dot(mean_g[i], 0, theta, 0, n) - budgets[i], 0.0) ** 2
+    return dot(f, 0, theta, 0, n), np.sqrt(squares)

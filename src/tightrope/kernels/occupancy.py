@@ -1,5 +1,7 @@
 """Occupancy measures: from a policy and a model, and back."""
 
+import numpy as np
+
 from tightrope.kernels.compile import jit
 
 #: No mass: below this, 1 / mass is no number (divisions may be compiled as products with the reciprocal).
@@ -9,28 +11,31 @@ NONE = 1e-300
 @jit
 def occupancy(csr, pi, P, d, theta):
     """θ(s,a,s') = d(s) π(a|s) P(s'|s,a), d the probability of passing through s. Writes d and theta."""
+    state_ptr, pair_ptr, successor = csr.state_ptr, csr.pair_ptr, csr.successor
     d[:] = 0.0
     d[0] = 1.0
-    for s in range(csr.layer_ptr[csr.layer_ptr.size - 2]):
-        for i in range(csr.state_ptr[s], csr.state_ptr[s + 1]):
+    for s in range(state_ptr.size - 2):  # the last state has no actions
+        for i in range(state_ptr[s], state_ptr[s + 1]):
             q = d[s] * pi[i]
-            for j in range(csr.pair_ptr[i], csr.pair_ptr[i + 1]):
+            # unsigned: numba would otherwise allow for negative indices, which takes time
+            for j in range(np.uint64(pair_ptr[i]), np.uint64(pair_ptr[i + 1])):
                 theta[j] = q * P[j]
-                d[csr.successor[j]] += theta[j]
+                d[np.uint32(successor[j])] += theta[j]
 
 
 @jit
-def policy_of(csr, theta, pi):
+def policy_of(state_ptr, pair_ptr, theta, pi):
     """π(a|s) ∝ Σ_s' θ(s,a,s'), uniform over the actions of a state without mass. Writes pi."""
-    for s in range(csr.layer_ptr[csr.layer_ptr.size - 2]):
-        first, last = csr.state_ptr[s], csr.state_ptr[s + 1]
+    for i in range(pi.size):
+        q = 0.0
+        for j in range(pair_ptr[i], pair_ptr[i + 1]):
+            q += theta[j]
+        pi[i] = q
+    for s in range(state_ptr.size - 2):  # the last state has no actions
+        first, last = state_ptr[s], state_ptr[s + 1]
         mass = 0.0
         for i in range(first, last):
-            q = 0.0
-            for j in range(csr.pair_ptr[i], csr.pair_ptr[i + 1]):
-                q += theta[j]
-            pi[i] = q
-            mass += q
+            mass += pi[i]
         for i in range(first, last):
             pi[i] = pi[i] / mass if mass > NONE else 1.0 / (last - first)
 

@@ -87,10 +87,69 @@ def visits(csr, best, p, d, x):
 
 
 @jit
-def enter(table, weight, column, direction, leaving):
-    """`column` takes the place of the basic column `leaving`. Writes table, the inverse of the basis, and weight.
+def column_of(D, x, column):
+    """What a policy is to the simplex method: D x, and 1 for its weight. Writes column."""
+    for h in range(D.shape[0]):
+        column[h] = np.dot(D[h], x)
+    column[D.shape[0]] = 1.0
 
-    direction = table · column is what the basic columns yield to the new one (`yields`).
+
+@jit
+def most_exceeded(column, alpha, tolerance):
+    """The row that a column exceeds most, by more than the tolerance, or -1."""
+    row, excess = -1, tolerance
+    for h in range(alpha.size):
+        if column[h] - alpha[h] > excess:
+            row, excess = h, column[h] - alpha[h]
+    return row
+
+
+@jit
+def price_rows(table, cost, relief, tolerance, price, multipliers):
+    """price = cost · table; as long as `relief` is in the basis, nothing else costs. Writes price and multipliers.
+
+    The multipliers of the rows D x <= alpha are −price, or 0 where that is negative; returns the row where it is most
+    so, whose slack is then worth having, or -1.
+    """
+    slack, least = -1, -tolerance
+    for h in range(price.size):
+        price[h] = table[relief, h] if relief >= 0 else 0.0
+        if relief < 0:
+            for k in range(cost.size):
+                price[h] += cost[k] * table[k, h]
+        if h < multipliers.size:
+            multipliers[h] = -price[h] if price[h] < 0.0 else 0.0
+            if -price[h] < least:
+                slack, least = h, -price[h]
+    return slack
+
+
+@jit
+def yields(table, column, direction):
+    """direction = table · column: what the basic columns yield to a new one. Writes direction."""
+    for k in range(column.size):
+        direction[k] = 0.0
+        for h in range(column.size):
+            direction[k] += table[k, h] * column[h]
+
+
+@jit
+def first_to_leave(weight, direction, relief):
+    """The basic column that has no weight left first as a new one enters, or -1; `relief` before its equals."""
+    leaving, step = -1, np.inf
+    for k in range(weight.size):
+        if direction[k] > NO_STEP:
+            ratio = max(weight[k], 0.0) / direction[k]
+            if ratio < step or (ratio == step and k == relief):
+                leaving, step = k, ratio
+    return leaving
+
+
+@jit
+def enter(table, weight, direction, leaving):
+    """A new column takes the place of the basic column `leaving`. Writes table, the inverse of the basis, and weight.
+
+    direction is what the basic columns yield to it (`yields`).
     """
     m = weight.size
     weight[leaving] /= direction[leaving]
@@ -101,15 +160,6 @@ def enter(table, weight, column, direction, leaving):
             weight[k] -= direction[k] * weight[leaving]
             for h in range(m):
                 table[k, h] -= direction[k] * table[leaving, h]
-
-
-@jit
-def yields(table, column, direction):
-    """direction = table · column."""
-    for k in range(column.size):
-        direction[k] = 0.0
-        for h in range(column.size):
-            direction[k] += table[k, h] * column[h]
 
 
 @jit
@@ -129,43 +179,27 @@ def best_mixture(csr, lo, hi, c, D, alpha, tolerance, max_pivots, multipliers, x
     n_states = csr.layer_ptr[csr.layer_ptr.size - 1]
     V, d, p = np.empty(n_states), np.empty(n_states), np.empty(lo.size)
     best, r, x_new = np.empty(n_states - 1, dtype=np.int64), c.copy(), np.empty(n_pairs)
-    column, direction, price = np.zeros(m), np.empty(m), np.empty(m)
+    column, direction, price = np.empty(m), np.empty(m), np.empty(m)
     table, weight, cost, X = np.eye(m), np.ones(m), np.zeros(m), np.zeros((m, n_pairs))
     weight[:n_rows] = alpha
-    relief = -1
 
     optimistic_actions(csr, lo, hi, r, V, best, p)
     visits(csr, best, p, d, X[n_rows])
     cost[n_rows] = np.dot(c, X[n_rows])
-    excess = tolerance
-    column[n_rows] = 1.0
-    for i in range(n_rows):
-        column[i] = np.dot(D[i], X[n_rows])
-        if column[i] - alpha[i] > excess:
-            relief, excess = i, column[i] - alpha[i]
+    column_of(D, X[n_rows], column)
+    relief = most_exceeded(column, alpha, tolerance)
     yields(table, column, direction)
-    enter(table, weight, column, direction, n_rows)
+    enter(table, weight, direction, n_rows)
     if relief >= 0:
         column[:] = -1.0
         column[n_rows] = 0.0
         yields(table, column, direction)
-        enter(table, weight, column, direction, relief)
+        enter(table, weight, direction, relief)
 
     for _ in range(max_pivots):
-        slack, least = -1, -tolerance
-        for h in range(m):
-            price[h] = 0.0
-            if relief >= 0:  # as long as it is there, nothing else costs
-                price[h] = table[relief, h]
-            else:
-                for k in range(m):
-                    price[h] += cost[k] * table[k, h]
-            if h < n_rows:
-                multipliers[h] = -price[h] if price[h] < 0.0 else 0.0
-                if -price[h] < least:
-                    slack, least = h, -price[h]
-        column[:] = 0.0
+        slack = price_rows(table, cost, relief, tolerance, price, multipliers)
         if slack >= 0:
+            column[:], x_new[:] = 0.0, 0.0
             column[slack] = 1.0
         else:
             for i in range(n_pairs):
@@ -176,25 +210,16 @@ def best_mixture(csr, lo, hi, c, D, alpha, tolerance, max_pivots, multipliers, x
             if V[0] - price[n_rows] >= -tolerance:
                 break
             visits(csr, best, p, d, x_new)
-            column[n_rows] = 1.0
-            for h in range(n_rows):
-                column[h] = np.dot(D[h], x_new)
+            column_of(D, x_new, column)
         yields(table, column, direction)
-        leaving, step = -1, np.inf
-        for k in range(m):
-            if direction[k] > NO_STEP:
-                ratio = max(weight[k], 0.0) / direction[k]
-                if ratio < step or (ratio == step and k == relief):
-                    leaving, step = k, ratio
+        leaving = first_to_leave(weight, direction, relief)
         if leaving < 0:
             break
-        enter(table, weight, column, direction, leaving)
+        enter(table, weight, direction, leaving)
+        cost[leaving] = np.dot(c, x_new)
+        X[leaving] = x_new
         if leaving == relief:
             relief = -1
-        cost[leaving] = 0.0 if slack >= 0 else np.dot(c, x_new)
-        X[leaving] = 0.0
-        if slack < 0:
-            X[leaving] = x_new
 
     x[:] = 0.0
     for k in range(m):

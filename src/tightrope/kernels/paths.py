@@ -6,18 +6,18 @@ from tightrope.kernels.compile import jit
 
 
 @jit
-def find_path(csr, states, actions, steps):
+def find_path(layer_ptr, state_ptr, pair_ptr, action, successor, states, actions, steps):
     """Write the tuple index of each step into `steps`; return -1, or the first step that is no tuple of its layer."""
     L = actions.size
     for k in range(L):
         steps[k] = -1
-        if states[k] < csr.layer_ptr[k] or states[k] >= csr.layer_ptr[k + 1]:
+        if states[k] < layer_ptr[k] or states[k] >= layer_ptr[k + 1]:
             return k
-        for i in range(csr.state_ptr[states[k]], csr.state_ptr[states[k] + 1]):
-            if csr.action[i] == actions[k]:
-                lo, hi = csr.pair_ptr[i], csr.pair_ptr[i + 1]
-                j = lo + np.searchsorted(csr.successor[lo:hi], states[k + 1])
-                if j < hi and csr.successor[j] == states[k + 1]:
+        for i in range(state_ptr[states[k]], state_ptr[states[k] + 1]):
+            if action[i] == actions[k]:
+                lo, hi = pair_ptr[i], pair_ptr[i + 1]
+                j = lo + np.searchsorted(successor[lo:hi], states[k + 1])
+                if j < hi and successor[j] == states[k + 1]:
                     steps[k] = j
         if steps[k] < 0:
             return k
@@ -48,21 +48,3 @@ def draw(p, lo, hi, u):
             if u < total:
                 break
     return chosen
-
-
-@jit
-def count_path(pair_ptr, steps, times, n, m):
-    """Add `times` to the counts n and m of every pair and tuple on a path."""
-    for j in steps:
-        n[np.searchsorted(pair_ptr, j, side="right") - 1] += times
-        m[j] += times
-
-
-@jit
-def epoch_is_over(pair_ptr, steps, N, n):
-    """Whether some pair on a path has n >= max(1, N)."""
-    for j in steps:
-        i = np.searchsorted(pair_ptr, j, side="right") - 1
-        if n[i] >= max(1, N[i]):
-            return True
-    return False

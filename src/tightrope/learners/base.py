@@ -171,6 +171,24 @@ def require(holds: bool, otherwise: str) -> None:
         raise InvalidInputError(otherwise)
 
 
+def require_positive(**parameters: float) -> None:
+    """Refuse a parameter that is not positive and finite."""
+    for name, value in parameters.items():
+        require(0 < value < np.inf, f"{name} is {value}; it must be positive")
+
+
+def require_not_negative(**parameters: float) -> None:
+    """Refuse a parameter that is negative or not finite."""
+    for name, value in parameters.items():
+        require(0 <= value < np.inf, f"{name} is {value}; it must be finite and not negative")
+
+
+def require_confidence(level: float, radius_scale: float) -> None:
+    """Refuse what is no probability to be wrong, or no factor of a confidence radius."""
+    require(0 < level < 1, f"level is {level}; it is a probability strictly between 0 and 1")
+    require_not_negative(radius_scale=radius_scale)
+
+
 def checked_budgets(space: LayeredSpace, budgets: ArrayLike) -> FloatArray:
     """Budgets as a float array that meets Assumption 2 (3): Σ|c_i| <= L."""
     try:

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.euclidean import EuclideanProjector
-from tightrope.learners.base import Episode, LearnerBase, require
+from tightrope.learners.base import Episode, LearnerBase, require_positive
 from tightrope.model import LayeredMDP, Policy, inner
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -55,8 +55,7 @@ class DriftPlusPenalty(LearnerBase):
         self.model = model
         self.alpha = float(episodes if alpha is None else alpha)
         self.V = float(np.sqrt(episodes) if V is None else V)
-        require(0 < self.alpha < np.inf, f"alpha is {self.alpha}; it must be positive")
-        require(0 < self.V < np.inf, f"V is {self.V}; it must be positive")
+        require_positive(alpha=self.alpha, V=self.V)
         self.x = space.sum_over_successors(model.occupancy(Policy.uniform(space)))
         self._projector = EuclideanProjector(model)
         self.policy = self._policy_of_x()

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.confidence import Counts
-from tightrope.learners.base import COUNTS, BanditEpisode, LearnerBase, require
+from tightrope.learners.base import COUNTS, BanditEpisode, LearnerBase, require, require_confidence
 from tightrope.optimistic import Box
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -41,8 +41,7 @@ class EstimatingLearner(LearnerBase):
         self, space: LayeredSpace, budgets: ArrayLike, *, episodes: int, level: float, radius_scale: float
     ) -> None:
         super().__init__(space, budgets, episodes=episodes)
-        require(0 < level < 1, f"level is {level}; δ is a probability strictly between 0 and 1")
-        require(0 <= radius_scale < np.inf, f"radius_scale is {radius_scale}; it must be finite and not negative")
+        require_confidence(level, radius_scale)
         self.level, self.radius_scale = level, radius_scale
         self.counts = Counts(space)
         self.cost_sum = np.zeros((1 + len(self.budgets), space.n_pairs))

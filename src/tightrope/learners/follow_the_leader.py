@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.confidence import Counts
 from tightrope.errors import InfeasibleError
-from tightrope.learners.base import COUNTS, Episode, LearnerBase, require
+from tightrope.learners.base import COUNTS, Episode, LearnerBase, require_not_negative
 from tightrope.learners.needs import most_slack_policy
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning import solve_cmdp
@@ -39,7 +39,7 @@ class FollowTheLeader(LearnerBase):
 
     def __init__(self, space: LayeredSpace, budgets: ArrayLike, *, episodes: int, growth: float = 0.01) -> None:
         super().__init__(space, budgets, episodes=episodes)
-        require(0 <= growth < np.inf, f"growth is {growth}; it must be finite and not negative")
+        require_not_negative(growth=growth)
         self.growth = growth
         self.counts = Counts(space)
         self.total_loss = np.zeros(space.n_tuples)

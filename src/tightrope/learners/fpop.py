@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.confidence import Counts, L1Ball, PaperRadius
-from tightrope.learners.base import COUNTS, Episode, LearnerBase, require
+from tightrope.learners.base import COUNTS, Episode, LearnerBase, require_positive
 from tightrope.learners.optimism import optimistic_policy
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
@@ -63,7 +63,7 @@ class FPOP(LearnerBase):
     ) -> None:
         super().__init__(space, budgets, episodes=episodes)
         self.learning_rate = _balanced_rate(space, episodes) if learning_rate is None else float(learning_rate)
-        require(0 < self.learning_rate < np.inf, f"learning_rate is {self.learning_rate}; it must be positive")
+        require_positive(learning_rate=self.learning_rate)
         self.level = float(1 / max(2, episodes) if level is None else level)
         self.radius_scale = radius_scale
         self.rule = PaperRadius(episodes=episodes, level=self.level, scale=radius_scale)

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, ConfidenceSet, Counts
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.occupancy import policy_of
-from tightrope.learners.base import COUNTS, LearnerBase, require
+from tightrope.learners.base import COUNTS, LearnerBase, require_confidence
 from tightrope.model import Policy
 from tightrope.projection import Projector
 from tightrope.space import FloatArray, LayeredSpace
@@ -75,8 +75,8 @@ class MirrorLearner(LearnerBase):
         return confidence
 
     def _policy_of_theta(self) -> Policy:
-        probabilities = np.empty(self.space.n_pairs)
-        policy_of(self.space.csr, self.theta, probabilities)
+        csr, probabilities = self.space.csr, np.empty(self.space.n_pairs)
+        policy_of(csr.state_ptr, csr.pair_ptr, self.theta, probabilities)
         return Policy._of_kernel(self.space, probabilities)
 
     def _restored(self) -> None:
@@ -91,8 +91,7 @@ class MirrorLearner(LearnerBase):
 
 def make_rule(confidence: str | ConfidenceRule, *, episodes: int, level: float, radius_scale: float) -> ConfidenceRule:
     """The confidence rule of that name, or the one given."""
-    require(0 < level < 1, f"level is {level}; it is a probability strictly between 0 and 1")
-    require(0 <= radius_scale < np.inf, f"radius_scale is {radius_scale}; it must be finite and not negative")
+    require_confidence(level, radius_scale)
     if not isinstance(confidence, str):
         return confidence
     if confidence not in CONFIDENCE_RULES:

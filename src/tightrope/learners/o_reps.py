@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.confidence import KnownModel
-from tightrope.learners.base import Episode, require
+from tightrope.learners.base import Episode, require_positive
 from tightrope.learners.mirror import FLOOR, MirrorLearner
 from tightrope.model import LayeredMDP
 from tightrope.space import LayeredSpace
@@ -51,7 +51,7 @@ class OREPS(MirrorLearner):
         super().__init__(space, budgets, episodes=episodes, rule=KnownModel(transitions=model.transitions))
         divergence = np.log(space.n_states * space.n_actions / space.n_layers)
         self.learning_rate = float(np.sqrt(divergence / episodes) if learning_rate is None else learning_rate)
-        require(0 < self.learning_rate < np.inf, f"learning_rate is {self.learning_rate}; it must be positive")
+        require_positive(learning_rate=self.learning_rate)
         self._step(np.maximum(model.transitions, FLOOR), np.zeros(space.n_tuples), self.confidence)
 
     def observe(self, episode: Episode) -> None:

@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.kernels.optimistic import evaluate, mirror_step
-from tightrope.learners.base import BanditEpisode, require
+from tightrope.learners.base import BanditEpisode, require, require_not_negative
 from tightrope.learners.estimating import EstimatingLearner, largest_multiplier
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
@@ -70,9 +70,7 @@ class OPDOP(EstimatingLearner):
         self.mixing = float(1 / K if mixing is None else mixing)
         self.largest = float(2 * largest_multiplier(space, slack) if largest is None else largest)
         self.beta = float(H * np.sqrt(max(space.layer_sizes) * np.log(space.n_pairs * K / level)))
-        for name in ("policy_step", "dual_step", "largest"):
-            value = getattr(self, name)
-            require(0 <= value < np.inf, f"{name} is {value}; it must be finite and not negative")
+        require_not_negative(policy_step=self.policy_step, dual_step=self.dual_step, largest=self.largest)
         require(0 <= self.mixing <= 1, f"mixing is {self.mixing}; θ lies in [0, 1]")
 
         self.least = space.n_layers - self.alpha  #: (I,) b: how much of each utility is asked for

@@ -17,7 +17,7 @@ is bounded by H, so ρ = H/γ.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode, require
+from tightrope.learners.base import BanditEpisode, require_not_negative
 from tightrope.learners.estimating import EstimatingLearner, largest_multiplier
 from tightrope.model import Policy
 from tightrope.optimistic import best_response
@@ -59,8 +59,7 @@ class OptDualCMDP(EstimatingLearner):
         n, H, K = max(1, len(self.budgets)), space.n_layers, episodes
         self.rho = float(largest_multiplier(space, slack) if rho is None else rho)
         self.dual_step = float(self.rho / (H * np.sqrt(n * K)) if dual_step is None else dual_step)
-        require(0 <= self.rho < np.inf, f"rho is {self.rho}; it must be finite and not negative")
-        require(0 <= self.dual_step < np.inf, f"dual_step is {self.dual_step}; it must be finite and not negative")
+        require_not_negative(rho=self.rho, dual_step=self.dual_step)
         self._usage, self.policy = self._respond(self.multipliers)
 
     def observe(self, episode: BanditEpisode) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.kernels.optimistic import evaluate, mirror_step
-from tightrope.learners.base import BanditEpisode, require
+from tightrope.learners.base import BanditEpisode, require_not_negative
 from tightrope.learners.estimating import EstimatingLearner, largest_multiplier
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
@@ -65,9 +65,7 @@ class OptPrimalDual(EstimatingLearner):
         published = np.sqrt(2 * np.log(A) / K) / (H * (1 + n * self.rho))
         self.policy_step = float(published if policy_step is None else policy_step)
         self.dual_step = float(self.rho / (H * np.sqrt(max(1, n) * K)) if dual_step is None else dual_step)
-        for name in ("rho", "policy_step", "dual_step"):
-            value = getattr(self, name)
-            require(0 <= value < np.inf, f"{name} is {value}; it must be finite and not negative")
+        require_not_negative(rho=self.rho, policy_step=self.policy_step, dual_step=self.dual_step)
         self.policy = Policy.uniform(space)
 
     def observe(self, episode: BanditEpisode) -> None:

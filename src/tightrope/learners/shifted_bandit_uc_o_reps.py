@@ -24,7 +24,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.confidence import Box, L1Ball, PaperRadius
 from tightrope.kernels.estimators import importance_weighted
-from tightrope.learners.base import BanditEpisode, require
+from tightrope.learners.base import BanditEpisode, require, require_positive
 from tightrope.learners.mirror import MirrorLearner
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -84,7 +84,7 @@ class ShiftedBanditUCOREPS(MirrorLearner):
         super().__init__(space, budgets, episodes=episodes, rule=ShiftedRadius(unshifted=rule, shift=self.shift))
         rate = np.sqrt(self.shift * np.log(S**2 * A / L**2) / (W * A * episodes))
         self.learning_rate = float(rate if learning_rate is None else learning_rate)
-        require(0 < self.learning_rate < np.inf, f"learning_rate is {self.learning_rate}; it must be positive")
+        require_positive(learning_rate=self.learning_rate)
         self.level = level
         self.radius_scale = radius_scale
 

@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.confidence import ConfidenceRule
-from tightrope.learners.base import Episode, require
+from tightrope.learners.base import Episode, require_positive
 from tightrope.learners.mirror import MirrorLearner, make_rule
 from tightrope.space import LayeredSpace
 
@@ -55,7 +55,7 @@ class UCOREPS(MirrorLearner):
         super().__init__(space, budgets, episodes=episodes, rule=rule)
         divergence = np.log(space.n_states**2 * space.n_actions / space.n_layers**2)
         self.learning_rate = float(np.sqrt(divergence / episodes) if learning_rate is None else learning_rate)
-        require(0 < self.learning_rate < np.inf, f"learning_rate is {self.learning_rate}; it must be positive")
+        require_positive(learning_rate=self.learning_rate)
         self.level = level
         self.radius_scale = radius_scale
         self._confidence = confidence

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.confidence import Counts
 from tightrope.kernels.bonus_values import bonus_values
-from tightrope.learners.base import COUNTS, BanditEpisode, LearnerBase, require
+from tightrope.learners.base import COUNTS, BanditEpisode, LearnerBase, require_confidence
 from tightrope.learners.optimism import deterministic
 from tightrope.space import FloatArray, IntArray, LayeredSpace
 
@@ -50,8 +50,7 @@ class UCBVI(LearnerBase):
         radius_scale: float = 1.0,
     ) -> None:
         super().__init__(space, budgets, episodes=episodes)
-        require(0 < level < 1, f"level is {level}; δ is a probability strictly between 0 and 1")
-        require(0 <= radius_scale < np.inf, f"radius_scale is {radius_scale}; it must be finite and not negative")
+        require_confidence(level, radius_scale)
         self.level = level
         self.radius_scale = radius_scale
         H, S, A = space.n_layers, space.n_states, space.n_actions

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.confidence import ConfidenceRule
-from tightrope.learners.base import Episode, require
+from tightrope.kernels.primal_dual import dual_step, mix, weigh
+from tightrope.learners.base import Episode, require, require_positive
 from tightrope.learners.mirror import MirrorLearner, make_rule
-from tightrope.model import inner
 from tightrope.space import LayeredSpace
 
 
@@ -75,25 +75,20 @@ class UCPD(MirrorLearner):
         self.mixing = float(1 / T if mixing is None else mixing)
         self.level = level
         self.radius_scale = radius_scale
-        require(0 < self.alpha < np.inf, f"alpha is {self.alpha}; it must be positive")
-        require(0 < self.V < np.inf, f"V is {self.V}; it must be positive")
+        require_positive(alpha=self.alpha, V=self.V)
         require(0 < self.mixing <= 1, f"mixing is {self.mixing}; λ lies in (0, 1]")
         self._confidence = confidence
-        self._mixed_in = self.mixing * space.uniform()
+        self._tuples_before = space.tuples_before
 
     def observe(self, episode: Episode) -> None:
         """Lines 6 to 15 of Algorithm 1 for episode t, then θ, the policy and Q for episode t + 1."""
         path, f, g = self._full(episode)
-        V, alpha, lam = self.V, self.alpha, self.mixing
         Q, c = self.multipliers, self.budgets
-
-        psi = V * f
-        psi += Q @ g
-        psi /= alpha
-        reference = (1 - lam) * self.theta
-        reference += self._mixed_in  # λ uniform
+        psi, reference = np.empty(self.space.n_tuples), np.empty(self.space.n_tuples)
+        weigh(self.V, f, Q, g, self.alpha, psi)  # (V f + Σ_i Q_i g_i) / α
+        mix(self._tuples_before, self.theta, self.mixing, reference)  # (1 − λ) θ + λ uniform
         self._move(path, reference, psi)  # counts, epoch, θ and its policy
-        self.multipliers = np.maximum(Q + inner(g, self.theta) - c, 0.0)
+        self.multipliers = dual_step(Q, g, self.theta, c)  # max{Q + <g, θ> − c, 0}
 
     @property
     def settings(self) -> dict[str, float | str]:

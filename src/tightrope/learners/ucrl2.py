@@ -18,8 +18,8 @@ loss of a step may depend on the state it leads to, and ℓ(s,a) is its mean.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.confidence import Counts, L1Ball
-from tightrope.learners.base import COUNTS, BanditEpisode, LearnerBase, require
+from tightrope.confidence import Counts, L1Ball, frequencies
+from tightrope.learners.base import COUNTS, BanditEpisode, LearnerBase, require_confidence
 from tightrope.learners.optimism import optimistic_policy
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
@@ -51,14 +51,13 @@ class UCRL2(LearnerBase):
         radius_scale: float = 1.0,
     ) -> None:
         super().__init__(space, budgets, episodes=episodes)
-        require(0 < level < 1, f"level is {level}; δ is a probability strictly between 0 and 1")
-        require(0 <= radius_scale < np.inf, f"radius_scale is {radius_scale}; it must be finite and not negative")
+        require_confidence(level, radius_scale)
         self.level = level
         self.radius_scale = radius_scale
         self.counts = Counts(space)
         self.total_loss = np.zeros(space.n_pairs)
         self._pair_of_tuple = space.expand_to_tuples(np.arange(space.n_pairs))
-        self._width = np.asarray(space.layer_sizes)[space.layer_of_pair + 1]
+        self._width = space.next_layer_size
         self.policy = self._plan(*self.counts.totals(), self.total_loss, 1)
 
     def observe(self, episode: BanditEpisode) -> None:
@@ -91,7 +90,7 @@ class UCRL2(LearnerBase):
         eps = self.radius_scale * np.sqrt(14 * self._width * log_term / visits)
         eps_loss = self.radius_scale * np.sqrt(7 * log_term / (2 * visits))
         least = np.where(seen, np.maximum(0.0, total_loss / visits - eps_loss), 0.0)
-        return L1Ball(center=M / space.expand_to_tuples(visits), radius=np.where(seen, eps, np.inf)), least
+        return L1Ball(center=frequencies(space, N, M), radius=np.where(seen, eps, np.inf)), least
 
     def _plan(self, N: NDArray[np.int64], M: NDArray[np.int64], total_loss: FloatArray, t: int) -> Policy:
         """Lines 1 and 2."""

@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.confidence import BernsteinBox, Box
 from tightrope.kernels.estimators import importance_weighted
 from tightrope.kernels.upper_occupancy import upper_occupancy
-from tightrope.learners.base import BanditEpisode, require
+from tightrope.learners.base import BanditEpisode, require_positive
 from tightrope.learners.mirror import MirrorLearner
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -65,8 +65,7 @@ class UOBREPS(MirrorLearner):
         published = np.sqrt(L * np.log(L * n_pairs / level) / (episodes * n_pairs))
         self.learning_rate = float(published if learning_rate is None else learning_rate)
         self.exploration = float(published if exploration is None else exploration)
-        require(0 < self.learning_rate < np.inf, f"learning_rate is {self.learning_rate}; it must be positive")
-        require(0 < self.exploration < np.inf, f"exploration is {self.exploration}; it must be positive")
+        require_positive(learning_rate=self.learning_rate, exploration=self.exploration)
         self.level = level
         self.radius_scale = radius_scale
 

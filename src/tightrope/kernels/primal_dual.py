@@ -1,0 +1,37 @@
+"""Algorithm 1 around its subproblem: what goes into it, and the multipliers after it."""
+
+import numpy as np
+
+from tightrope.kernels.arithmetic import dot
+from tightrope.kernels.compile import jit
+
+
+@jit
+def weigh(V, f, Q, g, alpha, psi):
+    """ψ/α = (V f + Σ_i Q_i g_i) / α. Writes psi."""
+    weight = V / alpha
+    for j in range(f.size):
+        psi[j] = weight * f[j]
+    for i in range(Q.size):
+        weight = Q[i] / alpha
+        for j in range(f.size):
+            psi[j] += weight * g[i, j]
+
+
+@jit
+def mix(tuples_before, theta, lam, reference):
+    """θ̃ = (1 − λ) θ + λ uniform, uniform on the tuples of every layer. Writes reference."""
+    for k in range(tuples_before.size - 1):
+        here = slice(tuples_before[k], tuples_before[k + 1])
+        chosen, mixed = theta[here], reference[here]
+        for j in range(chosen.size):
+            mixed[j] = (1.0 - lam) * chosen[j] + lam / chosen.size
+
+
+@jit
+def dual_step(Q, g, theta, c):
+    """max{Q_i + <g_i, θ> − c_i, 0} for every i."""
+    ahead = np.empty(Q.size)
+    for i in range(Q.size):
+        ahead[i] = max(Q[i] + dot(g[i], 0, theta, 0, theta.size) - c[i], 0.0)
+    return ahead
