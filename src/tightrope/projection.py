@@ -55,7 +55,7 @@ class Projector:
         self._panel_ptr = np.concatenate([[0], np.cumsum(panels)]).astype(np.uint64)
         self._panels = np.zeros(panels.sum())
         self._factor_damping = np.nan  # how much damping the factor in the panels holds; NaN while there is none
-        self._states = np.zeros((11, space.n_states))
+        self._states = np.zeros((12, space.n_states))
         self._thresholds = np.zeros((2, space.n_pairs))
         self._confidence: ConfidenceSet | None = None
         self._free: NDArray[np.bool_] | None = None

@@ -168,27 +168,46 @@ def test_hessian(seed: int, damping: float) -> None:
     instance = random_instance(seed, max_steps=4, max_width=4, max_actions=3)
     space = instance.space
     ours = Evaluated(instance, np.zeros(space.n_states))
-    work, layout = ours.work, ours.layout
     twin = Twin(instance, np.zeros(space.n_states))
     H = twin.H + damping * np.diag(twin.inflow + twin.outflow)
     H[-1], H[:, -1] = 0.0, 0.0  # the last state's potential is fixed
-    assert len(work.panels) > 0
+    assert len(ours.work.panels) > 0
     np.testing.assert_allclose(ours.H(damping), H, atol=1e-9)
 
-    x = np.random.default_rng(seed).standard_normal(space.n_states)
-    x[-1] = 0.0
-    y, d = np.empty_like(x), np.empty_like(x)
-    conjugate.multiply(layout, damping, work, x, y)
-    np.testing.assert_allclose(y, H @ x, atol=1e-9)
-    conjugate.diagonal(layout, damping, work, d)
-    np.testing.assert_allclose(d[:-1], np.diag(H)[:-1], atol=1e-9)
 
-    d[-1] = 1.0
-    conjugate.precondition(layout, work, d, x, y)
-    D, layer = np.diag(d), np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)
-    onward = np.where(layer[:, None] + 1 == layer[None, :], H, 0.0)
-    M = (D + onward).T @ np.linalg.inv(D) @ (D + onward)
-    np.testing.assert_allclose((M @ y)[:-1], x[:-1], atol=1e-7 * (1 + np.abs(x).max() + np.abs(y).max()))
+@given(SEEDS, st.sampled_from([0.0, 0.5]))
+def test_sweeps(seed: int, damping: float) -> None:
+    """C, D, E and both sweeps by their definitions, from a dense H."""
+    instance = random_instance(seed, max_steps=4, max_width=4, max_actions=3)
+    space = instance.space
+    ours = Evaluated(instance, np.zeros(space.n_states))
+    work, layout = ours.work, ours.layout
+    twin = Twin(instance, np.zeros(space.n_states))
+    H = (twin.H + damping * np.diag(twin.inflow + twin.outflow))[:-1, :-1]
+    layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)[:-1]
+    B = np.where(layer[:, None] + 1 == layer[None, :], H, 0.0)
+    inside = np.where(layer[:, None] == layer[None, :], H, 0.0)
+    C = (1 + damping) * (twin.inflow + twin.outflow)[:-1]
+    for s in range(1, len(C)):
+        C += conjugate.FILL * B[s] * twin.outflow[s] / C[s]
+    U = np.diag(C) + B
+
+    c, d, t, y = np.empty((4, space.n_states))
+    conjugate.pivots(layout, damping, work, c, d)
+    np.testing.assert_allclose(c[:-1], C, atol=1e-9)
+    assert (c[:-1] >= (1 - 1e-9) * work.outflow[:-1]).all()
+    E = inside - np.diag(d[:-1])
+
+    v = np.random.default_rng(seed).standard_normal(space.n_states)
+    v[-1] = 0.0
+    conjugate.backward(layout, work, c, v, t, y)
+    size = 1 + np.abs(t).max()
+    np.testing.assert_allclose(U @ t[:-1], v[:-1], atol=1e-9 * size)
+    np.testing.assert_allclose(y[:-1], E @ t[:-1], atol=1e-9 * size)
+    product = conjugate.forward(layout, work, c, d, v, t, y)
+    size += np.abs(y).max()
+    np.testing.assert_allclose(U.T @ y[:-1], H @ t[:-1], atol=1e-9 * size)
+    assert product == pytest.approx(v @ y, abs=1e-9 * size)
 
 
 @given(st.lists(st.integers(1, 7), min_size=0, max_size=5), st.integers(0, 1000))

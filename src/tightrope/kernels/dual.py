@@ -30,7 +30,7 @@ class Work(NamedTuple):
     scale: NDArray[np.float64]  # (n_states,) e^{±β}, up to a factor
     inflow: NDArray[np.float64]  # (n_states,)
     outflow: NDArray[np.float64]  # (n_states,)
-    cg: NDArray[np.float64]  # (5, n_states) for the conjugate gradient method
+    cg: NDArray[np.float64]  # (6, n_states) for the conjugate gradient method
     high: NDArray[np.float64]  # (L + 2,) largest potential of each layer
     W: NDArray[np.float64]  # (n_pairs,)
     share: NDArray[np.float64]  # (n_pairs,) e^{−β} / Z, so that θ = share · W p*

@@ -58,9 +58,9 @@ def assemble(layout, panel_ptr, damping, work):
 def connect(successor, origin, i, lanes, first, last, start, n, p, share, panel):
     """−q p between each pair's state and its successors."""
     for v in range(lanes):
-        row, f = panel[origin[i + v] - start], share[i + v]
+        s, f = origin[i + v] - start, share[i + v]
         for j in range(first + v, last, lanes):
-            row[successor[j] - start] -= f * p[j]
+            panel[s, successor[j] - start] -= f * p[j]
 
 
 @jit

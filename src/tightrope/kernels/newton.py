@@ -1,6 +1,6 @@
 """Semismooth Newton on the dual of the subproblem, with a line search.
 
-A factor of H serves for as long as its steps shrink the residual well, over episodes too.
+A factor of H is kept, over episodes too, and renewed when one more step with it would not end the search.
 """
 
 import numpy as np
@@ -13,7 +13,8 @@ from tightrope.kernels.tridiagonal import factorise, solve
 
 ARMIJO = 1e-4  # share of the promised decrease of F that a step has to bring
 BACKTRACKS = 4  # halvings of a step before H is damped
-CONTRACTION = 0.03  # a factor that shrinks the residual less than this is renewed
+CLOSE = 0.03  # relative accuracy of a step from conjugate gradients, close to the solution
+FAR = 0.5  # the same far from it: a step that is cut short goes less astray
 MAX_CG = 500  # iterations of the conjugate gradient method in one step
 MAX_DAMPING = 1e8
 MAX_MOVE = 20.0  # of a potential in one step: e^20 in the weights
@@ -100,7 +101,7 @@ def solve_subproblem(
         while not believable and damping < MAX_DAMPING and steps < limit:
             steps += 1
             exact = stale or not direct
-            accuracy = min(CONTRACTION, max(0.1 * tolerance / residual, residual))
+            accuracy = max(min(FAR, residual), min(CLOSE, 0.3 * tolerance / residual))
             slope, longest = newton_step(layout, panel_ptr, damping, stale, direct, accuracy, work)
             factor_damping = damping if stale else factor_damping
             believable = longest < 10.0 * MAX_MOVE and slope < 0.0  # false for NaN too
