@@ -8,6 +8,7 @@ import scipy.sparse as sp
 from tests.conftest import pair_of_tuple, random_mdp, random_policy
 from tests.instances import Instance, flow_residual, objective, random_instance, set_violation
 from tightrope import ConvergenceError, InvalidInputError, L1Ball, LayeredSpace, Policy, project
+from tightrope.confidence import Box, ConfidenceSet
 from tightrope.model import LayeredMDP
 from tightrope.projection import Projector
 
@@ -212,3 +213,44 @@ def test_a_center_that_sums_to_one_only_nearly() -> None:
     )
     assert answer.flow_residual <= 1e-12
     assert answer.set_violation <= 1e-8
+
+
+def sets_that_come_and_go(instance: Instance, rng: np.random.Generator) -> list[ConfidenceSet]:
+    """Balls and boxes around the centre of the instance, each with other pairs free."""
+    space, center = instance.space, instance.confidence.center
+    sets: list[ConfidenceSet] = []
+    for share_free in (1.0, 0.5, 0.0, 0.5, 1.0):
+        free = rng.random(space.n_pairs) < share_free
+        ball = L1Ball(center, np.where(free, np.inf, rng.choice([0.3, 1.0], space.n_pairs)))
+        loose = space.expand_to_tuples(free)
+        lower, upper = np.where(loose, 0.0, 0.5 * center), np.where(loose, 1.0, np.minimum(1.0, center + 0.5))
+        sets += [ball, Box(lower, upper), ball, Box(lower, upper, ball)]
+    return sets
+
+
+@pytest.mark.parametrize("seed", range(0, 60, 4))
+def test_a_projector_may_be_given_one_set_after_another(seed: int, rng: np.random.Generator) -> None:
+    """Other pairs free, another kind of set: the answer is that of a new projector, and to the bit that of a copy."""
+    instance = random_instance(seed)
+    space, reference, cost, _ = instance
+    one, theta, copied = Projector(space), np.empty(space.n_tuples), np.empty(space.n_tuples)
+    for confidence in sets_that_come_and_go(instance, rng):
+        copy = Projector(space)
+        copy.restore({name: array.copy() for name, array in one.state().items()})
+        one.solve(reference, cost, confidence, theta)
+        copy.solve(reference, cost, confidence, copied)
+        np.testing.assert_array_equal(copied, theta)
+        np.testing.assert_allclose(theta, project(space, reference, cost, confidence).theta, atol=1e-7)
+        assert confidence.violation(space, theta) <= 1e-9
+
+
+def test_free_pairs_of_a_state_share_by_weight() -> None:
+    """Two free actions with the same successors: merged inside, and each gets what it would alone."""
+    space = LayeredSpace.dense([1, 3, 2, 1], 2)
+    rng = np.random.default_rng(5)
+    reference, cost = rng.uniform(0.1, 1, space.n_tuples), rng.uniform(-1, 1, space.n_tuples)
+    everything = L1Ball(np.zeros(space.n_tuples), np.full(space.n_pairs, np.inf))
+    by_ball = project(space, reference, cost, everything).theta
+    even = LayeredMDP.from_occupancy(space, space.uniform()).transitions
+    nearly = L1Ball(even, np.full(space.n_pairs, 1.99999))  # as good as everything, but not merged
+    np.testing.assert_allclose(by_ball, project(space, reference, cost, nearly).theta, atol=1e-9)

@@ -5,6 +5,7 @@ A factor of H is kept, over episodes too, and renewed when one more step with it
 
 import numpy as np
 
+from tightrope.kernels.arithmetic import extremes
 from tightrope.kernels.compile import jit
 from tightrope.kernels.conjugate import conjugate_gradients
 from tightrope.kernels.dual import RANGE, divide, evaluate, tilt, unpack
@@ -58,9 +59,8 @@ def solve_subproblem(
     tolerance is met, and NaN if not.
 
     Returns F, the flow residual, the number of steps, whether weights may have left the range of numbers, and the
-    damping of the factor left behind. Where
-    Newton's step is too long to be believed, H gets a multiple of its own diagonal's size: the step then turns towards
-    (inflow − outflow) / (inflow + outflow), which is never longer than 1.
+    damping of the factor left behind. Where Newton's step is too long to be believed, H gets a multiple of its own
+    diagonal's size: the step then turns towards (inflow − outflow) / (inflow + outflow), which is never longer than 1.
     """
     work = unpack(states, layers, pairs, warm, slots, group, scratch, table, panels)
     beta, trial, step, layer_state = work.beta, work.trial, work.step, layout.layer_state
@@ -103,7 +103,7 @@ def solve_subproblem(
             exact = stale or not direct
             accuracy = max(min(FAR, residual), min(CLOSE, 0.3 * tolerance / residual))
             slope, longest = newton_step(layout, panel_ptr, damping, stale, direct, accuracy, work)
-            factor_damping = damping if stale else factor_damping
+            factor_damping = damping if stale and direct else factor_damping
             believable = longest < 10.0 * MAX_MOVE and slope < 0.0  # false for NaN too
             stale = not believable
             if not believable and exact:
@@ -125,7 +125,5 @@ def solve_subproblem(
         divide(layout, logarithmic, work, theta)
     else:
         theta[:] = np.nan
-    low, high = 0.0, 0.0
-    for s in range(first, last):
-        low, high = min(low, beta[s]), max(high, beta[s])
+    low, high = extremes(beta, work.scratch)
     return F, residual, steps, logarithmic or high - low > RANGE, factor_damping
