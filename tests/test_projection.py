@@ -1,5 +1,9 @@
 """The subproblem against an independent conic solver, against optimality itself, and against bad input."""
 
+import os
+import subprocess
+import sys
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -254,3 +258,50 @@ def test_free_pairs_of_a_state_share_by_weight() -> None:
     even = LayeredMDP.from_occupancy(space, space.uniform()).transitions
     nearly = L1Ball(even, np.full(space.n_pairs, 1.99999))  # as good as everything, but not merged
     np.testing.assert_allclose(by_ball, project(space, reference, cost, nearly).theta, atol=1e-9)
+
+
+def test_weights_near_the_ends_of_the_range_are_divided_without_overflow() -> None:
+    """1 / Z of 1e100 and more, over weights of 1e-99: the product is a probability all the same."""
+    space = LayeredSpace.from_tuples(
+        [1, 2, 2, 1], 2, [(0, 0, 1), (0, 1, 2), (1, 0, 3), (2, 0, 4), (3, 0, 5), (4, 0, 5)]
+    )
+    cost = np.log(10) * np.array([60.0, -60, 99, 99, -60, 60])
+    point = L1Ball(np.ones(6), np.zeros(space.n_pairs))
+    np.testing.assert_allclose(project(space, np.ones(6), cost, point).theta, 0.5, atol=1e-9)
+
+
+@pytest.mark.parametrize("size", [1e3, 1e5, 1e6])
+def test_the_certificate_is_of_what_is_returned(size: float, rng: np.random.Generator) -> None:
+    """Weights held as logarithms, whose rounding grows with them: what free pairs get adds up nevertheless."""
+    space = LayeredSpace.dense([1, *[3] * 10, 1], 4)
+    cost = size + rng.uniform(-1, 1, space.n_tuples)
+    everything = L1Ball(np.zeros(space.n_tuples), np.full(space.n_pairs, np.inf))
+    answer = project(space, np.ones(space.n_tuples), cost, everything)
+    outflow, inflow = (np.bincount(space.tuples[:, side], answer.theta, space.n_states) for side in (0, 2))
+    assert np.abs(inflow - outflow)[1:-1].sum() == pytest.approx(answer.flow_residual, abs=2e-14)
+
+
+def test_without_the_compiler() -> None:
+    """NUMBA_DISABLE_JIT, for debuggers: the kernels are plain functions then, and give the same."""
+    script = """
+import numpy as np, tightrope as tr
+space = tr.LayeredSpace.dense([1, 3, 2, 1], 2)
+rng = np.random.default_rng(1)
+reference, cost = rng.uniform(0.1, 1, (2, space.n_tuples))
+center = tr.LayeredMDP.from_occupancy(space, rng.uniform(0.1, 1, space.n_tuples)).transitions
+print(*tr.project(space, reference, cost, tr.L1Ball(center, rng.uniform(0, 3, space.n_pairs))).theta)
+"""
+    answers = [
+        np.array(
+            subprocess.run(
+                [sys.executable, "-c", script],
+                env=os.environ | {"NUMBA_DISABLE_JIT": disabled},
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout.split(),
+            dtype=float,
+        )
+        for disabled in ("0", "1")
+    ]
+    np.testing.assert_allclose(answers[0], answers[1], atol=1e-9)

@@ -229,6 +229,20 @@ def test_a_history_is_a_table() -> None:
 # -------------------------------------------------------------------------------------------- streams
 
 
+@pytest.mark.parametrize("as_given", [np.asfortranarray, lambda g: np.repeat(g, 2, axis=-1)[..., ::2], np.float32])
+def test_losses_and_constraints_may_be_arrays_of_any_kind(as_given: Any) -> None:
+    """Fortran order, strides, 32 bits: an own problem's arrays need not be what the kernels want."""
+    problem = small_problem()
+    f = np.random.default_rng(0).uniform(-1, 1, SPACE.n_tuples)
+    histories = []
+    for kind in (np.asarray, as_given):
+        loss, mean = kind(f), kind(problem.constraints.mean)
+        given = replace(problem, losses=Charge(lambda t, loss=loss: loss), constraints=Still(mean))  # type: ignore[misc]
+        histories.append(run(given, "ucpd", episodes=5, regret="never"))
+    for column in ("loss", "violation", "strong_violation"):
+        np.testing.assert_allclose(histories[1][column], histories[0][column], rtol=1e-5)
+
+
 def test_same_seed_same_bits() -> None:
     problem = small_problem()
     one, again, other = (run(problem, recorder(problem, 80), episodes=80, seed=seed) for seed in (3, 3, 4))

@@ -80,6 +80,7 @@ class Account:
         self.total_loss = np.zeros(space.n_tuples)  #: Σ f^τ
         self.over = np.zeros(len(problem.budgets))  #: Σ (g^τ(θ̄^τ) − c)
         self.strong_violation = 0.0  #: Σ ‖[g(θ̄^τ) − c]_+‖₂
+        self._mean = np.ascontiguousarray(problem.constraints.mean, dtype=np.float64)
 
     def play(self, policy: Policy, f: FloatArray, g: FloatArray, uniforms: FloatArray) -> tuple[IntArray, ...]:
         """Sample one episode and account for its policy; returns states, actions and the tuple of each step."""
@@ -88,7 +89,7 @@ class Account:
         states, actions, steps = np.empty(L + 1, np.int64), np.empty(L, np.int64), np.empty(L, np.int64)
         d, theta = np.empty(space.n_states), np.empty(space.n_tuples)  # not kept: the learner needs the memory next
         loss, strong_violation = play(
-            space.csr, policy.probabilities, mdp.transitions, uniforms, f, g, problem.constraints.mean, problem.budgets,
+            space.csr, policy.probabilities, mdp.transitions, uniforms, f, g, self._mean, problem.budgets,
             states, actions, steps, d, theta, self.total_loss, self.over,
         )  # fmt: skip
         self.loss += loss
@@ -137,8 +138,8 @@ def run(
     rows: list[tuple[float, ...]] = []
 
     for t in range(1, episodes + 1):
-        f = np.ascontiguousarray(adversary.loss(t))
-        g = np.ascontiguousarray(problem.constraints.sample(for_constraints))
+        f = np.ascontiguousarray(adversary.loss(t), dtype=np.float64)
+        g = np.ascontiguousarray(problem.constraints.sample(for_constraints), dtype=np.float64)
         policy = player.policy
         _check(t, player, f, g, policy, expected_shapes)
         states, actions, steps = account.play(policy, f, g, for_environment.random(2 * space.n_layers))

@@ -7,7 +7,7 @@ import math
 
 import numpy as np
 from llvmlite import ir
-from numba import types
+from numba import config, types
 from numba.core import cgutils
 from numba.core.errors import TypingError
 from numba.extending import intrinsic
@@ -37,7 +37,7 @@ def fma(_context, a, b, c):
 
 @jit
 def exp(x):
-    """e^x to a unit in the last place: 2^n times Taylor's series on |r| <= log(2)/2. 0 or inf beyond ±LARGEST."""
+    """e^x to a few units in the last place: 2^n times Taylor's series on |r| <= log(2)/2. 0 or inf beyond ±LARGEST."""
     z = x if x > -LARGEST else -LARGEST  # NaN too
     z = z if z < LARGEST else LARGEST
     shifted = fma(z, LOG2_E, INTEGER)
@@ -86,9 +86,8 @@ def log(x):
 @intrinsic
 def dot(_context, a, i, b, j, n):
     """Σ a[i:i+n] b[j:j+n], eight sums side by side and one of the rest: of one sum a compiler may not make vectors."""
-
-    if a.layout != "C" or b.layout != "C":
-        raise TypingError("dot takes contiguous arrays")
+    if any((x.dtype, x.ndim, x.layout) != (types.float64, 1, "C") for x in (a, b)):
+        raise TypingError("dot takes contiguous vectors of float64")
 
     def generate(context, builder, signature, arguments):
         index, number = ir.IntType(64), ir.DoubleType()
@@ -140,3 +139,17 @@ def extremes(x, z):
     for v in range(lanes):
         smallest, largest = min(smallest, z[v]), max(largest, z[lanes + v])
     return smallest, largest
+
+
+def plain_fma(a, b, c):
+    """The same in plain Python, but for the last bits."""
+    return a * b + c
+
+
+def plain_dot(a, i, b, j, n):
+    """The same in plain Python, but for the last bits."""
+    return np.dot(a[i : i + n], b[j : j + n])
+
+
+if config.DISABLE_JIT:  # type: ignore[attr-defined]  # somebody looks at the kernels with a debugger
+    fma, dot = plain_fma, plain_dot  # type: ignore[assignment]

@@ -27,7 +27,7 @@ class Work(NamedTuple):
     beta: NDArray[np.float64]  # (n_states,) potentials
     trial: NDArray[np.float64]  # (n_states,) potentials tried by the line search
     step: NDArray[np.float64]  # (n_states,) Newton's step; right-hand side before
-    scale: NDArray[np.float64]  # (n_states,) e^{±β}, up to a factor
+    scale: NDArray[np.float64]  # (n_states,) e^{β − the largest β of the layer}
     inflow: NDArray[np.float64]  # (n_states,)
     outflow: NDArray[np.float64]  # (n_states,)
     cg: NDArray[np.float64]  # (6, n_states) for the conjugate gradient method
@@ -35,8 +35,8 @@ class Work(NamedTuple):
     W: NDArray[np.float64]  # (n_pairs,)
     share: NDArray[np.float64]  # (n_pairs,) e^{−β} / Z, so that θ = share · W p*
     warm: NDArray[np.float64]  # (2, n_pairs) what a set's kernel left for its next call
-    u: NDArray[np.float64]  # (n_slots,) reference · e^{−cost}, 0 in the padding
-    p: NDArray[np.float64]  # (n_slots,) w, then W p*
+    u: NDArray[np.float64]  # (n_slots,) reference · e^{−cost} (free pairs: summed), 0 in the padding; or its logarithm
+    p: NDArray[np.float64]  # (n_slots,) w, then W p*, in the end θ / u
     group: NDArray[np.int8]  # (n_slots,) which entries of p* move together
     scratch: NDArray[np.float64]  # (8 · LANES,)
     table: NDArray[np.float64]  # three times as much as the largest chunk's slots
@@ -81,17 +81,19 @@ def divide(layout, logarithmic, work, theta):
     """θ of every tuple: what its slot has, in proportion to its own u."""
     chunk_pair, chunk_slot, slot = layout.chunk_pair, layout.chunk_slot, layout.slot
     u, p, share = work.u, work.p, work.share
+    if logarithmic:
+        for j in range(theta.size):
+            theta[j] = np.exp(theta[j] - u[slot[j]])
+        u[:] = 0.0  # the parts add up to 1 but for the rounding of logarithms, which may be much
+        for j in range(theta.size):
+            u[slot[j]] += theta[j]
     for c in range(chunk_pair.size - 1):
         i, lanes = chunk_pair[c], chunk_pair[c + 1] - chunk_pair[c]
         for row in range(chunk_slot[c], chunk_slot[c + 1], lanes):
             for v in range(lanes):
-                p[row + v] *= share[i + v] if logarithmic else share[i + v] / u[row + v]
-    if logarithmic:
-        for j in range(theta.size):
-            theta[j] = np.exp(theta[j] - u[slot[j]]) * p[slot[j]]
-    else:
-        for j in range(theta.size):
-            theta[j] *= p[slot[j]]
+                p[row + v] = share[i + v] * p[row + v] / u[row + v]  # in this order: share / u may overflow
+    for j in range(theta.size):
+        theta[j] *= p[slot[j]]
 
 
 @jit

@@ -9,7 +9,8 @@ their totals and is overwritten by W. group (by slot) says how p* moves with w: 
 p* is w normalised; otherwise every slot of the pair is labelled SCALED_1 or SCALED_2 (p* proportional to w within each
 of the two) or FIXED (it does not move), so that ∂p/∂log w is diag(p_G) − p_G p_Gᵀ / p(G) on each group. warm[:, i] is
 two numbers that the kernel may leave for its next call on pair i; it must accept whatever it finds there. scratch is
-8 · LANES numbers to work with.
+8 · LANES numbers to work with. Pairs that the set calls free may be several of a state in one, in a chunk of their own;
+they are always WHOLE.
 """
 
 from collections.abc import Callable
