@@ -13,7 +13,7 @@ from benchmarks.measure import ExpPass, clock, duration, exponent, shown
 from tightrope.problems.base import Problem
 from tightrope.projection import Projector
 
-REPLAYS = 2
+REPLAYS = 6
 
 
 class Size(NamedTuple):
@@ -55,7 +55,7 @@ def measure(widths: tuple[int, ...]) -> list[Size]:
                     best[i] = min(best[i], clock() - begin)
                 unit.measure()
             times.append(float(best.mean()))
-        loop = per_episode(problem, 9, planned=EPISODES).whole
+        loop = per_episode(problem, 25, planned=EPISODES).whole
         sizes.append(Size(width, problem.space.n_tuples, unit.shortest, times[0], times[1], loop))
         print(" | ".join(sizes[-1].line()), flush=True)
     return sizes

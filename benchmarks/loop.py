@@ -95,7 +95,7 @@ def per_episode(problem: Problem, episodes: int, planned: int | None = None) -> 
     def block(done: int) -> None:
         now = clock()
         times.append((done - int(last[0]), now - last[1], learner.spent - last[2], learner.solving - last[3]))
-        unit.measure()
+        unit.measure(1)
         last[:] = [done, clock(), learner.spent, learner.solving]
 
     tr.run(problem, learner, episodes=episodes, regret="never", progress=block)

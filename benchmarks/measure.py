@@ -21,15 +21,15 @@ class ExpPass:
         self._out = np.empty(n_tuples)
         self._loops = max(1, 20_000 // n_tuples)  # a clock tells some ten microseconds well, not one
         self.measured: list[float] = []
-        for _ in range(10):
-            self.measure()
+        self.measure()
 
-    def measure(self) -> None:
+    def measure(self, times: int = 10) -> None:
         """Look again."""
-        begin = clock()
-        for _ in range(self._loops):
-            np.exp(self._numbers, out=self._out)
-        self.measured.append((clock() - begin) / self._loops)
+        for _ in range(times):
+            begin = clock()
+            for _ in range(self._loops):
+                np.exp(self._numbers, out=self._out)
+            self.measured.append((clock() - begin) / self._loops)
 
     @property
     def shortest(self) -> float:

@@ -24,7 +24,9 @@ from tightrope.projection import Projector
 
 PHASES = ("early", "late")
 SHORT_ENOUGH = 60.0  # seconds; a rival that would need more is not started
-REPLAYS = 4
+REPLAYS = 4  # of a large model; of a small one as many as SECONDS allow, up to MOST_REPLAYS
+MOST_REPLAYS = 25
+SECONDS = 0.5
 QUICK = 4_000  # tuples up to which --quick looks at the rivals, and runs to the late episodes
 RUN_THERE = 20_000  # tuples up to which the late episodes are reached by running there
 
@@ -91,15 +93,16 @@ THEIRS = (
 def replay(recording: Recording, row: Row, unit: ExpPass) -> None:
     """Solve all episodes in order, warm, several times over; then a few of them cold; then look at the answers."""
     space, theta = recording.space, np.empty(recording.space.n_tuples)
-    best = np.full(len(recording.episodes), np.inf)
-    for _ in range(REPLAYS):
+    best, replays, began = np.full(len(recording.episodes), np.inf), 0, clock()
+    while replays < REPLAYS or (replays < MOST_REPLAYS and clock() - began < SECONDS):
         projector, steps = recording.projector(), 0
         for i, subproblem in enumerate(recording.episodes):
             begin = clock()
             projector.solve(*subproblem, theta)
             best[i] = min(best[i], clock() - begin)
             steps += projector.iterations
-            unit.measure()
+        unit.measure()
+        replays += 1
     row.warm, row.steps = float(best.mean()), steps / len(best)
     some = recording.episodes[:: max(1, len(best) // 5)]
     cold = np.full(len(some), np.inf)
