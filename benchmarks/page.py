@@ -68,6 +68,7 @@ def draw(rows: Sequence["Row"], family: Sequence["Size"]) -> None:
             axes.set_yscale("log")
             axes.set_xlabel("tuples")
             axes.legend(frameon=False, fontsize=8.5)
+        left.set_ylim(bottom=1e-8)  # room for the legend
         left.set_ylabel("seconds")
         data = BytesIO()
         figure.savefig(data, format="png", dpi=160, metadata={"Software": None})
