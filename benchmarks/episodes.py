@@ -71,10 +71,15 @@ class RecordedUCPD(tr.UCPD):
     def record(self, first: int, count: int, model: tr.LayeredMDP | None = None) -> RecordingProjector:
         """Begin."""
         if model is not None:
-            self.counts.N[:], self.counts.M[:] = counted(self, model.transitions)
-            self.confidence = self.rule(self.space, self.counts.N, self.counts.M)
+            let_visit(self, model)
         self._projector: RecordingProjector = RecordingProjector(self.space, first, count)
         return self._projector
+
+
+def let_visit(learner: tr.UCPD, model: tr.LayeredMDP) -> None:
+    """Give a learner as many visits as bring every radius down to RADIUS."""
+    learner.counts.N[:], learner.counts.M[:] = counted(learner, model.transitions)
+    learner.confidence = learner.rule(learner.space, learner.counts.N, learner.counts.M)
 
 
 def counted(learner: tr.UCPD, transitions: FloatArray) -> tuple[IntArray, IntArray]:

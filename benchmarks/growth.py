@@ -7,7 +7,7 @@ import numpy as np
 
 import tightrope as tr
 from benchmarks import page
-from benchmarks.episodes import EPISODES, record
+from benchmarks.episodes import EPISODES, let_visit, record
 from benchmarks.loop import per_episode
 from benchmarks.measure import ExpPass, clock, duration, exponent, shown
 from tightrope.problems.base import Problem
@@ -95,14 +95,20 @@ def memory(width: int) -> str:
     alone = tracemalloc.get_traced_memory()[1] - base
     given = sum(array.nbytes for array in (subproblem.reference, subproblem.cost))
     del projector, subproblem, theta
-    base = tracemalloc.get_traced_memory()[0]
-    tracemalloc.reset_peak()
-    learner = tr.UCPD(problem.space, problem.budgets, episodes=EPISODES)
-    tr.run(problem, learner, episodes=3, regret="never", records=1)
-    run = tracemalloc.get_traced_memory()[1] - base
+    runs = []
+    for phase in ("early", "late"):
+        base = tracemalloc.get_traced_memory()[0]
+        learner = tr.UCPD(problem.space, problem.budgets, episodes=EPISODES)
+        if phase == "late":
+            let_visit(learner, problem.mdp)
+        tracemalloc.reset_peak()
+        tr.run(problem, learner, episodes=3, regret="never", records=1)
+        runs.append(tracemalloc.get_traced_memory()[1] - base)
+        del learner
     tracemalloc.stop()
     return (
         f"Peak memory on the {width} x {width} grid, in bytes per tuple: {alone / n:.0f} for a projection "
         f"(all it holds and its answer) besides the {given / n:.0f} of what it is given, "
-        f"{run / n:.0f} for a run of UCPD (learner, projection, simulator) besides the {held / n:.0f} of the problem."
+        f"{runs[0] / n:.0f} early and {runs[1] / n:.0f} late for a run of UCPD (learner, projection, simulator) "
+        f"besides the {held / n:.0f} of the problem."
     )
