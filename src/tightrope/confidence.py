@@ -50,12 +50,10 @@ class L1Ball:
         return self.radius >= 2
 
     def lay_out(self, space: LayeredSpace, layout: Layout) -> L1Data:
-        radius = self.radius[layout.pair]
-        if (radius >= 2).all():
-            return L1Data(np.zeros(len(layout.successor)), np.full(len(radius), np.inf))
         totals = space.sum_over_successors(self.center)
         off = (np.abs(totals - 1) > ROUNDING) & (self.radius < 2)
         center = self.center / space.expand_to_tuples(np.where(off, totals, 1.0)) if off.any() else self.center
+        radius = self.radius[layout.pair]
         radius = np.where(radius < 2, np.where(radius < SMALLEST_RADIUS, 0.0, radius), np.inf)
         return L1Data(layout.spread(center), radius)
 
