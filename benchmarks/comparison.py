@@ -15,9 +15,9 @@ import matplotlib.pyplot as plt
 from scipy import stats
 
 import tightrope as tr
-from tightrope.files import write_bytes
+from tightrope.experiments.run import History, compare
 from tightrope.learners import LEARNERS
-from tightrope.simulate import History, compare
+from tightrope.storage.files import write_bytes
 
 PROBLEMS = ("machine-cycle", "media-streaming", "river-swim")
 LOSSES = ("fixed", "switching", "chaser")

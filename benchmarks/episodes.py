@@ -12,7 +12,7 @@ import numpy as np
 import tightrope as tr
 from tightrope.confidence import ConfidenceSet, L1Ball
 from tightrope.problems.base import Problem
-from tightrope.projection import Projector
+from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, IntArray, LayeredSpace
 
 EPISODES = 20_000  # T

@@ -11,7 +11,7 @@ from benchmarks.episodes import EPISODES, let_visit, record
 from benchmarks.loop import per_episode
 from benchmarks.measure import ExpPass, clock, duration, exponent, shown
 from tightrope.problems.base import Problem
-from tightrope.projection import Projector
+from tightrope.projection.projector import Projector
 
 REPLAYS = 6
 

@@ -19,7 +19,7 @@ from benchmarks.measure import ExpPass, clock, resident_bytes
 from tightrope.confidence import ConfidenceSet
 from tightrope.learners.base import Episode
 from tightrope.problems.base import Problem
-from tightrope.projection import Projector
+from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 
 PROBLEMS = ("media-streaming", "edge-cloud")

@@ -16,9 +16,9 @@ from typing import NamedTuple
 import numpy as np
 
 from tests.instances import Nasty, flow_residual, nasty_instance, objective
-from tightrope import projection
 from tightrope.errors import TightropeError
-from tightrope.projection import Projector
+from tightrope.projection import projector
+from tightrope.projection.projector import Projector
 
 TOLERANCE = 1e-9
 METHODS = {"factors": np.inf, "conjugate gradients": 0.0}
@@ -46,12 +46,12 @@ class Outcome(NamedTuple):
 @contextmanager
 def solved_by(method: str) -> Iterator[None]:
     """Projectors made inside use this method, whatever their size."""
-    usual = projection.DIRECT_OPERATIONS
-    projection.DIRECT_OPERATIONS = METHODS[method]  # type: ignore[assignment]
+    usual = projector.DIRECT_OPERATIONS
+    projector.DIRECT_OPERATIONS = METHODS[method]  # type: ignore[assignment]
     try:
         yield
     finally:
-        projection.DIRECT_OPERATIONS = usual
+        projector.DIRECT_OPERATIONS = usual
 
 
 def outcomes(seed: int) -> Iterator[Outcome]:

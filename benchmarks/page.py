@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from tightrope.figures import INK, MUTED, PALETTE, STYLE
-from tightrope.files import write_bytes
+from tightrope.experiments.figures import INK, MUTED, PALETTE, STYLE
 from tightrope.problems.overview import table as table
+from tightrope.storage.files import write_bytes
 
 if TYPE_CHECKING:
     from benchmarks.growth import Size

@@ -20,7 +20,7 @@ from benchmarks.measure import ExpPass, clock, duration, machine, shown
 from tests.instances import Instance, flow_residual, objective
 from tightrope.confidence import L1Ball
 from tightrope.problems.base import Problem
-from tightrope.projection import Projector
+from tightrope.projection.projector import Projector
 
 PHASES = ("early", "late")
 SHORT_ENOUGH = 60.0  # seconds; a rival that would need more is not started

@@ -12,9 +12,10 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from tightrope import __version__, cli, simulate
+from tightrope import __version__, cli
 from tightrope.cli import Request, app, results
 from tightrope.errors import ConvergenceError
+from tightrope.experiments import run as running
 from tightrope.problems import make
 
 SHORT = ["run", "media-streaming", "--episodes", "40"]
@@ -58,7 +59,7 @@ def test_a_run_writes_tables_picture_and_settings_and_says_where(tmp_path: Path)
     for name in ("history-seed3.csv", "picture.png"):
         assert str(folder / name) in out
 
-    history = simulate.run(make("media-streaming"), episodes=40, seed=3)
+    history = running.run(make("media-streaming"), episodes=40, seed=3)
     table = read(folder / "history-seed3.csv")
     assert list(table) == list(history)
     for name, column in history.items():
@@ -147,7 +148,7 @@ def test_losses_are_passed_on() -> None:
     code, out, _ = invoke(*SHORT, "--losses", "drifting")
     assert code == 0
     assert "drifting" in out
-    history = simulate.run(make("media-streaming", losses="drifting"), episodes=40)
+    history = running.run(make("media-streaming", losses="drifting"), episodes=40)
     table = read(Path("runs/media-streaming-drifting-ucpd-T40-seed0/history-seed0.csv"))
     np.testing.assert_array_equal(table["loss"], history["loss"])
 
@@ -205,7 +206,7 @@ def test_a_failed_run_is_one_line_and_exit_code_1(monkeypatch: pytest.MonkeyPatc
     def fail(*args: object, **kwargs: object) -> None:
         raise ConvergenceError("stopped at a flow residual of 1\nabove its tolerance")
 
-    monkeypatch.setattr(simulate, "run", fail)
+    monkeypatch.setattr(running, "run", fail)
     code, out, err = invoke(*SHORT)
     assert (code, out) == (1, "")
     assert err == "playing 40 episodes\ntightrope: seed 0: stopped at a flow residual of 1 above its tolerance\n"
@@ -215,7 +216,7 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object, **kwargs: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(simulate, "run", fail)
+    monkeypatch.setattr(running, "run", fail)
     assert isinstance(CliRunner().invoke(app, SHORT).exception, ZeroDivisionError)
 
 

@@ -20,6 +20,9 @@ if TYPE_CHECKING:
     from tightrope.errors import InfeasibleError as InfeasibleError
     from tightrope.errors import InvalidInputError as InvalidInputError
     from tightrope.errors import TightropeError as TightropeError
+    from tightrope.experiments.run import History as History
+    from tightrope.experiments.run import compare as compare
+    from tightrope.experiments.run import run as run
     from tightrope.learners import load as load
     from tightrope.learners import make_learner as make_learner
     from tightrope.learners.base import BanditEpisode as BanditEpisode
@@ -27,16 +30,13 @@ if TYPE_CHECKING:
     from tightrope.learners.ucpd import UCPD as UCPD
     from tightrope.model import LayeredMDP as LayeredMDP
     from tightrope.model import Policy as Policy
-    from tightrope.planning import solve_cmdp as solve_cmdp
+    from tightrope.planning.hindsight import solve_cmdp as solve_cmdp
     from tightrope.problems import make as make
     from tightrope.problems.base import Problem as Problem
     from tightrope.problems.files import load_problem as load_problem
-    from tightrope.problems.transforms import pad as pad
-    from tightrope.problems.transforms import unroll as unroll
-    from tightrope.projection import project as project
-    from tightrope.simulate import History as History
-    from tightrope.simulate import compare as compare
-    from tightrope.simulate import run as run
+    from tightrope.problems.tabular.transforms import pad as pad
+    from tightrope.problems.tabular.transforms import unroll as unroll
+    from tightrope.projection.projector import project as project
     from tightrope.space import LayeredSpace as LayeredSpace
 
 _HOME = {
@@ -45,7 +45,7 @@ _HOME = {
     "BanditEpisode": "learners.base",
     "ConvergenceError": "errors",
     "Episode": "learners.base",
-    "History": "simulate",
+    "History": "experiments.run",
     "InfeasibleError": "errors",
     "InvalidInputError": "errors",
     "KnownModel": "confidence",
@@ -58,15 +58,15 @@ _HOME = {
     "TightropeError": "errors",
     "UCPD": "learners.ucpd",
     "load_problem": "problems.files",
-    "compare": "simulate",
+    "compare": "experiments.run",
     "load": "learners",
     "make": "problems",
     "make_learner": "learners",
-    "pad": "problems.transforms",
-    "project": "projection",
-    "run": "simulate",
-    "solve_cmdp": "planning",
-    "unroll": "problems.transforms",
+    "pad": "problems.tabular.transforms",
+    "project": "projection.projector",
+    "run": "experiments.run",
+    "solve_cmdp": "planning.hindsight",
+    "unroll": "problems.tabular.transforms",
 }
 
 #: Modules that are names themselves: `tr.checks.check_problem`.

@@ -20,9 +20,9 @@ from tightrope.errors import ConvergenceError, InvalidInputError, TightropeError
 
 # numba, scipy and matplotlib are imported by the functions that need them: help is there at once
 if TYPE_CHECKING:
+    from tightrope.experiments.run import History
     from tightrope.learners import LearnerBase
     from tightrope.problems.base import Problem
-    from tightrope.simulate import History
     from tightrope.space import FloatArray
 
 #: What typer raises about a command line; its own module moved between releases, this heir did not.
@@ -212,10 +212,10 @@ def run(
     ] = None,
 ) -> None:
     """Play a problem and show regret and violation, exactly accounted for."""
-    from tightrope import figures
-    from tightrope.files import SETTINGS, claim_folder, write_json
+    from tightrope.experiments import figures
+    from tightrope.experiments.units import describe_units
     from tightrope.learners import make_learner
-    from tightrope.units import describe_units
+    from tightrope.storage.files import SETTINGS, claim_folder, write_json
 
     request = Request(problem=problem, losses=losses, learner=learner, episodes=episodes, seed=seed, seeds=seeds)
     if request.is_folder:
@@ -318,9 +318,9 @@ def _play_one(
     request: Request, learner: str, seed: int, folder: Path, progress: Callable[[int], None] | None = None
 ) -> "History":
     """One run; its table is on disk before the next begins."""
-    from tightrope.files import write_csv
-    from tightrope.simulate import run
-    from tightrope.units import in_units
+    from tightrope.experiments.run import run
+    from tightrope.experiments.units import in_units
+    from tightrope.storage.files import write_csv
 
     problem = request.make_problem()
     try:
@@ -382,7 +382,7 @@ def results(
         [of_seeds] = histories.values()
         return [*_seed_table(request, of_seeds), "", *MEANINGS]
 
-    from tightrope import tables
+    from tightrope.experiments import tables
 
     spread = "" if request.seeds == 1 else f"mean ± standard error over {request.seeds} seeds; "
     notes = [f"{spread}after {request.episodes} episodes", *tables.conditions(request.learners)]

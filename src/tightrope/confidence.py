@@ -1,7 +1,7 @@
 """What the learner knows of the dynamics: counts, epochs, and confidence sets around the counted frequencies.
 
-A confidence set answers one question for every pair (s,a) (`kernels/sets.py`); the projection needs nothing else of
-it. A confidence *rule* makes a set out of counts, once per epoch.
+A confidence set answers one question for every pair (s,a) (`projection/kernels/sets.py`); the projection needs nothing
+else of it. A confidence *rule* makes a set out of counts, once per epoch.
 """
 
 from dataclasses import dataclass, field
@@ -13,10 +13,10 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.errors import InvalidInputError
 from tightrope.kernels import counting
 from tightrope.kernels.balls import are_balls
-from tightrope.kernels.box import BoxData
-from tightrope.kernels.sets import L1Data
-from tightrope.layout import Layout
 from tightrope.model import ROUNDING, SUM_TOLERANCE, LayeredMDP, flat
+from tightrope.projection.kernels.box import BoxData
+from tightrope.projection.kernels.sets import L1Data
+from tightrope.projection.lanes import Layout
 from tightrope.space import FloatArray, LayeredSpace
 
 #: A ball smaller than this is a point: the thresholds that clip to it would be lost in rounding.
@@ -30,7 +30,7 @@ class ConfidenceSet(Protocol):
         """(n_pairs,) which pairs may have any conditional at all; these are solved for together."""
 
     def lay_out(self, space: LayeredSpace, layout: Layout) -> Any:
-        """The set as a NamedTuple of arrays whose type has a kernel registered with `kernels.sets.answers`."""
+        """The set as a NamedTuple of arrays, whose type has a kernel that `projection.kernels.sets` knows of."""
 
     def check(self, space: LayeredSpace) -> None:
         """Refuse a space that the set does not fit."""

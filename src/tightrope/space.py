@@ -11,9 +11,9 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.arguments import whole
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.paths import find_path
-from tightrope.options import whole
 
 IntArray = NDArray[np.integer]
 FloatArray = NDArray[np.float64]

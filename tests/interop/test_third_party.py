@@ -9,7 +9,7 @@ import neat
 import numpy as np
 
 import tightrope as tr
-from tightrope.planning import best_policy
+from tightrope.planning.hindsight import best_policy
 
 OPTIONS: dict[str, Any] = {"layer_sizes": [1, 4, 4, 4, 4, 1], "n_actions": 2, "losses": "fixed", "seed": 1}
 EPISODES = 30

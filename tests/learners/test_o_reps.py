@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 
 from tests.learners.problems import Turns, problem_with
-from tests.test_euclidean import flow
+from tests.planning.test_euclidean import flow
 from tightrope import UCPD, ConvergenceError, Episode, InvalidInputError, KnownModel, LayeredSpace, Problem, run
-from tightrope.learner_checks.play import WORLDS, World
+from tightrope.checks.learners.play import WORLDS, World
 from tightrope.learners import make_learner
 from tightrope.learners.o_reps import OREPS
 from tightrope.learners.uc_o_reps import UCOREPS
-from tightrope.projection import Projector
+from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 
 #: The largest mixing that changes nothing at all: λ·uniform is below half a unit in the last place of any θ here.

@@ -8,19 +8,19 @@ import pytest
 from tests.conftest import pair_of_tuple
 from tests.learners.problems import Coins, problem_with
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, Problem, run
-from tightrope.checkpoint import fingerprint
 from tightrope.kernels.paths import sample_path
 from tightrope.learners import LEARNERS, BanditEpisode, LearnerBase, make_learner
 from tightrope.learners.dope import DOPE
-from tightrope.learners.estimating import EstimatingLearner
 from tightrope.learners.opdop import OPDOP
 from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
 from tightrope.learners.opt_primal_dual import OptPrimalDual
-from tightrope.optimistic import Box
-from tightrope.planning import slater_slack, solve_cmdp
+from tightrope.learners.shared.estimating import EstimatingLearner
+from tightrope.planning.extended_lp import Box
+from tightrope.planning.hindsight import slater_slack, solve_cmdp
 from tightrope.problems.constraints import Deterministic
 from tightrope.space import FloatArray
+from tightrope.storage.checkpoints import fingerprint
 
 NAMES = [name for name, learner in LEARNERS.items() if issubclass(learner, EstimatingLearner)]
 

@@ -7,16 +7,16 @@ import numpy as np
 import pytest
 
 from tests.learners.problems import Chaser, Coins, Turns, problem_with
-from tests.test_euclidean import flow
+from tests.planning.test_euclidean import flow
 from tightrope import UCPD, ConvergenceError, InvalidInputError, KnownModel, LayeredSpace, Policy, run, solve_cmdp
-from tightrope.euclidean import EuclideanProjector
-from tightrope.learner_checks.play import WORLDS, drive
+from tightrope.checks.learners.play import WORLDS, drive
 from tightrope.learners import LEARNERS, make_learner
 from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
 from tightrope.learners.follow_the_leader import FollowTheLeader
 from tightrope.learners.needs import NEEDS, hindsight_policy, most_slack_policy
 from tightrope.model import LayeredMDP
-from tightrope.planning import slater_slack
+from tightrope.planning.euclidean import EuclideanProjector
+from tightrope.planning.hindsight import slater_slack
 from tightrope.problems.constraints import Deterministic
 from tightrope.space import FloatArray
 from tightrope.streams import streams

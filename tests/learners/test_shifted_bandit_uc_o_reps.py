@@ -8,7 +8,7 @@ import pytest
 from tests.conftest import pair_of_tuple, random_mdp, random_sparse_space
 from tests.learners.gap import regret_per_episode
 from tests.learners.test_uob_reps import PRECISE, bandit_episode
-from tests.test_box import Boxed, conic_solution
+from tests.projection.test_box import Boxed, conic_solution
 from tests.trajectories import trajectories
 from tests.twins import layer_of_state, occupancy
 from tightrope import InvalidInputError, L1Ball, LayeredMDP, LayeredSpace, PaperRadius, project

@@ -11,7 +11,7 @@ from tests.twins import pair_values, sample_path
 from tightrope import InvalidInputError, LayeredMDP, LayeredSpace
 from tightrope.learners import BanditEpisode
 from tightrope.learners.ucbvi import UCBVI
-from tightrope.planning import best_policy
+from tightrope.planning.hindsight import best_policy
 from tightrope.space import FloatArray
 
 

@@ -10,7 +10,7 @@ import pytest
 from tests.conftest import pair_of_tuple, random_mdp, random_sparse_space
 from tests.twins import layer_of_state, policy_of, sample_path
 from tightrope import UCPD, ConvergenceError, Episode, InvalidInputError, KnownModel, L1Ball, LayeredSpace, PaperRadius
-from tightrope.projection import Projector
+from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 
 SPACE = LayeredSpace.dense([1, 2, 3, 1], 2)

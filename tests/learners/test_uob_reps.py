@@ -8,14 +8,14 @@ from scipy.optimize import linprog
 
 from tests.conftest import pair_of_tuple, random_mdp, random_sparse_space
 from tests.learners.gap import regret_per_episode
-from tests.test_box import Boxed, conic_solution
+from tests.projection.test_box import Boxed, conic_solution
 from tests.trajectories import trajectories
 from tests.twins import occupancy, policy_of, sample_path
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace
 from tightrope.confidence import Box
 from tightrope.learners import BanditEpisode
 from tightrope.learners.uob_reps import UOBREPS
-from tightrope.projection import Projector
+from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 
 PRECISE = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}

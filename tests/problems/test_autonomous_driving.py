@@ -8,8 +8,8 @@ import pytest
 
 from tests.problems.twin import Move, Twin, assert_same, scenarios
 from tightrope.errors import InvalidInputError
-from tightrope.planning import solve_cmdp
-from tightrope.problems.autonomous_driving import autonomous_driving
+from tightrope.planning.hindsight import solve_cmdp
+from tightrope.problems.suite.autonomous_driving import autonomous_driving
 
 LEVELS = [30, 50, 80, 100, 130]
 BENDS = [0.1, 0.1, 0.4, 1.0, 0.4, 0.1] * 2

@@ -6,9 +6,9 @@ import pytest
 
 from tests.problems.twin import Move, Twin, assert_same, scenarios
 from tightrope.errors import InvalidInputError
-from tightrope.planning import best_policy
-from tightrope.problems import box_pushing as module
-from tightrope.problems.box_pushing import box_pushing
+from tightrope.planning.hindsight import best_policy
+from tightrope.problems.suite import box_pushing as module
+from tightrope.problems.suite.box_pushing import box_pushing
 
 DRAWING = [line.split() for line in (module.__doc__ or "").splitlines() if line.startswith("    #")]
 CELLS = {(r, c): mark for r, row in enumerate(DRAWING) for c, mark in enumerate(row) if mark != "#"}

@@ -6,7 +6,7 @@ import pytest
 
 from tests.problems.twin import Move, Twin, assert_same
 from tightrope.errors import InvalidInputError
-from tightrope.problems.cliff_walking import cliff_walking
+from tightrope.problems.suite.cliff_walking import cliff_walking
 
 SHIFTS = ((-1, 0), (0, 1), (1, 0), (0, -1), (0, 0))
 

@@ -7,12 +7,12 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InvalidInputError
-from tightrope.planning import HindsightLP, best_policy, slater_slack
-from tightrope.problems import edge_cloud as module
+from tightrope.planning.hindsight import HindsightLP, best_policy, slater_slack
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import ScaledNoise
-from tightrope.problems.edge_cloud import edge_cloud
 from tightrope.problems.losses import Oblivious
+from tightrope.problems.suite import edge_cloud as module
+from tightrope.problems.suite.edge_cloud import edge_cloud
 from tightrope.space import FloatArray
 
 RING = [min(d, 8 - d) for d in range(8)]

@@ -7,8 +7,8 @@ import pytest
 
 from tests.problems.twin import Move, Twin, assert_same
 from tightrope.errors import InvalidInputError
-from tightrope.planning import best_policy
-from tightrope.problems.grid import grid
+from tightrope.planning.hindsight import best_policy
+from tightrope.problems.suite.grid import grid
 
 SHIFTS = ((-1, 0), (0, 1), (1, 0), (0, -1), (0, 0))
 

@@ -7,7 +7,7 @@ import pytest
 
 from tests.problems.twin import Move, Twin, assert_same, scenarios
 from tightrope.errors import InvalidInputError
-from tightrope.problems.inventory import inventory
+from tightrope.problems.suite.inventory import inventory
 
 CHANCES = [0.3, 0.2, 0.2, 0.2, 0.05, 0.05]
 

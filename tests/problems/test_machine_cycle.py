@@ -7,8 +7,8 @@ import pytest
 
 from tests.problems.twin import Move, Twin, assert_same, scenarios
 from tightrope.errors import InvalidInputError
-from tightrope.planning import best_policy, solve_cmdp
-from tightrope.problems.machine_cycle import machine_cycle
+from tightrope.planning.hindsight import best_policy, solve_cmdp
+from tightrope.problems.suite.machine_cycle import machine_cycle
 
 
 def law(s: Any, action: int, step: int) -> list[Move]:

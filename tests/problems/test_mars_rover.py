@@ -7,8 +7,8 @@ import pytest
 
 from tests.problems.twin import Move, Twin, assert_same
 from tightrope.errors import InvalidInputError
-from tightrope.problems import mars_rover as module
-from tightrope.problems.mars_rover import mars_rover
+from tightrope.problems.suite import mars_rover as module
+from tightrope.problems.suite.mars_rover import mars_rover
 
 SHIFTS = {0: (-1, 0), 1: (0, 1), 2: (1, 0), 3: (0, -1)}
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InvalidInputError
-from tightrope.planning import best_policy, slater_slack, solve_cmdp
-from tightrope.problems import media_streaming as module
+from tightrope.planning.hindsight import best_policy, slater_slack, solve_cmdp
 from tightrope.problems.base import Problem
 from tightrope.problems.losses import Oblivious
-from tightrope.problems.media_streaming import media_streaming
+from tightrope.problems.suite import media_streaming as module
+from tightrope.problems.suite.media_streaming import media_streaming
 from tightrope.space import FloatArray
 
 FAST, SLOW = 0, 1

@@ -8,7 +8,7 @@ from scipy.sparse import csr_array
 
 from tests.problems.suite import NAMES, make_or_skip
 from tests.problems.twin import scenarios
-from tightrope.planning import best_policy
+from tightrope.planning.hindsight import best_policy
 
 markov = pytest.importorskip("quantecon.markov")
 

@@ -8,8 +8,8 @@ import pytest
 
 from tests.problems.suite import NAMES, make_or_skip
 from tests.problems.twin import scenarios
+from tightrope.arguments import options_of
 from tightrope.errors import InvalidInputError
-from tightrope.options import options_of
 from tightrope.problems import PROBLEMS, make, overview
 from tightrope.problems.constraints import NOISES
 from tightrope.problems.losses import LOSSES

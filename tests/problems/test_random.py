@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 
 from tests.conftest import layer_sizes
 from tightrope.errors import InvalidInputError
-from tightrope.planning import best_policy, slater_slack, solve_cmdp
-from tightrope.problems import random as module
+from tightrope.planning.hindsight import best_policy, slater_slack, solve_cmdp
 from tightrope.problems.base import Problem
 from tightrope.problems.losses import Oblivious
-from tightrope.problems.random import random
+from tightrope.problems.suite import random as module
+from tightrope.problems.suite.random import random
 from tightrope.space import FloatArray
 
 

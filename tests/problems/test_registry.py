@@ -10,7 +10,7 @@ import pytest
 from tests.problems.suite import NAMES, make_or_skip
 from tightrope import checks
 from tightrope.errors import InvalidInputError
-from tightrope.planning import best_policy, slater_slack, solve_cmdp
+from tightrope.planning.hindsight import best_policy, slater_slack, solve_cmdp
 from tightrope.problems import PROBLEMS, make
 from tightrope.problems.constraints import NOISES
 from tightrope.problems.losses import LOSSES

@@ -6,8 +6,8 @@ import pytest
 
 from tests.problems.twin import Move, Twin, assert_same
 from tightrope.errors import InvalidInputError
-from tightrope.planning import best_policy, slater_slack
-from tightrope.problems.river_swim import river_swim
+from tightrope.planning.hindsight import best_policy, slater_slack
+from tightrope.problems.suite.river_swim import river_swim
 
 
 def law(s: Any, action: int, step: int) -> list[Move]:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.problems.twin import Move, Twin, assert_same
 from tightrope.errors import InvalidInputError
-from tightrope.problems.single_server_queue import single_server_queue
+from tightrope.problems.suite.single_server_queue import single_server_queue
 
 RATES = [(a, b) for a in (0.2, 0.4, 0.6, 0.8) for b in (0.4, 0.5, 0.6, 0.7)]
 

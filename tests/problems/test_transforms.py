@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from tests.conftest import rngs
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy
-from tightrope.planning import best_policy
-from tightrope.problems.layout import MERGED, START
-from tightrope.problems.transforms import Layout, pad, unroll
+from tightrope.planning.hindsight import best_policy
+from tightrope.problems.tabular.layout import MERGED, START
+from tightrope.problems.tabular.transforms import Layout, pad, unroll
 
 Law = dict[tuple[int, int], dict[int, float]]  # (state, action) -> next state -> probability
 

@@ -11,7 +11,7 @@ from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
 from tightrope.errors import InfeasibleError
-from tightrope.planning import best_policy, solve_cmdp
+from tightrope.planning.hindsight import best_policy, solve_cmdp
 from tightrope.problems.base import Problem
 from tightrope.problems.losses import Scenarios
 from tightrope.space import FloatArray

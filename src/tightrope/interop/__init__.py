@@ -9,23 +9,23 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from tightrope.interop.gym_env import ProblemEnv as ProblemEnv
     from tightrope.interop.gym_env import SixTuple as SixTuple
-    from tightrope.interop.gym_problem import problem_from_gym as problem_from_gym
     from tightrope.interop.live import LiveHistory as LiveHistory
     from tightrope.interop.live import play_live as play_live
+    from tightrope.problems.gym import problem_from_gym as problem_from_gym
 
 _HOME = {
-    "LiveHistory": "live",
-    "ProblemEnv": "gym_env",
-    "SixTuple": "gym_env",
-    "play_live": "live",
-    "problem_from_gym": "gym_problem",
+    "LiveHistory": "interop.live",
+    "ProblemEnv": "interop.gym_env",
+    "SixTuple": "interop.gym_env",
+    "play_live": "interop.live",
+    "problem_from_gym": "problems.gym",
 }
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOME:
         raise AttributeError(f"module 'tightrope.interop' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"tightrope.interop.{_HOME[name]}"), name)
+    value = getattr(importlib.import_module(f"tightrope.{_HOME[name]}"), name)
     globals()[name] = value
     return value
 

@@ -11,7 +11,8 @@ Kernel = Callable[..., Any]
 #: Nothing that changes a value: one kernel is compiled into several others, and all copies must round alike.
 FASTMATH = {"nsz"}
 
-_sources = set(Path(__file__).parent.glob("*.py"))
+_package = Path(__file__).parents[1]
+_sources = {*_package.glob("**/kernels/*.py"), *_package.glob("**/kernels.py")}
 _caches: list[Any] = []
 
 

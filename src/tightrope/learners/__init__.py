@@ -4,7 +4,6 @@ from os import PathLike
 from pathlib import Path
 from typing import Any, Protocol
 
-from tightrope import checkpoint
 from tightrope.confidence import CONFIDENCE_RULES, KnownModel
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode, Episode, Learner, LearnerBase
@@ -26,6 +25,7 @@ from tightrope.learners.ucpd import UCPD
 from tightrope.learners.ucpd_known import UCPDKnown
 from tightrope.learners.ucrl2 import UCRL2
 from tightrope.learners.uob_reps import UOBREPS
+from tightrope.storage import checkpoints
 
 __all__ = [
     "LEARNERS",
@@ -100,4 +100,4 @@ def load(path: str | PathLike[str], *classes: type) -> LearnerBase:
     `classes`: learners and confidence rules of your own that the file may name.
     """
     own = {kind.name: kind for kind in classes if issubclass(kind, LearnerBase)}
-    return checkpoint.load(Path(path), LEARNERS | own, [*CONFIDENCE_RULES.values(), KnownModel, *classes])
+    return checkpoints.load(Path(path), LEARNERS | own, [*CONFIDENCE_RULES.values(), KnownModel, *classes])

@@ -15,12 +15,12 @@ from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope import checkpoint
+from tightrope.arguments import whole
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.feedback import within
 from tightrope.model import Policy
-from tightrope.options import whole
 from tightrope.space import FloatArray, IntArray, LayeredSpace
+from tightrope.storage import checkpoints
 
 #: How far losses and constraints may exceed the bounds of Assumption 2 by rounding.
 BOUND_TOLERANCE = 1e-9
@@ -146,7 +146,7 @@ class LearnerBase(ABC):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all that is needed to go on from here to `path`; `tightrope.load` reads it back."""
-        checkpoint.save(self, Path(path))
+        checkpoints.save(self, Path(path))
 
     @abstractmethod
     def _restored(self) -> None:

@@ -24,9 +24,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.learners.base import BanditEpisode, require
-from tightrope.learners.estimating import EstimatingLearner
+from tightrope.learners.shared.estimating import EstimatingLearner
 from tightrope.model import Policy, flat
-from tightrope.optimistic import plan
+from tightrope.planning.extended_lp import plan
 from tightrope.space import FloatArray, LayeredSpace
 
 

@@ -16,9 +16,9 @@ coupled by the constraints); here a slot is an episode, there is one process, an
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.euclidean import EuclideanProjector
 from tightrope.learners.base import Episode, LearnerBase, require_positive
 from tightrope.model import LayeredMDP, Policy, inner
+from tightrope.planning.euclidean import EuclideanProjector
 from tightrope.space import FloatArray, LayeredSpace
 
 

@@ -19,7 +19,7 @@ from tightrope.errors import InfeasibleError
 from tightrope.learners.base import COUNTS, Episode, LearnerBase, require_not_negative
 from tightrope.learners.needs import most_slack_policy
 from tightrope.model import LayeredMDP, Policy
-from tightrope.planning import solve_cmdp
+from tightrope.planning.hindsight import solve_cmdp
 from tightrope.space import FloatArray, LayeredSpace
 
 

@@ -22,8 +22,8 @@ from numpy.typing import ArrayLike
 
 from tightrope.confidence import Counts, L1Ball, PaperRadius
 from tightrope.learners.base import COUNTS, Episode, LearnerBase, require_positive
-from tightrope.learners.optimism import optimistic_policy
 from tightrope.model import Policy
+from tightrope.planning.extended_values import optimistic_policy
 from tightrope.space import FloatArray, LayeredSpace
 
 

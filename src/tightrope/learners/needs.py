@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 
 from tightrope.model import LayeredMDP, Policy
-from tightrope.planning import HindsightLP, slater_slack, solve_cmdp
+from tightrope.planning.hindsight import HindsightLP, slater_slack, solve_cmdp
 from tightrope.space import FloatArray
 from tightrope.streams import streams
 

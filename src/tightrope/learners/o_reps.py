@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.confidence import KnownModel
 from tightrope.learners.base import Episode, require_positive
-from tightrope.learners.mirror import FLOOR, MirrorLearner
+from tightrope.learners.shared.mirror import FLOOR, MirrorLearner
 from tightrope.model import LayeredMDP
 from tightrope.space import LayeredSpace
 

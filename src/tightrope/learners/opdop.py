@@ -20,10 +20,10 @@ its Y_i; C_1, a constant that it does not name, is 1; S in β is the size of the
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.kernels.optimistic import evaluate, mirror_step
 from tightrope.learners.base import BanditEpisode, require, require_not_negative
-from tightrope.learners.estimating import EstimatingLearner, largest_multiplier
+from tightrope.learners.shared.estimating import EstimatingLearner, largest_multiplier
 from tightrope.model import Policy
+from tightrope.planning.kernels.extended_lp import evaluate, mirror_step
 from tightrope.space import FloatArray, LayeredSpace
 
 

@@ -18,8 +18,8 @@ program has an answer with probability 1 − δ; if it has none, the mixture tha
 from numpy.typing import ArrayLike
 
 from tightrope.learners.base import BanditEpisode
-from tightrope.learners.estimating import EstimatingLearner
-from tightrope.optimistic import OptimisticPlan, plan
+from tightrope.learners.shared.estimating import EstimatingLearner
+from tightrope.planning.extended_lp import OptimisticPlan, plan
 from tightrope.space import LayeredSpace
 
 

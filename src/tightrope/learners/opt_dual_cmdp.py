@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.learners.base import BanditEpisode, require_not_negative
-from tightrope.learners.estimating import EstimatingLearner, largest_multiplier
+from tightrope.learners.shared.estimating import EstimatingLearner, largest_multiplier
 from tightrope.model import Policy
-from tightrope.optimistic import best_response
+from tightrope.planning.extended_lp import best_response
 from tightrope.space import FloatArray, LayeredSpace
 
 

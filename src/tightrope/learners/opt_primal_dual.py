@@ -19,10 +19,10 @@ at most.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.kernels.optimistic import evaluate, mirror_step
 from tightrope.learners.base import BanditEpisode, require_not_negative
-from tightrope.learners.estimating import EstimatingLearner, largest_multiplier
+from tightrope.learners.shared.estimating import EstimatingLearner, largest_multiplier
 from tightrope.model import Policy
+from tightrope.planning.kernels.extended_lp import evaluate, mirror_step
 from tightrope.space import FloatArray, LayeredSpace
 
 

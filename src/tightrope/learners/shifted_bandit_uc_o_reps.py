@@ -23,9 +23,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.confidence import Box, L1Ball, PaperRadius
-from tightrope.kernels.estimators import importance_weighted
 from tightrope.learners.base import BanditEpisode, require, require_positive
-from tightrope.learners.mirror import MirrorLearner
+from tightrope.learners.kernels.estimators import importance_weighted
+from tightrope.learners.shared.mirror import MirrorLearner
 from tightrope.space import FloatArray, LayeredSpace
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.confidence import ConfidenceRule
 from tightrope.learners.base import Episode, require_positive
-from tightrope.learners.mirror import MirrorLearner, make_rule
+from tightrope.learners.shared.mirror import MirrorLearner, make_rule
 from tightrope.space import LayeredSpace
 
 

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.confidence import Counts
-from tightrope.kernels.bonus_values import bonus_values
 from tightrope.learners.base import COUNTS, BanditEpisode, LearnerBase, require_confidence
-from tightrope.learners.optimism import deterministic
+from tightrope.learners.kernels.bonus_values import bonus_values
+from tightrope.planning.extended_values import deterministic
 from tightrope.space import FloatArray, IntArray, LayeredSpace
 
 

@@ -16,9 +16,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.confidence import ConfidenceRule
-from tightrope.kernels.primal_dual import dual_step, mix, weigh
 from tightrope.learners.base import Episode, require, require_positive
-from tightrope.learners.mirror import MirrorLearner, make_rule
+from tightrope.learners.kernels.primal_dual import dual_step, mix, weigh
+from tightrope.learners.shared.mirror import MirrorLearner, make_rule
 from tightrope.space import LayeredSpace
 
 

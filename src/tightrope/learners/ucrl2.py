@@ -20,8 +20,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.confidence import Counts, L1Ball, frequencies
 from tightrope.learners.base import COUNTS, BanditEpisode, LearnerBase, require_confidence
-from tightrope.learners.optimism import optimistic_policy
 from tightrope.model import Policy
+from tightrope.planning.extended_values import optimistic_policy
 from tightrope.space import FloatArray, LayeredSpace
 
 

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tightrope.options import check_options, options_of, unknown
+from tightrope.arguments import check_options, options_of, unknown
 
 if TYPE_CHECKING:
     from tightrope.problems.base import Problem
@@ -43,7 +43,7 @@ class Entry:
 PROBLEMS = {
     "autonomous-driving": Entry(
         summary="arrive soon, whatever the traffic, on a budget of fuel and risk",
-        maker="tightrope.problems.autonomous_driving:autonomous_driving",
+        maker="tightrope.problems.suite.autonomous_driving:autonomous_driving",
         states=54,
         steps=12,
         constraints=2,
@@ -51,7 +51,7 @@ PROBLEMS = {
     ),
     "box-pushing": Entry(
         summary="reach the goal without pushing a box where it cannot be brought back",
-        maker="tightrope.problems.box_pushing:box_pushing",
+        maker="tightrope.problems.suite.box_pushing:box_pushing",
         states=275,
         steps=12,
         constraints=1,
@@ -59,7 +59,7 @@ PROBLEMS = {
     ),
     "cliff-walking": Entry(
         summary="take the short way along a cliff or the long way, on a budget of falls",
-        maker="tightrope.problems.cliff_walking:cliff_walking",
+        maker="tightrope.problems.suite.cliff_walking:cliff_walking",
         states=630,
         steps=24,
         constraints=1,
@@ -67,7 +67,7 @@ PROBLEMS = {
     ),
     "edge-cloud": Entry(
         summary="host a service near a moving user: changing prices, against delay and energy",
-        maker="tightrope.problems.edge_cloud:edge_cloud",
+        maker="tightrope.problems.suite.edge_cloud:edge_cloud",
         states=318,
         steps=12,
         constraints=2,
@@ -75,7 +75,7 @@ PROBLEMS = {
     ),
     "frozen-lake": Entry(
         summary="cross slippery ice to the goal, on a budget of falls into its holes",
-        maker="tightrope.problems.gym_tables:frozen_lake",
+        maker="tightrope.problems.suite.gym_tables:frozen_lake",
         states=211,
         steps=20,
         constraints=1,
@@ -83,7 +83,7 @@ PROBLEMS = {
     ),
     "grid": Entry(
         summary="walk a grid of any size towards corners that change, on a budget of hazards",
-        maker="tightrope.problems.grid:grid",
+        maker="tightrope.problems.suite.grid:grid",
         states=770,
         steps=13,
         constraints=1,
@@ -91,7 +91,7 @@ PROBLEMS = {
     ),
     "inventory": Entry(
         summary="order stock for an uncertain demand, on a budget for orders and holding",
-        maker="tightrope.problems.inventory:inventory",
+        maker="tightrope.problems.suite.inventory:inventory",
         states=38,
         steps=7,
         constraints=1,
@@ -99,7 +99,7 @@ PROBLEMS = {
     ),
     "machine-cycle": Entry(
         summary="move a machine round its states for earnings, on a budget of moves",
-        maker="tightrope.problems.machine_cycle:machine_cycle",
+        maker="tightrope.problems.suite.machine_cycle:machine_cycle",
         states=16,
         steps=6,
         constraints=1,
@@ -107,7 +107,7 @@ PROBLEMS = {
     ),
     "mars-rover": Entry(
         summary="drive a rover that slips to its goal, past rocks that wreck it",
-        maker="tightrope.problems.mars_rover:mars_rover",
+        maker="tightrope.problems.suite.mars_rover:mars_rover",
         states=190,
         steps=16,
         constraints=1,
@@ -115,7 +115,7 @@ PROBLEMS = {
     ),
     "media-streaming": Entry(
         summary="fill a player's buffer over a fast or a slow link, on a budget of fast steps",
-        maker="tightrope.problems.media_streaming:media_streaming",
+        maker="tightrope.problems.suite.media_streaming:media_streaming",
         states=56,
         steps=10,
         constraints=1,
@@ -123,7 +123,7 @@ PROBLEMS = {
     ),
     "random": Entry(
         summary="random transitions, losses and constraints of any size, from a seed",
-        maker="tightrope.problems.random:random",
+        maker="tightrope.problems.suite.random:random",
         states=22,
         steps=3,
         constraints=1,
@@ -131,7 +131,7 @@ PROBLEMS = {
     ),
     "river-swim": Entry(
         summary="swim upstream for a reward that is far, on a budget of strokes",
-        maker="tightrope.problems.river_swim:river_swim",
+        maker="tightrope.problems.suite.river_swim:river_swim",
         states=106,
         steps=20,
         constraints=1,
@@ -139,7 +139,7 @@ PROBLEMS = {
     ),
     "single-server-queue": Entry(
         summary="keep a queue short, on budgets of effort and of customers turned away",
-        maker="tightrope.problems.single_server_queue:single_server_queue",
+        maker="tightrope.problems.suite.single_server_queue:single_server_queue",
         states=46,
         steps=10,
         constraints=2,
@@ -147,7 +147,7 @@ PROBLEMS = {
     ),
     "taxi-fuel": Entry(
         summary="fetch a passenger and bring her across town, on a budget of fuel",
-        maker="tightrope.problems.gym_tables:taxi_fuel",
+        maker="tightrope.problems.suite.gym_tables:taxi_fuel",
         states=1234,
         steps=21,
         constraints=1,

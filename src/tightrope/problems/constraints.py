@@ -11,8 +11,8 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope.arguments import check_options, number, unknown
 from tightrope.errors import InvalidInputError
-from tightrope.options import check_options, number, unknown
 from tightrope.space import FloatArray
 
 #: How far rounding may carry a sum of bounds past its limit.

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import numpy as np
 
 from tightrope.errors import InvalidInputError
-from tightrope.planning import HindsightLP, best_policy, slater_slack
+from tightrope.planning.hindsight import HindsightLP, best_policy, slater_slack
 from tightrope.problems import PROBLEMS, make
 from tightrope.problems.base import Problem
 from tightrope.problems.losses import Fixed, Scenarios

@@ -13,8 +13,8 @@ from typing import Annotated, Any, TypeVar
 
 import msgspec
 
+from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError
-from tightrope.options import unknown
 from tightrope.problems.files.tables import decode
 
 FILE = "problem.toml"

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Mapping
 
 import numpy as np
 
+from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError
-from tightrope.options import unknown
 from tightrope.problems.files.declaration import Toml
 from tightrope.problems.files.tables import Table
-from tightrope.problems.transforms import Start, unroll
+from tightrope.problems.tabular.transforms import Start, unroll
 from tightrope.space import FloatArray
 
 #: How far probabilities may be from summing to one: they may have been written with six digits.

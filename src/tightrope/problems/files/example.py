@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tightrope.errors import InvalidInputError
-from tightrope.files import write_bytes
+from tightrope.storage.files import write_bytes
 
 TOML = """\
 # A problem for tightrope, in files of your own. Run it with

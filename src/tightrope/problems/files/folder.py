@@ -9,9 +9,9 @@ from pathlib import Path
 
 import numpy as np
 
+from tightrope.arguments import unknown
 from tightrope.errors import InfeasibleError, InvalidInputError
-from tightrope.options import unknown
-from tightrope.planning import TOLERANCE, best_policy, slater_slack
+from tightrope.planning.hindsight import TOLERANCE, best_policy, slater_slack
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import Replay, largest_factor
 from tightrope.problems.files.charges import Charges

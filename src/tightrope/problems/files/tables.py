@@ -11,9 +11,9 @@ from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError
 from tightrope.extras import missing
-from tightrope.options import unknown
 
 
 class Table:

@@ -1,0 +1,251 @@
+"""What a learner offers, and what it does with what it is shown."""
+
+import gc
+import inspect
+import itertools
+import json
+import math
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tightrope.checks.learners.play import (
+    EPISODES,
+    Checks,
+    World,
+    arrays,
+    drive,
+    new,
+    now,
+    ordinary_world,
+    same,
+)
+from tightrope.errors import InvalidInputError
+from tightrope.learners import Maker
+from tightrope.model import Policy
+from tightrope.space import FloatArray
+
+checks = Checks()
+
+
+@checks
+def check_it_says_what_feedback_it_takes(make: Maker) -> None:
+    _, learner = new(make)
+    assert learner.feedback in ("full", "bandit"), f"feedback is {learner.feedback!r}; it is 'full' or 'bandit'"
+
+
+@checks
+def check_it_is_made_for_the_space_and_the_budgets(make: Maker) -> None:
+    at, learner = new(make)
+    assert learner.space == at.space, "its space is not the one that it was given"
+    assert np.array_equal(learner.budgets, at.budgets), f"its budgets are {learner.budgets}, given were {at.budgets}"
+
+
+@checks
+def check_it_has_budgets_of_its_own(make: Maker) -> None:
+    at = ordinary_world()
+    given = at.budgets.copy()
+    _, learner = new(make, replace(at, budgets=given))
+    given[:] = 0.0
+    assert np.array_equal(learner.budgets, at.budgets), "its budgets changed when the caller's array did"
+
+
+@checks
+def check_the_policy_is_a_distribution_at_every_state(make: Maker) -> None:
+    at, learner = new(make)
+
+    def look(t: int) -> None:
+        assert learner.policy.space == at.space, f"episode {t}: the policy belongs to another space"
+        _is_policy(at, learner.policy.probabilities, f"in episode {t}")
+
+    drive(at, learner, between=look)
+    look(EPISODES + 1)
+
+
+@checks
+def check_looking_at_the_policy_changes_nothing(make: Maker) -> None:
+    at, learner = new(make)
+    _, twin = new(make)
+
+    def look(t: int) -> None:
+        one, two = learner.policy.probabilities.copy(), learner.policy.probabilities
+        assert np.array_equal(one, two), f"episode {t}: the policy differs when looked at again"
+
+    same(drive(at, learner, between=look), drive(at, twin), "looking at the policy changes nothing")
+
+
+@checks
+def check_a_policy_handed_out_stays_as_it_was(make: Maker) -> None:
+    at, learner = new(make)
+    handed_out: list[tuple[Policy, FloatArray]] = []
+
+    def keep(t: int) -> None:
+        handed_out.append((learner.policy, learner.policy.probabilities.copy()))
+
+    drive(at, learner, between=keep)
+    for t, (policy, then) in enumerate(handed_out, 1):
+        assert np.array_equal(policy.probabilities, then), f"the policy handed out for episode {t} was changed later"
+
+
+@checks
+def check_multipliers_are_finite_and_not_negative(make: Maker) -> None:
+    at, learner = new(make)
+    for k, (_, Q, _) in enumerate(drive(at, learner)):
+        assert Q.shape == at.budgets.shape, f"after {k} episodes multipliers has shape {Q.shape}, not one per budget"
+        assert np.isfinite(Q).all() and (Q >= 0).all(), f"after {k} episodes the multipliers are {Q}"
+
+
+@checks
+def check_the_epoch_counts_up_from_one(make: Maker) -> None:
+    at, learner = new(make)
+    epochs = [epoch for _, _, epoch in drive(at, learner)]
+    assert epochs[0] == 1, f"the first epoch is {epochs[0]}, not 1"
+    assert all(b - a in (0, 1) for a, b in itertools.pairwise(epochs)), f"the epochs are {epochs}"
+
+
+@checks
+def check_settings_are_plain_and_stay(make: Maker) -> None:
+    at, learner = new(make)
+    before = dict(learner.settings)
+    assert before, "settings is empty; a learner says what it runs with, its name at the least"
+    for name, value in before.items():
+        plain = isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
+        assert isinstance(name, str) and plain, f"the setting {name!r} is {value!r}; expected a finite number or a text"
+    json.dumps(before)
+    drive(at, learner)
+    assert learner.settings == before, f"the settings changed from {before} to {learner.settings}"
+
+
+@checks
+def check_observing_does_not_change_its_inputs(make: Maker) -> None:
+    at, learner = new(make)
+
+    for t in range(1, EPISODES + 1):
+        episode = at.play(learner.policy, learner.feedback, t, np.random.default_rng([9, t]))
+        before = {name: array.copy() for name, array in arrays(episode).items()}
+        for array in arrays(episode).values():
+            array.flags.writeable = False
+        try:
+            learner.observe(episode)
+        except (TypeError, ValueError) as error:
+            raise AssertionError(
+                f"episode {t}: it does not take arrays that must not be written to: {error}"
+            ) from error
+        for name, array in arrays(episode).items():
+            assert np.array_equal(array, before[name]), f"episode {t}: observing changed the caller's {name}"
+
+
+@checks
+def check_it_keeps_nothing_of_its_inputs(make: Maker) -> None:
+    at, learner = new(make)
+    _, twin = new(make)
+
+    def spoil(episode: Any) -> None:
+        for array in arrays(episode).values():
+            array[...] = 0
+
+    same(
+        drive(at, learner, after=spoil),
+        drive(at, twin),
+        "what the caller does with the arrays of an episode afterwards is no matter",
+    )
+
+
+@checks
+def check_lists_will_do(make: Maker) -> None:
+    at, learner = new(make)
+    _, twin = new(make)
+    for t in range(1, EPISODES + 1):
+        episode = at.play(learner.policy, learner.feedback, t, np.random.default_rng([9, t]))
+        learner.observe(replace(episode, **{name: array.tolist() for name, array in arrays(episode).items()}))
+        twin.observe(episode)
+        same([now(learner)], [now(twin)], "an episode of lists is as good as one of arrays")
+
+
+@checks
+def check_the_same_seed_gives_the_same_bits(make: Maker) -> None:
+    at, one = new(make, seed=3)
+    _, other = new(make, seed=3)
+    same(drive(at, one), drive(at, other), "the same seed gives the same bits")
+
+
+@checks
+def check_learners_do_not_share_anything(make: Maker) -> None:
+    at, one = new(make)
+    _, other = new(make, seed=1)
+    _, alone = new(make)
+
+    def meanwhile(t: int) -> None:
+        other.observe(at.play(other.policy, other.feedback, t, np.random.default_rng([8, t])))
+
+    same(drive(at, one, between=meanwhile), drive(at, alone), "another learner beside it is no matter")
+
+
+@checks
+def check_global_randomness_is_left_alone(make: Maker) -> None:
+    before = np.random.get_state()  # noqa: NPY002
+    at, learner = new(make)
+    drive(at, learner)
+    same_state = all(map(np.array_equal, before, np.random.get_state()))  # noqa: NPY002
+    assert same_state, "it drew from numpy's global generator; randomness comes from the seed"
+
+
+@checks
+def check_it_goes_on_beyond_the_last_episode(make: Maker) -> None:
+    at, learner = new(make, episodes=3)
+    drive(at, learner)
+
+
+@checks
+def check_one_episode_is_enough(make: Maker) -> None:
+    at, learner = new(make, episodes=1)
+    drive(at, learner, last=1)
+
+
+@checks
+def check_extreme_losses_are_fine(make: Maker) -> None:
+    at = ordinary_world()
+    n_tuples = at.space.n_tuples
+    for scenarios in (np.ones((2, n_tuples)), -np.ones((2, n_tuples)), np.zeros((2, n_tuples))):
+        flat_world, learner = new(make, replace(at, scenarios=scenarios))
+        for k, (policy, _, _) in enumerate(drive(flat_world, learner)):
+            _is_policy(at, policy, f"after {k} episodes with a loss of {scenarios[0, 0]:g} everywhere")
+
+
+@checks
+def check_its_memory_is_bounded(make: Maker) -> None:
+    at, learner = new(make, episodes=80)
+    drive(at, learner, last=40)
+    then = _size(learner)
+    drive(at, learner, first=41, last=80)
+    now = _size(learner)
+    assert now <= 1.02 * then + 512, f"it held {then} bytes after 40 episodes and {now} after 80"
+
+
+@checks.on_every_world
+def check_it_works_on(at: World, make: Maker) -> None:
+    _, learner = new(make, at)
+    for k, (policy, Q, _) in enumerate(drive(at, learner)):
+        _is_policy(at, policy, f"after {k} episodes")
+        assert np.isfinite(Q).all(), f"after {k} episodes the multipliers are {Q}"
+
+
+def _is_policy(at: World, probabilities: FloatArray, when: str) -> None:
+    try:
+        Policy(at.space, probabilities)
+    except InvalidInputError as error:
+        raise AssertionError(f"{when} the policy is none: {error}") from error
+
+
+def _size(thing: object) -> int:
+    """Bytes of the arrays, and 8 for each other object, that can be reached from `thing` without going into code."""
+    total, seen, todo = 0, set(), [thing]
+    while todo:
+        one = todo.pop()
+        if id(one) in seen or isinstance(one, type) or inspect.isroutine(one) or inspect.ismodule(one):
+            continue
+        seen.add(id(one))
+        total += one.nbytes if isinstance(one, np.ndarray) else 8
+        todo += gc.get_referents(one)
+    return total

@@ -1,0 +1,229 @@
+"""The contract of a problem as small named checks; `tightrope.checks` offers them."""
+
+from collections.abc import Callable, Iterator
+from itertools import pairwise
+
+import numpy as np
+
+from tightrope.errors import InvalidInputError
+from tightrope.model import SUM_TOLERANCE, Policy
+from tightrope.planning.hindsight import slater_slack
+from tightrope.problems.base import Problem
+from tightrope.problems.constraints import BOUND_TOLERANCE
+from tightrope.problems.losses import Adversary
+from tightrope.space import FloatArray, LayeredSpace
+
+__all__ = ["check_problem", "yield_problem_checks"]
+
+#: How many episodes a check plays, and how many draws it averages over.
+EPISODES, DRAWS = 100, 400
+
+#: How many standard errors an average may be off; by chance, one in half a billion is.
+SIGMAS = 6.0
+
+ProblemCheck = Callable[[Problem], None]
+
+
+def check_problem(problem: Problem) -> list[str]:
+    """Run every check on `problem`; return the names of the checks, all of them passed."""
+    if not __debug__:
+        raise InvalidInputError("the checks are assertions; run Python without -O")
+    passed = []
+    for check in yield_problem_checks():
+        try:
+            check(problem)
+        except AssertionError as error:
+            error.add_note(f"({check.__name__} of tightrope.checks, on {problem.name!r})")
+            raise
+        passed.append(check.__name__)
+    return passed
+
+
+def yield_problem_checks() -> Iterator[ProblemCheck]:
+    """The checks of a problem one by one, each a function of the problem."""
+    yield check_names_tell_states_and_actions_apart
+    yield check_transitions_are_distributions
+    yield check_every_state_can_be_reached
+    yield check_budgets_are_within_assumption_2
+    yield check_budgets_can_be_met
+    yield check_units_lead_there_and_back
+    yield check_losses_are_within_assumption_2
+    yield check_losses_repeat_with_the_seed
+    yield check_losses_handed_out_stay_as_they_were
+    yield check_constraints_are_within_assumption_2
+    yield check_constraints_repeat_with_the_seed
+    yield check_constraints_average_to_their_mean
+    yield check_constraints_are_independent_from_episode_to_episode
+    yield check_playing_changes_nothing
+
+
+def check_names_tell_states_and_actions_apart(problem: Problem) -> None:
+    """No two states have the same name, nor two actions, nor two constraints; none is empty."""
+    space = problem.space
+    for what, names in (
+        ("state", [problem.state_name(s) for s in range(space.n_states)]),
+        ("action", [problem.action_name(a) for a in range(space.n_actions)]),
+        ("constraint", list(problem.constraint_names)),
+    ):
+        assert all(names), f"{what} {names.index('')} has an empty name"
+        twice = [name for name, next_name in pairwise(sorted(names)) if name == next_name]
+        assert not twice, f"two {what}s are called {twice[0]!r}"
+
+
+def check_transitions_are_distributions(problem: Problem) -> None:
+    """Transition probabilities are not negative and sum to one for every pair."""
+    P, space = problem.mdp.transitions, problem.space
+    assert P.shape == (space.n_tuples,), f"transitions has shape {P.shape}, not ({space.n_tuples},)"
+    j = int(np.argmin(P))
+    assert P[j] >= 0, f"the probability of {problem.tuple_name(j)} is {P[j]}"
+    off = np.abs(space.sum_over_successors(P) - 1)
+    s, a = space.pairs[np.argmax(off)].tolist()
+    assert off.max() <= SUM_TOLERANCE, (
+        f"probabilities from {problem.state_name(s)} under {problem.action_name(a)} are {off.max():.3g} off one"
+    )
+
+
+def check_every_state_can_be_reached(problem: Problem) -> None:
+    """Some policy reaches every state with positive probability."""
+    space = problem.space
+    reached = np.zeros(space.n_states, dtype=bool)
+    reached[0] = True
+    first_tuple = space.csr.pair_ptr[space.csr.state_ptr[space.csr.layer_ptr[:-1]]]
+    for first, last in pairwise(first_tuple.tolist()):  # layer by layer
+        s, s_next = space.tuples[first:last, 0], space.tuples[first:last, 2]
+        reached[s_next[reached[s] & (problem.mdp.transitions[first:last] > 0)]] = True
+    assert reached.all(), f"{problem.state_name(int(np.argmin(reached)))} is reached with probability 0 by every policy"
+
+
+def check_budgets_are_within_assumption_2(problem: Problem) -> None:
+    """Σ |c_i| is at most the number of steps."""
+    total, L = np.abs(problem.budgets).sum(), problem.space.n_layers
+    assert total <= L + BOUND_TOLERANCE, f"the budgets sum to {total} in absolute value, more than {L} steps"
+
+
+def check_budgets_can_be_met(problem: Problem) -> None:
+    """Some policy meets all budgets in expectation."""
+    slack = slater_slack(problem.mdp, problem.constraints.mean, problem.budgets)
+    assert slack >= -BOUND_TOLERANCE, f"every policy exceeds some budget, by {-slack:.6g} or more"
+
+
+def check_units_lead_there_and_back(problem: Problem) -> None:
+    """Scales are positive, one for each constraint, and undo what they did."""
+    scales = problem.constraint_scales
+    assert scales.shape == problem.budgets.shape, f"constraint_scales has shape {scales.shape}"
+    assert problem.loss_scale > 0, f"loss_scale is {problem.loss_scale}"
+    assert (scales > 0).all(), f"constraint_scales is {scales}"
+    again = problem.use_in_units(problem.budgets) / scales
+    np.testing.assert_allclose(again, problem.budgets, rtol=1e-12, err_msg="budgets in units do not lead back")
+    loss, episodes = 0.25 * problem.space.n_layers * 3, 3
+    shifted = problem.loss_in_units(loss, episodes) - problem.loss_offset * problem.space.n_layers * episodes
+    np.testing.assert_allclose(
+        shifted, problem.regret_in_units(loss), rtol=1e-9, atol=1e-12, err_msg="losses and regrets differ in scale"
+    )
+
+
+def check_losses_are_within_assumption_2(problem: Problem) -> None:
+    """Every f^t is a float array (n_tuples,) with entries in [-1, 1], whatever is played."""
+    for t, f in enumerate(_played(problem, np.random.default_rng(1)), 1):
+        assert f.dtype == np.float64, f"the loss of episode {t} is of {f.dtype}, not float64"
+        assert f.shape == (problem.space.n_tuples,), f"the loss of episode {t} has shape {f.shape}"
+        bad = ~(np.abs(f) <= 1 + BOUND_TOLERANCE)
+        j = int(np.argmax(bad))
+        assert not bad[j], f"the loss of episode {t} is {f[j]} at tuple {j} ({problem.tuple_name(j)})"
+
+
+def check_losses_repeat_with_the_seed(problem: Problem) -> None:
+    """The same seed and the same policies give the same bits, beside another play as well as alone."""
+    alone = [f.tobytes() for f in _played(problem, np.random.default_rng(2))]
+    one, other = (_played(problem, np.random.default_rng(seed)) for seed in (2, 3))
+    for t, (bits, f, _) in enumerate(zip(alone, one, other, strict=True), 1):
+        assert f.tobytes() == bits, f"the loss of episode {t} differs in a second play with the same seed"
+
+
+def check_losses_handed_out_stay_as_they_were(problem: Problem) -> None:
+    """An array that was handed out as f^t is not written to later."""
+    kept = [(f, f.copy()) for f in _played(problem, np.random.default_rng(4), episodes=10)]
+    for t, (f, then) in enumerate(kept, 1):
+        assert np.array_equal(f, then), f"the loss of episode {t} was changed after it had been handed out"
+
+
+def check_constraints_are_within_assumption_2(problem: Problem) -> None:
+    """Every g^t is a float array (I, n_tuples), finite, with Σ_i max |g_i^t| at most 1."""
+    rng, shape = np.random.default_rng(5), (len(problem.budgets), problem.space.n_tuples)
+    for t in range(1, EPISODES + 1):
+        g = problem.constraints.sample(rng)
+        assert g.dtype == np.float64, f"draw {t} of the constraints is of {g.dtype}, not float64"
+        assert g.shape == shape, f"draw {t} of the constraints has shape {g.shape}, not {shape}"
+        total = np.abs(g).max(axis=1, initial=0.0).sum()
+        assert total <= 1 + BOUND_TOLERANCE, f"draw {t} of the constraints reaches {total} in sum, more than 1"
+
+
+def check_constraints_repeat_with_the_seed(problem: Problem) -> None:
+    """The same seed gives the same bits."""
+    one, other = np.random.default_rng(6), np.random.default_rng(6)
+    for t in range(1, 11):
+        same = problem.constraints.sample(one).tobytes() == problem.constraints.sample(other).tobytes()
+        assert same, f"draw {t} of the constraints differs for the same seed"
+
+
+def check_constraints_average_to_their_mean(problem: Problem) -> None:
+    """What draws use on average, under a few policies, is what the mean uses."""
+    uses, expected = _uses(problem)
+    off = np.abs(uses.mean(axis=0) - expected)
+    allowed = SIGMAS * uses.std(axis=0) / np.sqrt(len(uses)) + BOUND_TOLERANCE
+    worst = int(np.argmax(off - allowed)) if off.size else 0
+    assert (off <= allowed).all(), (
+        f"what draws of the constraints use is {off[worst]:.3g} off what their mean uses, {allowed[worst]:.3g} allowed"
+    )
+
+
+def check_constraints_are_independent_from_episode_to_episode(problem: Problem) -> None:
+    """What a draw uses tells nothing about the next one: no correlation beyond chance."""
+    uses, _ = _uses(problem)
+    centred = uses - uses.mean(axis=0)
+    power = (centred**2).mean(axis=0)
+    correlation = (centred[1:] * centred[:-1]).mean(axis=0) / np.where(power > 1e-20, power, np.inf)
+    largest = np.abs(correlation).max(initial=0.0)
+    allowed = SIGMAS / np.sqrt(len(uses))
+    assert largest <= allowed, f"one draw and the next correlate by {largest:.3g}, {allowed:.3g} allowed"
+
+
+def check_playing_changes_nothing(problem: Problem) -> None:
+    """Model, mean and budgets are as before when a play is over."""
+
+    def parts() -> dict[str, FloatArray]:
+        mean = problem.constraints.mean
+        return {"transitions": problem.mdp.transitions, "mean of the constraints": mean, "budgets": problem.budgets}
+
+    before = {name: part.copy() for name, part in parts().items()}
+    rng = np.random.default_rng(8)
+    for _ in _played(problem, rng, episodes=10):
+        problem.constraints.sample(rng)
+    for name, part in parts().items():
+        assert np.array_equal(before[name], part), f"the {name} changed while the problem was played"
+
+
+def _played(problem: Problem, rng: np.random.Generator, episodes: int = EPISODES) -> Iterator[FloatArray]:
+    """f^1, f^2, … of a fresh play against a learner that wanders among a few policies."""
+    policies = _policies(problem.space)
+    adversary: Adversary = problem.losses.begin(rng)
+    for t in range(1, episodes + 1):
+        yield adversary.loss(t)
+        adversary.watch(policies[t // 3 % len(policies)])
+
+
+def _uses(problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """(DRAWS, I · policies) <g_i^t, θ> of draws under a few policies, and the same of the mean."""
+    occupancies = np.stack([problem.mdp.occupancy(policy) for policy in _policies(problem.space)], axis=1)
+    rng = np.random.default_rng(7)
+    drawn = [(problem.constraints.sample(rng) @ occupancies).ravel() for _ in range(DRAWS)]
+    return np.array(drawn), (problem.constraints.mean @ occupancies).ravel()
+
+
+def _policies(space: LayeredSpace) -> list[Policy]:
+    """The uniform one, and two at random that are nearly deterministic."""
+    policies, rng = [Policy.uniform(space)], np.random.default_rng(9)
+    for _ in range(2):
+        weights = rng.exponential(size=space.n_pairs) ** 4
+        policies.append(Policy.from_occupancy(space, space.expand_to_tuples(weights)))
+    return policies

@@ -1,0 +1,1 @@
+"""Experiments: what is played, what is accounted for, and how it is shown."""

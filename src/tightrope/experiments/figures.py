@@ -1,0 +1,294 @@
+"""The picture of a run: regret on the left, violation and strong violation on the right, against the episode.
+
+Several learners share three panels, one for each of the three; every learner has a line of its own in each.
+
+Both axes are logarithmic, so a power of T is a straight line with the exponent as its slope: what grows
+like √T runs parallel to the dashed line. Zero and negative values have no place on such an axis; a panel that
+holds any is linear around zero, logarithmic outside on either side, and says so.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, NullLocator
+
+from tightrope.errors import InvalidInputError
+from tightrope.space import FloatArray
+from tightrope.storage.files import write_bytes
+
+#: The columns of one run, as a `History` holds them.
+Columns = Mapping[str, FloatArray]
+
+INK, MUTED, GRID = "#222222", "#6f6f6f", "#e6e6e6"
+#: The colours of Okabe and Ito, which colour-blind readers tell apart; without yellow, too faint for a line.
+PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
+#: When there are more learners than colours, the lines change, and labels have a mark that says to which.
+DASHES: Any = (("solid", ""), ((0, (5, 1.5)), "╌ "), ((0, (1, 1.3)), "┈ "))
+#: For the picture of one learner; strong violation is the darker one, so that grey prints tell it too.
+COLOURS = {"regret": "#0072B2", "violation": "#D55E00", "strong_violation": "#882255"}
+STYLE: Any = {
+    "font.family": "DejaVu Sans",
+    "font.size": 9.5,
+    "text.color": INK,
+    "figure.facecolor": "white",
+    "axes.facecolor": "white",
+    "axes.edgecolor": MUTED,
+    "axes.linewidth": 0.8,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "axes.grid": True,
+    "axes.grid.which": "major",
+    "grid.color": GRID,
+    "grid.linewidth": 0.7,
+    "lines.solid_capstyle": "round",
+    "xtick.color": MUTED,
+    "ytick.color": MUTED,
+    "svg.hashsalt": "tightrope",  # the same run gives the same file
+}
+
+
+@dataclass(frozen=True)
+class Curve:
+    """One line of a panel: what it is called, how it is drawn, and its values where every seed has one."""
+
+    label: str
+    colour: str
+    dash: Any
+    episodes: FloatArray  # (n,)
+    values: FloatArray  # (n_seeds, n)
+
+
+@dataclass(frozen=True)
+class Panel:
+    """What is drawn side by side."""
+
+    columns: tuple[str, ...]
+    name: str
+    meaning: str
+
+
+REGRET = Panel(("regret",), "Regret", "loss beyond the best fixed policy within budget")
+#: For one learner, and for several.
+TWO_PANELS = (
+    REGRET,
+    Panel(("violation", "strong_violation"), "Violation", "total over budget (strong: never paid back)"),
+)
+THREE_PANELS = (
+    REGRET,
+    Panel(("violation",), "Violation", "total over budget: good episodes pay for bad ones"),
+    Panel(("strong_violation",), "Strong violation", "total over budget: nothing is paid back"),
+)
+#: Inches around the panels (left, right, below, above) and between them; the height of a label of one line.
+LEFT, RIGHT, BELOW, ABOVE, BETWEEN, LABEL = 0.62, 2.2, 0.53, 1.14, 2.6, 0.19
+
+
+def draw(histories: Mapping[str, Sequence[Columns]], *, title: str) -> Figure:
+    """Draw the runs of one or several learners: name → one history per seed, all logged at the same episodes.
+
+    Lines are means over the seeds; bands reach from the smallest to the largest.
+    """
+    runs = [run for of_learner in histories.values() for run in of_learner]
+    if not runs:
+        raise InvalidInputError("there is no run to draw")
+    episodes = np.asarray(runs[0]["episode"], dtype=np.float64)
+    if any(not np.array_equal(run["episode"], episodes) for run in runs):
+        raise InvalidInputError("the runs were logged at different episodes; draw them one by one")
+    n_seeds = max(len(of_learner) for of_learner in histories.values())
+
+    panels = TWO_PANELS if len(histories) == 1 else THREE_PANELS
+    with mpl.rc_context(STYLE):
+        figure = _empty_figure(len(panels), len(histories))
+        height = figure.get_figheight()
+        figure.text(0.02, 1 - 0.26 / height, title, size=13, weight="bold", va="center")
+        seeds = f"; line: mean of {n_seeds} seeds, band: smallest to largest" if n_seeds > 1 else ""
+        figure.text(
+            0.02,
+            1 - 0.53 / height,
+            f"totals up to each episode, expectations under the true model{seeds}",
+            color=MUTED,
+            va="center",
+        )
+        for axes, panel in zip(figure.axes, panels, strict=True):
+            _panel(axes, _curves(histories, panel.columns), last=episodes[-1], one_line=len(histories) > 1)
+            _head(axes, panel.name, panel.meaning)
+    return figure
+
+
+def _empty_figure(n_panels: int, n_learners: int) -> Figure:
+    """Two panels as wide as a page; three, wider, and high enough for the labels of all learners."""
+    if n_panels == 2:
+        figure = Figure(figsize=(10.4, 4.4), dpi=150)
+        figure.subplots(1, 2)
+        figure.subplots_adjust(left=0.06, right=0.86, bottom=0.12, top=0.74, wspace=0.48)
+        return figure
+    panel_width, panel_height = 3.2, max(2.73, 1.05 * LABEL * n_learners)
+    width = LEFT + 3 * panel_width + 2 * BETWEEN + RIGHT
+    height = BELOW + panel_height + ABOVE
+    figure = Figure(figsize=(width, height), dpi=150)
+    figure.subplots(1, 3)
+    figure.subplots_adjust(
+        left=LEFT / width,
+        right=1 - RIGHT / width,
+        bottom=BELOW / height,
+        top=1 - ABOVE / height,
+        wspace=BETWEEN / panel_width,
+    )
+    return figure
+
+
+def save(figure: Figure, folder: Path, name: str) -> list[Path]:
+    """Write `name`.png and `name`.svg into `folder`, each whole or not at all; return where they are."""
+    paths = []
+    for form, metadata in (("png", {}), ("svg", {"Date": None})):
+        buffer = BytesIO()
+        with mpl.rc_context(STYLE):
+            figure.savefig(buffer, format=form, metadata=metadata)
+        paths.append(folder / f"{name}.{form}")
+        write_bytes(paths[-1], buffer.getvalue())
+    return paths
+
+
+def _curves(histories: Mapping[str, Sequence[Columns]], columns: Sequence[str]) -> list[Curve]:
+    """One curve per learner and column; colours tell columns apart for one learner, learners for several."""
+    curves = []
+    for i, (learner, runs) in enumerate(histories.items()):
+        for column in columns:
+            values = np.stack([np.asarray(run[column], dtype=np.float64) for run in runs])
+            known = np.isfinite(values).all(axis=0)
+            if not known.any():
+                continue
+            episodes = np.asarray(runs[0]["episode"], dtype=np.float64)[known]
+            if len(histories) == 1:
+                curve = Curve(column.replace("_", " "), COLOURS[column], "solid", episodes, values[:, known])
+            else:
+                dash, mark = DASHES[i // len(PALETTE) % len(DASHES)]
+                curve = Curve(mark + learner, PALETTE[i % len(PALETTE)], dash, episodes, values[:, known])
+            curves.append(curve)
+    return curves
+
+
+def _head(axes: Axes, name: str, meaning: str) -> None:
+    for text, points, style in ((name, 23, {"size": 11, "weight": "bold"}), (meaning, 9, {"color": MUTED})):
+        axes.annotate(text, (0, 1), (0, points), "axes fraction", "offset points", **style)
+
+
+def _panel(axes: Axes, curves: Sequence[Curve], *, last: float, one_line: bool) -> None:
+    axes.set_xscale("log")
+    axes.set_xlim(1, max(last, 2))
+    axes.set_xlabel("episode", loc="left", color=MUTED)
+    if not curves:
+        axes.text(0.5, 0.5, "not computed", transform=axes.transAxes, ha="center", color=MUTED)
+        axes.set_yticks([])
+        return
+    for curve in curves:
+        axes.plot(
+            curve.episodes,
+            curve.values.mean(axis=0),
+            color=curve.colour,
+            linestyle=curve.dash,
+            linewidth=1.9,
+            zorder=3,
+        )
+        low, high = curve.values.min(axis=0), curve.values.max(axis=0)
+        axes.fill_between(curve.episodes, low, high, color=curve.colour, alpha=0.17, linewidth=0)
+    _scale(axes, np.concatenate([curve.values.ravel() for curve in curves]))
+    _square_root(axes, curves)
+    _label_ends(axes, curves, one_line)
+
+
+def _scale(axes: Axes, values: FloatArray) -> None:
+    """A logarithmic axis; linear around zero where there is anything at or below it."""
+    if values.min() > 0:
+        axes.set_yscale("log")
+    else:
+        largest = np.abs(values).max()
+        threshold = 1.0 if largest >= 10 or largest == 0 else 10.0 ** np.floor(np.log10(largest / 10))
+        low, high = min(values.min(), 0.0), max(values.max(), threshold)
+        axes.set_yscale("symlog", linthresh=threshold, linscale=0.6)
+        axes.set_ylim(1.6 * low, 1.6 * high)
+        if low < 0:
+            axes.axhline(0, color=MUTED, linewidth=0.8)
+        note = f"vertical axis linear between {_short(-threshold) if low < 0 else 0} and {_short(threshold)}"
+        axes.annotate(
+            note,
+            (1, 0),
+            (0, -23),
+            "axes fraction",
+            "offset points",
+            ha="right",
+            va="top",
+            size=8,
+            color=MUTED,
+        )
+    for axis in (axes.xaxis, axes.yaxis):
+        axis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+        axis.set_minor_locator(NullLocator())
+    axes.tick_params(length=3, width=0.8)
+
+
+def _square_root(axes: Axes, curves: Sequence[Curve]) -> None:
+    """A thin dashed c·√T above every curve: the slope that the theorem promises."""
+    c = 1.35 * max(float((curve.values / np.sqrt(curve.episodes)).max()) for curve in curves)
+    if c > 0:
+        low, high = axes.get_ylim()
+        t = np.geomspace(*axes.get_xlim(), 200)
+        axes.plot(t, c * np.sqrt(t), color=MUTED, linewidth=0.9, dashes=(5, 4), zorder=1)
+        axes.set_ylim(low, max(high, 1.5 * c * np.sqrt(t[-1])))
+        axes.annotate("√T", (t[6], c * np.sqrt(t[6])), (0, 9), textcoords="offset points", color=MUTED)
+
+
+def _label_ends(axes: Axes, curves: Sequence[Curve], one_line: bool) -> None:
+    """Name and last mean at the right end of every line, moved apart where they would overlap."""
+    ends = [(float(curve.episodes[-1]), float(curve.values[:, -1].mean())) for curve in curves]
+    heights = axes.transAxes.inverted().transform(axes.transData.transform(ends))[:, 1]
+    order = np.argsort(heights, kind="stable")
+    inches = axes.figure.get_figheight() * axes.get_position().height  # type: ignore[union-attr]
+    gap, separator = (LABEL / inches, "  ") if one_line else (0.125, "\n")
+    for i, height in zip(order, spread(heights[order], gap=gap), strict=True):
+        axes.plot(*ends[i], "o", color=curves[i].colour, markersize=4.5, clip_on=False, zorder=4)
+        axes.annotate(
+            f"{curves[i].label}{separator}{grouped(ends[i][1])}",
+            (1, height),
+            (9, 0),
+            "axes fraction",
+            "offset points",
+            va="center",
+            color=curves[i].colour,
+            weight="bold",
+        )
+
+
+def spread(heights: Sequence[float] | FloatArray, *, gap: float) -> FloatArray:
+    """Heights nearest to these ascending ones (least squares) that are `gap` apart, in 0..1 if they fit."""
+    # with the gaps taken out this is isotonic regression: neighbours in the wrong order pool at their mean
+    steps = gap * np.arange(len(heights))
+    pools: list[tuple[float, int]] = []
+    for height in heights - steps:
+        mean, n = float(height), 1
+        while pools and pools[-1][0] > mean:
+            before, m = pools.pop()
+            mean, n = (before * m + mean * n) / (m + n), m + n
+        pools.append((mean, n))
+    pooled = np.repeat([mean for mean, _ in pools], [n for _, n in pools])
+    return np.asarray(np.clip(pooled, 0.0, max(0.0, 1.0 - steps[-1])) + steps)
+
+
+def grouped(value: float) -> str:
+    """Thousands set apart by thin spaces: 20 000; three digits where it is small."""
+    return (f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}").replace(",", "\u2009").replace("-", "−")
+
+
+def _short(value: float) -> str:
+    """A tick: 1, 10, 100, 1k, 10k, 1M."""
+    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            return f"{value / unit:g}{name}".replace("-", "−")
+    return f"{value:g}".replace("-", "−")

@@ -1,0 +1,1 @@
+"""Compiled lines of single algorithms."""

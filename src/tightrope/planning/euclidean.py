@@ -1,0 +1,93 @@
+"""The nearest occupancy measure of a known model, in the Euclidean norm over pairs.
+
+    argmin ½‖x − y‖²   over   x >= 0,   Σ_a x(s,a) − Σ_{r,a} P(s|r,a) x(r,a) = b(s)   at every state s but the last,
+
+b = 1 at the first state, else 0; in matrices, Ax = b. With a potential β per state the answer is x = [y + Aᵀβ]_+,
+where β minimises F(β) = ½‖[y + Aᵀβ]_+‖² − b·β: convex, once differentiable, ∇F = Ax − b, and quadratic wherever no
+entry changes sign. Semismooth Newton on it ends after finitely many steps, few of them from a good start. Moves lead
+from one layer to the next, so its matrix A D Aᵀ (D the pairs with x > 0) is banded.
+"""
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tightrope.errors import ConvergenceError
+from tightrope.model import LayeredMDP
+from tightrope.planning.kernels import euclidean as kernels
+from tightrope.space import FloatArray
+
+MAX_STEPS, MAX_HALVINGS = 500, 40
+
+#: μ as a share of the residual: A D Aᵀ is singular where no pair of a state is in use, and μ vanishes with it.
+DAMPING = 1e-2
+
+
+class Point(NamedTuple):
+    """A potential, and what follows from it."""
+
+    beta: FloatArray  # (n_states,)
+    x: FloatArray  # (n_pairs,) [y + Aᵀβ]_+
+    residual: FloatArray  # (n_states,) Ax − b = ∇F(β)
+    off: float  # its sum of absolute values
+    value: float  # F(β)
+
+
+class EuclideanProjector:
+    """Projects again and again onto the occupancy measures of one model, each time from where the last answer was."""
+
+    def __init__(self, mdp: LayeredMDP, tolerance: float = 1e-10) -> None:
+        self.mdp = mdp
+        self.tolerance = tolerance
+        sizes = mdp.space.layer_sizes
+        width = max(n + m for n, m in zip(sizes[:-1], [*sizes[1:-1], 0], strict=True))
+        self._band = np.empty((mdp.space.n_states - 1, width))
+        self.potentials = np.zeros(mdp.space.n_states)  #: β of the last answer; the next search starts here
+
+    def state(self) -> dict[str, FloatArray]:
+        """What the next answer depends on besides its question."""
+        return {"potentials": self.potentials}
+
+    def restore(self, state: dict[str, FloatArray]) -> None:
+        """Go on from there."""
+        self.potentials = state["potentials"]
+
+    def solve(self, y: FloatArray) -> FloatArray:
+        """The answer x (n_pairs,), with Σ|Ax − b| within the tolerance; or raise and stay as before."""
+        at = self._point(y, self.potentials)
+        for _ in range(MAX_STEPS):
+            if at.off <= self.tolerance:
+                self.potentials = at.beta
+                return at.x
+            better = self._line_search(y, at)
+            if better is None:
+                break
+            at = better
+        raise ConvergenceError(
+            f"the Euclidean projection stopped at a flow residual of {at.off:.3g}, above its tolerance of "
+            f"{self.tolerance:.3g}; no answer is returned"
+        )
+
+    def _line_search(self, y: FloatArray, at: Point) -> Point | None:
+        """The first of the Newton step, a half, a quarter, … that is better; nothing if none is."""
+        step = self._newton_step(at)
+        slope = float(at.residual @ step)
+        for halvings in range(MAX_HALVINGS):
+            length = 0.5**halvings
+            trial = self._point(y, at.beta + length * step)
+            # at the floor of rounding F no longer tells better from worse, the residual does
+            if trial.value <= at.value + 1e-4 * length * slope or trial.off < at.off <= 1e-6:
+                return trial
+        return None
+
+    def _point(self, y: FloatArray, beta: FloatArray) -> Point:
+        x, residual = np.empty(len(y)), np.empty(len(beta))
+        off, value = kernels.point(self.mdp.space.csr, self.mdp.transitions, y, beta, x, residual)
+        return Point(beta, x, residual, off, value)
+
+    def _newton_step(self, at: Point) -> FloatArray:
+        """−(A D Aᵀ + μ)^{-1} ∇F; 0 at the last state."""
+        kernels.hessian_band(self.mdp.space.csr, self.mdp.transitions, at.x, DAMPING * min(1.0, at.off), self._band)
+        step = -at.residual
+        kernels.solve_band(self._band, step[:-1])
+        return step

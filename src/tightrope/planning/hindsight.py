@@ -1,0 +1,240 @@
+"""Planning when the model is known: the best fixed policy in hindsight, with and without budgets.
+
+The hindsight LP asks for the best occupancy measure θ of the model,
+
+    minimise <f, θ>   subject to   <g_i, θ> <= c_i,   i = 1..I.
+
+Since θ(s,a,s') = x(s,a) P(s'|s,a), it is solved over pairs: x >= 0 and, at every state s but the last,
+
+    Σ_a x(s,a) − Σ_{r,a} P(s|r,a) x(r,a) = 1 if s is the first state, else 0.
+
+For any q >= 0, dynamic programming on f + Σ_i q_i g_i bounds the value from below (weak duality). The bound
+holds whatever the LP solver did, and every answer is held against it before it is returned.
+"""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.optimize import linprog
+from scipy.sparse import csr_array, hstack
+
+from tightrope.errors import ConvergenceError, InfeasibleError, InvalidInputError
+from tightrope.model import LayeredMDP, Policy, flat, inner
+from tightrope.planning.kernels.dynamic_programming import best_actions
+from tightrope.space import FloatArray
+
+#: How far an answer may be from the best, or over a budget: per step, in units of the largest |f| or |g_i|.
+TOLERANCE = 1e-9
+
+#: HiGHS reads coefficients below 1e-9 as zero and meets rows to 1e-10 at best: rows are scaled up, so that
+#: rare transitions count (exact: a power of two).
+ROW_SCALE = 2.0**10
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class CMDPSolution:
+    """The best policy within the budgets, and the proof that it is.
+
+    No policy within the budgets has a value below `value - duality_gap`, and this one exceeds no budget by
+    more than `violation`. Budgets changed by d change the value by −multipliers·d, to first order.
+    """
+
+    value: float  # <f, θ>
+    occupancy: FloatArray  # (n_tuples,) θ, exactly the occupancy measure of `policy`
+    policy: Policy
+    multipliers: FloatArray  # (I,) q >= 0: what one more unit of each budget is worth
+    duality_gap: float
+    violation: float
+
+
+def best_policy(mdp: LayeredMDP, loss: ArrayLike) -> tuple[float, Policy]:
+    """The least expected loss (n_tuples,) without budgets, and a deterministic policy that attains it."""
+    space = mdp.space
+    V, best = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64)
+    best_actions(space.csr, mdp.transitions, flat(loss, space.n_tuples, "loss"), V, best)
+    pi = np.zeros(space.n_pairs)
+    pi[best] = 1.0
+    return float(V[0]), Policy(space, pi)
+
+
+def solve_cmdp(mdp: LayeredMDP, loss: ArrayLike, constraints: ArrayLike, budgets: ArrayLike) -> CMDPSolution:
+    """The hindsight LP: loss (n_tuples,), constraints (I, n_tuples), budgets (I,); I may be 0.
+
+    Raises InfeasibleError when no policy meets the budgets. Keep a `HindsightLP` to solve for many losses.
+    """
+    return HindsightLP(mdp, constraints, budgets).solve(loss)
+
+
+def slater_slack(mdp: LayeredMDP, constraints: ArrayLike, budgets: ArrayLike) -> float:
+    """max over policies of min_i c_i − <g_i, θ>: what all budgets can spare at once (or lack, if < 0)."""
+    g, c = _checked(mdp, constraints, budgets)
+    if len(c) == 0:
+        return math.inf
+    unit = _largest(g)
+    slack, _ = _Occupancies(mdp).common_slack(g / unit, c / unit)
+    return slack * unit
+
+
+class HindsightLP:
+    """The hindsight LP of one model and its budgets, to be solved for any number of losses.
+
+    Budgets that no policy can meet are refused here, before the first loss.
+    """
+
+    def __init__(self, mdp: LayeredMDP, constraints: ArrayLike, budgets: ArrayLike) -> None:
+        self.mdp = mdp
+        self.constraints, self.budgets = _checked(mdp, constraints, budgets)
+        self._occupancies = _Occupancies(mdp)
+        self._units = np.array([_largest(g) for g in self.constraints])
+        self._g = self.constraints / self._units[:, None]
+        # |<g, θ>| <= L in these units: a budget far beyond never binds, and would only blur the others
+        self._c = np.minimum(self.budgets / self._units, 2.0 * mdp.space.n_layers)
+        self._c += self._shortfall()
+        self._rows = ROW_SCALE * csr_array(self._occupancies.pair_costs(self._g))
+
+    def _shortfall(self) -> float:
+        """By how much budgets miss what can be met, if by no more than rounding; otherwise refuse them."""
+        if len(self.budgets) == 0:
+            return 0.0
+        allowed = self._occupancies.tolerance
+        for i, (g, c, unit) in enumerate(zip(self._g, self._c, self._units, strict=True)):
+            least = best_policy(self.mdp, g)[0]
+            if least - c > allowed:
+                raise InfeasibleError(
+                    f"budget {i} cannot be met: no policy spends less than {least * unit:.9g}, "
+                    f"at least {(least - c) * unit:.6g} over the budget of {self.budgets[i]:.9g}"
+                )
+        slack, q = self._occupancies.common_slack(self._g, self._c)
+        if -slack > allowed:
+            over = [f"budget {i} by at least {-slack * self._units[i]:.6g}" for i in np.flatnonzero(q > 1e-9)]
+            raise InfeasibleError(
+                "each budget can be met, but not all together: every policy exceeds " + " or ".join(over)
+            )
+        return max(0.0, -slack)
+
+    def solve(self, loss: ArrayLike) -> CMDPSolution:
+        """The best policy for `loss` (n_tuples,) within the budgets."""
+        f = flat(loss, self.mdp.space.n_tuples, "loss")
+        unit = _largest(f)
+        cost = self._occupancies.pair_costs(f / unit)
+        flow, source = self._occupancies.flow, self._occupancies.source
+        x, marginals = _highs(cost, self._rows, ROW_SCALE * self._c, flow, source)
+        policy, theta = self._occupancies.policy_and_occupancy(x)
+        q = -ROW_SCALE * marginals
+        bound = best_policy(self.mdp, f / unit + q @ self._g)[0] - q @ self._c
+        gap = float(inner(f, theta) / unit - bound)
+        violation = float((inner(self._g, theta) - self._c).max(initial=0.0))
+        allowed = self._occupancies.tolerance
+        # a budget met to within `allowed` moves the value by q times as much
+        if gap > allowed * (1.0 + q.sum()) or violation > allowed:
+            raise ConvergenceError(
+                f"the hindsight LP was not solved well enough: duality gap {gap:.3g} and violation "
+                f"{violation:.3g} in units of the largest loss and constraint, {allowed:.3g} allowed"
+            )
+        return CMDPSolution(
+            value=float(inner(f, theta)),
+            occupancy=theta,
+            policy=policy,
+            multipliers=q * unit / self._units + 0.0,  # no -0.0
+            duality_gap=max(0.0, gap * unit),
+            violation=float((inner(self.constraints, theta) - self.budgets).max(initial=0.0)),
+        )
+
+
+class _Occupancies:
+    """The occupancy measures of a model as a polytope over pairs, for HiGHS."""
+
+    def __init__(self, mdp: LayeredMDP) -> None:
+        space = mdp.space
+        self.mdp = mdp
+        self.tolerance = TOLERANCE * space.n_layers
+        last = space.n_states - 1
+        pair_of_tuple = space.expand_to_tuples(np.arange(space.n_pairs))
+        moves = (space.csr.successor < last) & (mdp.transitions > 0)
+        inflow = csr_array(
+            (mdp.transitions[moves], (space.csr.successor[moves], pair_of_tuple[moves])),
+            (last, space.n_pairs),
+        )
+        outflow = csr_array(
+            (np.ones(space.n_pairs), (space.pairs[:, 0], np.arange(space.n_pairs))), (last, space.n_pairs)
+        )
+        self.flow = ROW_SCALE * (outflow - inflow)
+        self.source = np.zeros(last)
+        self.source[0] = ROW_SCALE
+
+    def pair_costs(self, values: FloatArray) -> FloatArray:
+        """Σ_s' P(s'|s,a) values(s,a,s'), flat over pairs (last axis)."""
+        return self.mdp.space.sum_over_successors(values * self.mdp.transitions)
+
+    def policy_and_occupancy(self, x: FloatArray) -> tuple[Policy, FloatArray]:
+        """π(a|s) ∝ x(s,a), and the occupancy measure that it truly has."""
+        space = self.mdp.space
+        theta = space.expand_to_tuples(np.maximum(x, 0.0)) * self.mdp.transitions
+        policy = Policy.from_occupancy(space, theta)
+        return policy, self.mdp.occupancy(policy)
+
+    def common_slack(self, g: FloatArray, c: FloatArray) -> tuple[float, FloatArray]:
+        """max over policies of z = min_i c_i − <g_i, θ>, and the weights q (sum 1) that prove it; |g| <= 1.
+
+        For every policy, Σ_i q_i (c_i − <g_i, θ>) <= z: its slack is at most z at some i with q_i > 0.
+        """
+        L = self.mdp.space.n_layers
+        base = float(c.min())
+        spare = np.minimum(c - base, 2.0 * L)  # a budget that is wider than this is never the tightest
+        rows = hstack([csr_array(self.pair_costs(g)), csr_array(np.ones((len(c), 1)))], format="csr")
+        flow = hstack([self.flow, csr_array((len(self.source), 1))], format="csr")
+        cost = np.append(np.zeros(self.mdp.space.n_pairs), -1.0)
+        # the last variable is z + 2L, which cannot be negative
+        x, marginals = _highs(cost, ROW_SCALE * rows, ROW_SCALE * (spare + 2.0 * L), flow, self.source)
+        _, theta = self.policy_and_occupancy(x[:-1])
+        q = marginals / marginals.sum()
+        z = float((spare - inner(g, theta)).min())
+        bound = float(q @ spare) - best_policy(self.mdp, q @ g)[0]
+        if bound - z > self.tolerance:
+            raise ConvergenceError(
+                f"the LP of the budgets' slack was not solved well enough: duality gap {bound - z:.3g} "
+                f"in units of the largest constraint, {self.tolerance:.3g} allowed"
+            )
+        return base + z, q
+
+
+def _highs(
+    cost: FloatArray, rows: csr_array, bounds: FloatArray, flow: csr_array, source: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """min cost·x over x >= 0, rows·x <= bounds, flow·x = source: x, and the marginals (<= 0) of bounds."""
+    for method in ("highs-ipm", "highs-ds"):  # the first is faster on large models
+        answer = linprog(  # type: ignore[call-overload]  # the stubs know of dense matrices only
+            cost,
+            A_ub=rows,
+            b_ub=bounds,
+            A_eq=flow,
+            b_eq=source,
+            method=method,
+            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+        )
+        if answer.status == 0:
+            return answer.x, np.minimum(answer.ineqlin.marginals, 0.0)
+    raise ConvergenceError(f"HiGHS could not solve the occupancy LP: {answer.message}")
+
+
+def _largest(values: FloatArray) -> float:
+    """The largest absolute value, as a unit to measure in: 1 where all is zero."""
+    return float(np.abs(values).max()) or 1.0
+
+
+def _checked(mdp: LayeredMDP, constraints: ArrayLike, budgets: ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Copies of the constraints, (I, n_tuples), and the budgets, (I,), all finite."""
+    n = mdp.space.n_tuples
+    try:
+        g = np.array(constraints, dtype=np.float64, order="C")
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"constraints is no (I, {n}) array of numbers: {error}") from error
+    if g.shape == (0,):
+        g = g.reshape(0, n)
+    if g.ndim != 2 or g.shape[1] != n:
+        raise InvalidInputError(f"constraints has shape {g.shape}; expected (I, {n}), a row for each budget")
+    for i, row in enumerate(g):
+        flat(row, n, f"constraints[{i}]")
+    return g, flat(budgets, len(g), "budgets").copy()

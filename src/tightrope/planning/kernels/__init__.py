@@ -1,0 +1,1 @@
+"""Compiled passes of dynamic programming, the simplex method over policies, and the Euclidean projection."""

@@ -1,0 +1,122 @@
+"""A tabular Gymnasium environment as a problem: its own table of transitions, a cost function, and budgets.
+
+Gymnasium's toy-text environments (and many others) hold their model in `env.unwrapped.P`: `P[state][action]` is a list
+of (probability, next_state, reward, terminated). It is unrolled over `n_steps` steps. Entries that lead to the same
+place are added up, and their rewards averaged; what is `terminated` waits at no charge until the last step. The loss of
+a move is −reward, and its costs are what the cost functions say.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from tightrope.errors import InvalidInputError
+from tightrope.problems.base import Problem
+from tightrope.problems.constraints import NoiseChoice
+from tightrope.problems.losses import LossChoice
+from tightrope.problems.tabular.transforms import Start, unroll
+
+#: What a move is charged: function(state, action, next_state) -> value, with the environment's own numbers.
+Charge = Callable[[int, int, int], float]
+
+
+def problem_from_gym(
+    env: Any,
+    *,
+    n_steps: int,
+    cost: Mapping[str, Charge],
+    budgets: Mapping[str, float],
+    scenarios: Sequence[Charge] = (),
+    losses: LossChoice = "fixed",
+    noise: NoiseChoice = "none",
+    start: Start | None = None,
+    loss_bounds: tuple[float, float] | None = None,
+    name: str | None = None,
+    loss_unit: str = "",
+    constraint_units: Sequence[str] = (),
+    state_names: Sequence[str] = (),
+    action_names: Sequence[str] = (),
+) -> Problem:
+    """The problem of playing `env` for `n_steps` steps within budgets.
+
+    Parameters
+    ----------
+    env : anything whose `unwrapped.P` is a table as above.
+    cost, budgets : by name, what each move uses, and how much an episode may use on average.
+    scenarios : more losses that an adversary may charge, beside the first scenario, which is −reward.
+    losses, noise : as everywhere: a loss sequence on the scenarios, a noise on the costs.
+    start : a state, or {state: probability}; None: `env.unwrapped.initial_state_distrib`.
+    loss_bounds : the least and the largest loss that can ever be; None: losses are divided by the largest one.
+    """
+    P = getattr(getattr(env, "unwrapped", env), "P", None)
+    if not isinstance(P, Mapping):
+        raise InvalidInputError(f"{env} has no table unwrapped.P; play it live instead (tightrope.interop.play_live)")
+    if set(cost) != set(budgets):
+        raise InvalidInputError(f"cost is for {sorted(cost)} and budgets for {sorted(budgets)}; the names must agree")
+
+    n_states = 1 + max((s for row in _entries(P) for s in row[:3:2]), default=0)
+    merged: dict[tuple[int, int, int], tuple[float, float]] = {}
+    for state, action, next_state, probability, reward, terminated in _entries(P):
+        # a state that ends the episode stands beside the one of the same number that does not
+        key = (state, action, next_state + n_states * terminated)
+        p, p_reward = merged.get(key, (0.0, 0.0))
+        merged[key] = p + probability, p_reward + probability * reward
+    rows = {row: entry for row, entry in merged.items() if entry[0] > 0}
+    layout = unroll(
+        list(rows),
+        [p for p, _ in rows.values()],
+        n_steps=n_steps,
+        start=_start(env) if start is None else start,
+        terminal=range(n_states, 2 * n_states),
+    )
+
+    def charges(charge: Charge) -> list[float]:
+        return [float(charge(s, a, s_next % n_states)) for s, a, s_next in rows]
+
+    own = [-p_reward / p for p, p_reward in rows.values()]
+    names = tuple(cost)
+    return Problem.from_units(
+        name=name or _name(env),
+        mdp=layout.mdp,
+        scenarios=[layout.lay_out(own), *(layout.lay_out(charges(charge)) for charge in scenarios)],
+        losses=losses,
+        uses=np.array([layout.lay_out(charges(cost[i])) for i in names]).reshape(len(names), layout.space.n_tuples),
+        noise=noise,
+        budgets=[budgets[i] for i in names],
+        constraint_names=names,
+        loss_bounds=loss_bounds,
+        loss_unit=loss_unit,
+        constraint_units=constraint_units,
+        state_names=layout.state_names(state_names),
+        action_names=action_names,
+    )
+
+
+def _entries(P: Mapping[int, Any]) -> "list[tuple[int, int, int, float, float, bool]]":
+    """(state, action, next_state, probability, reward, terminated) of the whole table."""
+    try:
+        return [
+            (int(state), int(action), int(next_state), float(probability), float(reward), bool(terminated))
+            for state, actions in P.items()
+            for action, outcomes in actions.items()
+            for probability, next_state, reward, terminated in outcomes
+        ]
+    except (TypeError, ValueError, AttributeError) as error:
+        raise InvalidInputError(
+            "unwrapped.P does not read as P[state][action] = [(probability, next_state, reward, terminated), …]: "
+            f"{error}"
+        ) from error
+
+
+def _start(env: Any) -> Start:
+    chances = getattr(getattr(env, "unwrapped", env), "initial_state_distrib", None)
+    if chances is None:
+        raise InvalidInputError(f"{env} does not say where it starts; give start, a state or {{state: probability}}")
+    states = np.flatnonzero(chances).tolist()
+    return states[0] if len(states) == 1 else {s: float(chances[s]) for s in states}
+
+
+def _name(env: Any) -> str:
+    spec = getattr(env, "spec", None)
+    return type(getattr(env, "unwrapped", env)).__name__ if spec is None else str(spec.id)

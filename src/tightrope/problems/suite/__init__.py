@@ -1,0 +1,1 @@
+"""The bundled problems, one a file; `tightrope.problems.PROBLEMS` lists them."""

@@ -1,0 +1,74 @@
+"""Grid: a walk on a grid of any size, towards a corner that changes, through hazards. Made for scale.
+
+A cell is (row, column). An episode starts anywhere, with equal chances, or in a cell that is given. Moves go up, right,
+down or left; with probability `slip` = 0.1 in any of the four directions or nowhere, all with equal chances, and what
+would leave the grid stays: a pair has at most 5 successors. Each cell is a hazard with probability `hazards` = 0.3,
+drawn once from `seed`.
+
+Loss scenario k = 0, 1, 2: how far the walker is, after the move, from the bottom right corner, the top right one, the
+bottom left one, in steps, as a share of the largest distance. One constraint: the number of steps that end on a
+hazard, on average at most `max_hazards` = 0.05 of them.
+
+A 50 x 50 grid over 40 steps, from anywhere, has 100,002 states and 1.9 million tuples.
+
+Reference: none; the shape of the large instances in tightrope's benchmarks.
+"""
+
+import numpy as np
+
+from tightrope.arguments import number, whole
+from tightrope.errors import InvalidInputError
+from tightrope.problems.base import Problem
+from tightrope.problems.constraints import NoiseChoice
+from tightrope.problems.losses import LossChoice
+from tightrope.problems.tabular.grids import DIRECTIONS, cell_names, grid_moves
+from tightrope.problems.tabular.transforms import Start, unroll
+
+
+def grid(
+    *,
+    n_rows: int = 8,
+    n_columns: int = 8,
+    n_steps: int = 12,
+    start: tuple[int, int] | None = None,
+    slip: float = 0.1,
+    hazards: float = 0.3,
+    max_hazards: float = 0.05,
+    losses: LossChoice = "switching",
+    noise: NoiseChoice = "none",
+    seed: int = 0,
+) -> Problem:
+    """`start`: (row, column), counted from 0, or None for anywhere; `max_hazards`: an average over the steps."""
+    n_rows, n_columns = whole(n_rows, "n_rows", at_least=2), whole(n_columns, "n_columns", at_least=2)
+    n_steps = whole(n_steps, "n_steps", at_least=1)
+    slip, share = number(slip, "slip", 0, 1), number(hazards, "hazards", 0, 1)
+    limit = number(max_hazards, "max_hazards", 0, 1)
+    n_cells = n_rows * n_columns
+    if start is None:
+        first: Start = dict.fromkeys(range(n_cells), 1 / n_cells)
+    else:
+        row, column = (whole(part, "start", at_least=0) for part in start)
+        if row >= n_rows or column >= n_columns:
+            raise InvalidInputError(f"start is {start}; the grid has {n_rows} rows and {n_columns} columns")
+        first = row * n_columns + column
+
+    rows, P = grid_moves(n_rows, n_columns, slip=slip)
+    layout = unroll(rows, P, n_steps=n_steps, start=first)
+
+    down, right = np.divmod(np.arange(n_cells), n_columns)
+    up, left = n_rows - 1 - down, n_columns - 1 - right
+    distances = np.array([up + left, down + left, up + right]) / (n_rows + n_columns - 2)
+    hazardous = np.random.default_rng(whole(seed, "seed", at_least=0)).random(n_cells) < share
+    next_cell = rows[:, 2]
+    return Problem.from_units(
+        name="grid",
+        mdp=layout.mdp,
+        scenarios=[layout.lay_out(distance[next_cell]) for distance in distances],
+        losses=losses,
+        uses=[layout.lay_out(hazardous[next_cell])],
+        noise=noise,
+        budgets=[n_steps * limit],
+        constraint_names=("hazards",),
+        state_names=layout.state_names(cell_names(n_rows, n_columns)),
+        action_names=DIRECTIONS,
+    )

@@ -1,0 +1,1 @@
+"""The subproblem of Algorithm 1: `projector` solves it, `lanes` lays it out, `kernels` hold its mathematics."""

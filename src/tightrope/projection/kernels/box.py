@@ -1,0 +1,124 @@
+"""The pair's question for boxes, whole or cut by an L1 ball: all of it comes down to Σ clip(κ w, lo, hi) = total."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.kernels.compile import jit
+from tightrope.projection.kernels.sets import FIXED, LANES, SCALED_1, SCALED_2, WHOLE, answers
+
+NEWTON_STEPS = 8  # that may be tried before the way that is slower and sure to end
+
+NORM, OUTSIDE, DISTANCE = (np.uint32(row * LANES) for row in range(3))  # rows of scratch
+
+
+class BoxData(NamedTuple):
+    """lower <= p <= upper, and ‖p − center‖₁ <= radius with the center within the bounds; inf: there is no ball."""
+
+    lower: NDArray[np.float64]  # (n_slots,) 0 in the padding
+    upper: NDArray[np.float64]  # (n_slots,) 0 in the padding
+    center: NDArray[np.float64]  # (n_slots,) not read where there is no ball
+    radius: NDArray[np.float64]  # (n_pairs,)
+
+
+@answers(BoxData)
+def answer_box(data, chunk_pair, chunk_slot, p, group, W, warm, scratch):
+    """p = w normalised where that is in the set; `clip` has the rest."""
+    lower, upper, center, radius, z = data.lower, data.upper, data.center, data.radius, scratch
+    for c in range(chunk_pair.size - 1):
+        i, lanes = chunk_pair[c], chunk_pair[c + 1] - chunk_pair[c]
+        first, last = chunk_slot[c], chunk_slot[c + 1]
+        for v in range(lanes):
+            z[NORM + v], z[OUTSIDE + v], z[DISTANCE + v] = 1.0 / W[i + v], 0.0, 0.0
+            group[first + v] = WHOLE
+        for row in range(first, last, lanes):
+            for v in range(lanes):
+                x = z[NORM + v] * p[row + v]
+                z[OUTSIDE + v] = max(z[OUTSIDE + v], max(lower[row + v] - x, x - upper[row + v]))
+                z[DISTANCE + v] += abs(x - center[row + v])
+        for v in range(lanes):
+            eps = radius[i + v]
+            if z[OUTSIDE + v] > 0.0 or (eps < 2.0 and z[DISTANCE + v] > eps):
+                W[i + v] = clip(
+                    lower, upper, center, eps, first + v, last, lanes, p, group, warm[:, i + v], z[NORM + v]
+                )
+
+
+@jit
+def clip(lower, upper, center, eps, first, last, lanes, p, group, warm, norm):
+    """One pair, in every lanes-th slot of first:last: overwrites its p by W p*, labels its groups and returns W.
+
+    p* = clip(κ w, lower, upper) if that is in the ball. Otherwise half the radius lies above the center, half below:
+    p* = min(x w, upper) where x w > center, max(y w, lower) where y w < center, and the center in between, with
+
+        Σ clip(x w, center, upper) = 1 + ε/2,      Σ clip(y w, lower, center) = 1 − ε/2.
+    """
+    x = clip_scale(p, lower, upper, first, last, lanes, 1.0, warm[0] if warm[0] > 0.0 else norm)
+    y, distance = x, 0.0
+    warm[0] = x
+    if eps < 2.0:
+        for j in range(first, last, lanes):
+            distance += abs(min(max(x * p[j], lower[j]), upper[j]) - center[j])
+    in_ball = distance <= eps
+    if not in_ball:
+        x = clip_scale(p, center, upper, first, last, lanes, 1.0 + 0.5 * eps, x)
+        y = clip_scale(p, lower, center, first, last, lanes, 1.0 - 0.5 * eps, warm[1] if warm[1] > 0.0 else y)
+        warm[1] = y
+
+    scaled_1, scaled_2, log_W = 0.0, 0.0, 0.0
+    for j in range(first, last, lanes):
+        w, up, down = p[j], x * p[j], y * p[j]
+        group[j] = FIXED
+        if in_ball or up > center[j]:
+            p[j] = min(max(up, lower[j]), upper[j])
+            if lower[j] < up < upper[j]:
+                group[j] = SCALED_1
+                scaled_1 += up
+        elif down < center[j]:
+            p[j] = max(down, lower[j])
+            if down > lower[j]:
+                group[j] = SCALED_2
+                scaled_2 += down
+        else:
+            p[j] = center[j]
+        if group[j] == FIXED and p[j] > 0.0:
+            log_W += p[j] * np.log(w / p[j])
+    log_W -= scaled_1 * np.log(x) if scaled_1 > 0.0 else 0.0
+    log_W -= scaled_2 * np.log(y) if scaled_2 > 0.0 else 0.0
+    W = np.exp(log_W)
+    for j in range(first, last, lanes):
+        p[j] *= W
+    return W
+
+
+@jit
+def clip_scale(w, lo, hi, first, last, lanes, total, kappa):
+    """The κ with Σ clip(κ w, lo, hi) = total over every lanes-th slot of first:last, from any guess.
+
+    Newton's method for as long as it stays between the bounds found so far. Beyond that, what the bounds show to be
+    clipped is fixed and the rest scaled to what is left of the total: that is the answer, or it fixes one more.
+    """
+    below, above = 0.0, np.inf
+    for n in range(NEWTON_STEPS + (last - first) // lanes + 2):
+        fixed, weight = 0.0, 0.0
+        for j in range(first, last, lanes):
+            inside = lo[j] < kappa * w[j] < hi[j]
+            fixed += 0.0 if inside else min(max(kappa * w[j], lo[j]), hi[j])
+            weight += w[j] if inside else 0.0
+        if fixed + kappa * weight < total:
+            below = kappa
+        else:
+            above = kappa
+        proposed = (total - fixed) / weight if weight > 0.0 else kappa
+        if n >= NEWTON_STEPS or not below < proposed < above:
+            fixed, weight = 0.0, 0.0
+            for j in range(first, last, lanes):
+                at_lo, at_hi = above * w[j] <= lo[j] or w[j] == 0.0, below * w[j] >= hi[j]
+                fixed += lo[j] if at_lo else (hi[j] if at_hi else 0.0)
+                weight += 0.0 if at_lo or at_hi else w[j]
+            proposed = (total - fixed) / weight if weight > 0.0 else kappa
+            if not below < proposed < above:  # by rounding: the nearer bound it is
+                return min(max(proposed, below), above)
+        kappa = proposed
+    return kappa

@@ -1,0 +1,199 @@
+"""The subproblem of Algorithm 1: the nearest occupancy measure whose conditionals lie in a confidence set.
+
+    argmin over θ of  <cost, θ> + D(θ, reference),      D(θ, θ') = Σ θ log(θ/θ') − θ + θ'
+
+over the θ that sum to one on every layer, conserve flow, and have θ(s,a,·)/Σθ(s,a,·) in the set of (s,a).
+`kernels/dual.py` has the mathematics.
+"""
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.arguments import number
+from tightrope.confidence import ConfidenceSet
+from tightrope.errors import ConvergenceError, InvalidInputError
+from tightrope.model import flat
+from tightrope.projection.kernels.newton import solve_subproblem
+from tightrope.projection.kernels.sets import LANES
+from tightrope.projection.lanes import lay_out
+from tightrope.space import FloatArray, LayeredSpace
+
+MAX_STEPS = 200
+
+#: The largest duality gap of an answer whose weights span more than floating point does, relative to the dual value.
+GAP_TOLERANCE = 1e-6
+
+#: Operations per tuple up to which H is factorised; beyond, Newton's steps come from conjugate gradients.
+DIRECT_OPERATIONS = 500
+
+
+@dataclass(frozen=True)
+class Projection:
+    """An answer with its certificate."""
+
+    theta: FloatArray  #: (n_tuples,) the minimiser
+    flow_residual: float  #: Σ |inflow − outflow| over the inner states
+    set_violation: float  #: the most by which a pair's conditional leaves its set
+    duality_gap: float  #: primal minus dual value; of the order of the flow residual times the largest potential
+    iterations: int  #: Newton steps taken
+
+
+class Projector:
+    """Solves the subproblem again and again on one space, each time from where the last answer was."""
+
+    def __init__(self, space: LayeredSpace, tolerance: float = 1e-9) -> None:
+        self.space = space
+        self.tolerance = tolerance
+        sizes = np.array(space.layer_sizes[:-1])  # the last layer's potential is fixed
+        onward = np.append(sizes[1:], 0)
+        operations = np.sum(sizes.astype(float) ** 3 / 3 + sizes**2 * onward + sizes * onward**2)
+        direct = operations <= DIRECT_OPERATIONS * space.n_tuples
+        panels = sizes * (sizes + onward) if direct else np.zeros(0, dtype=np.int64)
+        self._panel_ptr = np.concatenate([[0], np.cumsum(panels)]).astype(np.uint64)
+        self._panels = np.zeros(panels.sum())
+        self._factor_damping = np.nan  # how much damping the factor in the panels holds; NaN while there is none
+        self._states = np.zeros((12, space.n_states))
+        self._thresholds = np.zeros((2, space.n_pairs))
+        self._confidence: ConfidenceSet | None = None
+        self._free: NDArray[np.bool_] | None = None
+        self._buffers: tuple[NDArray[Any], ...] = ()
+        self._data: Any = None
+        self.dual_value = np.nan  #: F at the last answer
+        self.flow_residual = np.nan
+        self.iterations = 0
+
+    def prepare(self, confidence: ConfidenceSet) -> None:
+        """Lay out a confidence set, and the tuples anew if other pairs than before are free; `solve` would do it."""
+        free = confidence.free(self.space)
+        same_free = self._free is not None and not (free != self._free).any()
+        if same_free and type(confidence) is type(self._confidence) and free.all():
+            self._confidence = confidence  # another name for the set of everything
+            return
+        self._confidence = self._data = None  # its memory is needed
+        if not same_free:
+            self._gather_thresholds()
+            self._free, self._buffers = None, ()
+            self._layout = lay_out(self.space, free)
+            n_pairs, n_slots = len(self._layout.origin), len(self._layout.successor)
+            self._warm = self._thresholds[:, self._layout.pair]
+            self._buffers = (  # see `kernels.dual.unpack`
+                self._states, np.zeros(self.space.n_layers + 2), np.zeros((2, n_pairs)), self._warm,
+                np.zeros((2, n_slots)), np.zeros(n_slots, dtype=np.int8), np.zeros(8 * LANES),
+                np.zeros(3 * int(np.diff(self._layout.chunk_slot).max())), self._panels,
+            )  # fmt: skip
+            self._free = free
+        self._data = confidence.lay_out(self.space, self._layout)
+        self._confidence = confidence
+
+    def _gather_thresholds(self) -> None:
+        """Bring the thresholds by pair of the space up to date with those by pair of the layout."""
+        if self._free is not None:
+            self._thresholds[:, self._layout.pair] = self._warm
+
+    def _forget(self) -> None:
+        """Start cold next time."""
+        self.potentials[:] = 0.0
+        self._thresholds[:] = 0.0
+        self._factor_damping = np.nan
+        self._confidence = self._free = None
+
+    @property
+    def potentials(self) -> FloatArray:
+        """(n_states,) β of the last answer; the next solve starts here."""
+        beta: FloatArray = self._states[0]
+        return beta
+
+    def state(self) -> dict[str, FloatArray]:
+        """All that the next solve starts from: with it restored, the next answer is the same to the last bit."""
+        self._gather_thresholds()
+        return {
+            "potentials": self.potentials,
+            "thresholds": self._thresholds,
+            "factor": self._panels,
+            "factor_damping": np.array([self._factor_damping]),
+        }
+
+    def restore(self, state: dict[str, FloatArray]) -> None:
+        """Go on from what `state` gave."""
+        self.potentials[:] = state["potentials"]
+        self._thresholds[:] = state["thresholds"]
+        self._panels[:] = state["factor"]
+        self._factor_damping = float(state["factor_damping"][0])
+        self._confidence = self._free = None
+
+    def solve(self, reference: FloatArray, cost: FloatArray, confidence: ConfidenceSet, theta: FloatArray) -> None:
+        """Write the answer into `theta`, or raise. Takes checked arrays, `theta` another than the rest.
+
+        After an error `theta` is NaN and the next solve starts cold.
+        """
+        if confidence is not self._confidence:
+            self.prepare(confidence)
+        self.dual_value, self.flow_residual, self.iterations, far, self._factor_damping = solve_subproblem(
+            self._layout, self._data, self._panel_ptr, self._factor_damping, reference, cost,
+            self.tolerance, MAX_STEPS, theta, *self._buffers,
+        )  # fmt: skip
+        if not self.flow_residual <= self.tolerance:
+            self._forget()
+            raise ConvergenceError(
+                f"the projection stopped at a flow residual of {self.flow_residual:.3g}, above its tolerance of "
+                f"{self.tolerance:.3g}, after {self.iterations} Newton steps; no answer is returned"
+            )
+        if far:  # numbers so far apart that some had to be cut off
+            gap = self.duality_gap(reference, cost, theta)
+            if not abs(gap) <= GAP_TOLERANCE * (1 + abs(self.dual_value)):
+                self._forget()
+                theta[:] = np.nan
+                raise ConvergenceError(
+                    f"the projection's costs and references are too far apart for floating point: its duality gap is "
+                    f"{gap:.3g}; no answer is returned (scale the cost down, or the reference up)"
+                )
+
+    def duality_gap(self, reference: FloatArray, cost: FloatArray, theta: FloatArray) -> float:
+        """Primal minus dual value of the last answer, from the definition of the primal."""
+        with np.errstate(divide="ignore", invalid="ignore"):
+            entropy = np.where(theta > 0, theta * (np.log(theta) - np.log(reference)), 0.0)
+        primal = np.sum(cost * theta + entropy - theta)
+        return float(primal + self.space.n_layers + self.dual_value)
+
+
+def project(
+    space: LayeredSpace,
+    reference: ArrayLike,
+    cost: ArrayLike,
+    confidence: ConfidenceSet,
+    *,
+    tolerance: float = 1e-9,
+) -> Projection:
+    """argmin <cost, θ> + D(θ, reference) over occupancy measures with conditionals in `confidence`.
+
+    Parameters
+    ----------
+    reference : (n_tuples,) positive; need not be an occupancy measure.
+    cost : (n_tuples,) ψ/α in Algorithm 1.
+    tolerance : on the flow residual, in L1.
+
+    Raises `ConvergenceError` if the tolerance is not met: a returned `theta` always meets it.
+    """
+    tolerance = number(tolerance, "tolerance", 1e-15, 1.0)
+    reference = flat(reference, space.n_tuples, "reference")
+    cost = flat(cost, space.n_tuples, "cost")
+    if (reference <= 0).any():
+        j = int(np.argmin(reference))
+        s, a, s_next = space.tuples[j]
+        raise InvalidInputError(
+            f"reference is {reference[j]} at tuple ({s}, {a}, {s_next}); D needs it positive (mix in some uniform mass)"
+        )
+    confidence.check(space)
+    projector = Projector(space, tolerance)
+    theta = np.empty(space.n_tuples)
+    projector.solve(reference, cost, confidence, theta)
+    return Projection(
+        theta=theta,
+        flow_residual=projector.flow_residual,
+        set_violation=confidence.violation(space, theta),
+        duality_gap=projector.duality_gap(reference, cost, theta),
+        iterations=projector.iterations,
+    )

@@ -1,0 +1,40 @@
+"""Algorithm 1 around its subproblem: against the formulas, written as they are printed."""
+
+import numpy as np
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.conftest import rngs, spaces
+from tests.twins import layer_of_state
+from tightrope import LayeredSpace
+from tightrope.learners.kernels.primal_dual import dual_step, mix, weigh
+
+
+@given(st.integers(1, 40), st.integers(0, 3), rngs())
+def test_the_cost_of_the_subproblem(n: int, n_constraints: int, rng: np.random.Generator) -> None:
+    f, Q, g = rng.uniform(-1, 1, n), rng.uniform(0, 9, n_constraints), rng.uniform(-1, 1, (n_constraints, n))
+    V, alpha = rng.uniform(0.1, 50, 2)
+    psi = np.full(n, np.nan)
+    weigh(V, f, Q, g, alpha, psi)
+    expected = [(V * f[j] + sum(Q[i] * g[i, j] for i in range(n_constraints))) / alpha for j in range(n)]
+    np.testing.assert_allclose(psi, expected, rtol=1e-12, atol=1e-13)
+
+
+@given(spaces(), st.floats(1e-6, 1), rngs())
+def test_the_reference_of_the_subproblem(space: LayeredSpace, lam: float, rng: np.random.Generator) -> None:
+    theta, reference = rng.random(space.n_tuples), np.full(space.n_tuples, np.nan)
+    mix(space.tuples_before, theta, lam, reference)
+    layer = layer_of_state(space)[space.tuples[:, 0]]
+    uniform = [1 / np.count_nonzero(layer == k) for k in layer]
+    np.testing.assert_allclose(reference, (1 - lam) * theta + lam * np.array(uniform), rtol=1e-14)
+
+
+@given(st.integers(1, 40), st.integers(0, 3), rngs())
+def test_the_step_of_the_multipliers(n: int, n_constraints: int, rng: np.random.Generator) -> None:
+    Q, c = rng.uniform(0, 2, n_constraints), rng.uniform(-1, 4, n_constraints)
+    g, theta = rng.uniform(-1, 1, (n_constraints, n)), rng.random(n)
+    before = Q.copy()
+    ahead = dual_step(Q, g, theta, c)
+    expected = [max(Q[i] + sum(g[i] * theta) - c[i], 0) for i in range(n_constraints)]
+    np.testing.assert_allclose(ahead, expected, atol=1e-13)
+    np.testing.assert_array_equal(Q, before)  # what was handed out before stays

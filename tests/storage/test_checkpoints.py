@@ -1,0 +1,325 @@
+"""What is saved comes back bit for bit, and nothing else comes in."""
+
+import io
+import json
+import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope import Episode, InvalidInputError, L1Ball, LayeredSpace, Policy
+from tightrope.checks.learners.play import WORLDS, World, drive
+from tightrope.learners import LearnerBase, load, make_learner
+from tightrope.learners.ucpd import UCPD
+from tightrope.model import LayeredMDP
+from tightrope.space import FloatArray
+from tightrope.storage import checkpoints
+from tightrope.storage.checkpoints import DOCUMENT, Decoder, Encoder
+
+SPACE = LayeredSpace.dense([1, 2, 2, 1], 2)
+
+
+class Everything(LearnerBase):
+    """Carries one of each kind."""
+
+    name = "everything"
+    reference = "none"
+    carries = ("observed", "box.floats", "ints", "small", "flag", "word", "number", "rng", "policy", "box")
+
+    def __init__(
+        self,
+        space: LayeredSpace,
+        budgets: ArrayLike,
+        *,
+        episodes: int,
+        model: LayeredMDP | None = None,
+        policy: Policy | None = None,
+        rng: np.random.Generator | None = None,
+        scale: float = 1.0,
+        rule: Any = None,
+    ) -> None:
+        super().__init__(space, budgets, episodes=episodes)
+        self.model, self.rng, self.scale, self.rule = model, rng or np.random.default_rng(1), scale, rule
+        self.policy = policy or Policy.uniform(space)
+        self.box = Box()
+        self.ints, self.small = np.zeros((2, 3), dtype=np.int64), np.zeros(2, dtype=np.int8)
+        self.flag, self.word, self.number = False, "", 0.0
+
+    def observe(self, episode: Episode) -> None:
+        self.observed += 1
+
+    def _restored(self) -> None:
+        self.seen = self.observed
+
+
+class Box:
+    """An object with a state."""
+
+    def __init__(self) -> None:
+        self.floats = np.zeros(3)
+        self.warm = np.zeros(2)
+
+    def state(self) -> dict[str, FloatArray]:
+        return {"warm": self.warm}
+
+    def restore(self, state: dict[str, FloatArray]) -> None:
+        self.warm = state["warm"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class OwnRule:
+    """A confidence rule of a user's own."""
+
+    widths: FloatArray
+
+    def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> L1Ball:
+        return L1Ball(LayeredMDP.from_occupancy(space, M.astype(float)).transitions, self.widths)
+
+
+def saved(learner: LearnerBase, folder: Path) -> Path:
+    path = folder / "learner"
+    learner.save(path)
+    return path
+
+
+def test_one_of_each_kind_comes_back_bit_for_bit(tmp_path: Path) -> None:
+    rng = np.random.default_rng(3)
+    model = LayeredMDP(SPACE, 1 / SPACE.expand_to_tuples(SPACE.successors_per_pair))
+    policy = Policy(SPACE, np.tile([0.1, 0.9], SPACE.n_pairs // 2))
+    made = Everything(SPACE, [0.3], episodes=7, model=model, policy=policy, rng=rng, scale=np.inf)
+    made.box.floats = np.array([0.1, -0.0, np.nan])
+    made.box.warm = np.array([np.pi, 5e-324])
+    made.ints, made.small = np.array([[1, -2, 3], [2**62, 5, 6]]), np.array([-128, 127], dtype=np.int8)
+    made.flag, made.word, made.number, made.observed = True, "é", 1 / 3, 41
+    made.policy = Policy(SPACE, np.tile([0.25, 0.75], SPACE.n_pairs // 2))
+    rng.random(5)
+    again = load(saved(made, tmp_path), Everything)
+    assert isinstance(again, Everything)
+    assert (again.observed, again.seen, again.flag, again.word, again.number) == (41, 41, True, "é", 1 / 3)
+    assert again.box.floats.tobytes() == made.box.floats.tobytes()
+    assert again.box.warm.tobytes() == made.box.warm.tobytes()
+    assert again.ints.tobytes() == made.ints.tobytes()
+    assert again.small.tobytes() == made.small.tobytes()
+    assert again.policy.probabilities.tobytes() == made.policy.probabilities.tobytes()
+    assert again.parameters["policy"].probabilities.tobytes() == policy.probabilities.tobytes()
+    assert again.model is not None
+    assert again.model.transitions.tobytes() == model.transitions.tobytes()
+    assert again.model.space is again.space
+    assert again.space == SPACE
+    assert again.scale == np.inf
+    assert again.budgets.tobytes() == made.budgets.tobytes()
+    assert again.rng.random() == rng.random()
+
+
+def test_the_same_state_gives_the_same_bytes_and_another_one_others(tmp_path: Path) -> None:
+    at = next(iter(WORLDS.values()))()
+    one, other = (make_learner("drift-plus-penalty", at, episodes=9) for _ in range(2))
+    assert checkpoints.fingerprint(one) == checkpoints.fingerprint(other)
+    drive(at, one, last=2)
+    assert checkpoints.fingerprint(one) != checkpoints.fingerprint(other)
+    drive(at, other, last=2)
+    assert checkpoints.fingerprint(one) == checkpoints.fingerprint(other)
+    assert saved(one, tmp_path).read_bytes() == checkpoints.fingerprint(one)
+    assert checkpoints.fingerprint(load(tmp_path / "learner")) == checkpoints.fingerprint(one)
+
+
+def test_numpy_opens_it_without_pickle(tmp_path: Path) -> None:
+    made = Everything(SPACE, np.array([0.3, 0.4]), episodes=7)
+    with np.load(saved(made, tmp_path), allow_pickle=False) as file:
+        assert file["parameters/budgets"].tolist() == [0.3, 0.4]
+        assert json.loads(file[DOCUMENT])["learner"] == "everything"
+
+
+def test_budgets_that_change_afterwards_are_no_matter(tmp_path: Path) -> None:
+    for budgets in (np.array([0.3]), [0.3]):
+        made = Everything(SPACE, budgets, episodes=7)
+        budgets[0] = 9
+        assert load(saved(made, tmp_path), Everything).budgets.tolist() == [0.3]
+
+
+def test_lists_within_lists_come_back(tmp_path: Path) -> None:
+    given = [1, [2.5, None, np.inf], "three", np.arange(3)]
+    again = load(saved(Everything(SPACE, [0.3], episodes=7, rule=given), tmp_path), Everything)
+    assert isinstance(again, Everything)
+    assert again.rule[:3] == given[:3]
+    assert again.rule[3].tolist() == [0, 1, 2]
+
+
+def test_a_confidence_rule_of_ones_own(tmp_path: Path) -> None:
+    rule = OwnRule(widths=np.full(SPACE.n_pairs, 0.2))
+    made = UCPD(SPACE, [0.3], episodes=7, confidence=rule)
+    path = saved(made, tmp_path)
+    with pytest.raises(InvalidInputError, match=r"'OwnRule'.*given to load"):
+        load(path)
+    again = load(path, OwnRule)
+    assert isinstance(again, UCPD)
+    assert isinstance(again.rule, OwnRule)
+    assert again.rule.widths.tolist() == rule.widths.tolist()
+
+
+def test_a_learner_of_ones_own_must_be_given(tmp_path: Path) -> None:
+    path = saved(Everything(SPACE, [0.3], episodes=7), tmp_path)
+    with pytest.raises(InvalidInputError, match=r"'everything'.*given to load"):
+        load(path)
+
+
+@pytest.mark.parametrize("thing", [lambda: 0, object(), {"a": {1}}, 1j, np.array(["a"]), np.array([object()])])
+def test_what_cannot_be_saved_is_refused_and_the_old_file_stays(thing: Any, tmp_path: Path) -> None:
+    path = saved(Everything(SPACE, [0.3], episodes=7), tmp_path)
+    before = path.read_bytes()
+    with pytest.raises(InvalidInputError, match="parameters/rule"):
+        Everything(SPACE, [0.3], episodes=7, rule=thing).save(path)
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["learner"]
+
+
+def test_equal_spaces_are_written_once() -> None:
+    encoder = Encoder()
+    twin = LayeredSpace.dense([1, 2, 2, 1], 2)
+    other = LayeredSpace.dense([1, 2, 1], 2)
+    spaces = {"a": SPACE, "b": twin, "c": other, "d": SPACE}
+    encoded = encoder.encode(spaces, "x")
+    assert list(encoder.arrays) == ["x/a/tuples", "x/c/tuples"]
+    assert (encoded["b"], encoded["d"]) == ({"space": 0}, {"space": 0})
+    decoder = Decoder(archive_of({}, encoder.arrays), {})
+    assert decoder.decode(encoded) == spaces
+
+
+def archive_of(
+    document: Any, arrays: dict[str, NDArray[Any]], compression: int = zipfile.ZIP_STORED
+) -> zipfile.ZipFile:
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", compression) as archive:
+        archive.writestr(DOCUMENT, json.dumps(document))
+        for name, array in arrays.items():
+            with archive.open(f"{name}.npy", "w") as member:
+                np.lib.format.write_array(member, array, allow_pickle=True)
+    return zipfile.ZipFile(buffer)
+
+
+Parts = tuple[dict[str, Any], dict[str, Any]]
+
+
+def rewritten(path: Path, change: Callable[[dict[str, Any], dict[str, Any]], None], compression: int = 0) -> None:
+    """Take the file apart into JSON and arrays, change them, and put it together again."""
+    with np.load(path, allow_pickle=False) as file:
+        document = json.loads(file[DOCUMENT])
+        arrays = {name: file[name] for name in file.files if name != DOCUMENT}
+    change(document, arrays)
+    archive = archive_of(document, arrays, compression)
+    assert archive.fp is not None
+    archive.fp.seek(0)
+    path.write_bytes(archive.fp.read())
+
+
+def nested(depth: int) -> Any:
+    return [nested(depth - 1)] if depth else 1.0
+
+
+DAMAGE: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], Any], str]] = {
+    "another schema": (lambda d, a: d.update(schema=99), "schema 99"),
+    "the schema before, with counts of 64 bits": (lambda d, a: d.update(schema=1), "schema 1; .* reads schema 2"),
+    "no schema": (lambda d, a: d.pop("schema"), "schema"),
+    "no state": (lambda d, a: d.pop("state"), "state"),
+    "state of another class": (lambda d, a: d["state"].pop("x"), "carries"),
+    "too much state": (lambda d, a: d["state"].update(more=1), "carries"),
+    "no parameters": (lambda d, a: d.pop("parameters"), "parameters"),
+    "an unknown parameter": (lambda d, a: d["parameters"].update(colour="red"), "colour"),
+    "a parameter out of range": (lambda d, a: d["parameters"].update(alpha=-1.0), "alpha is -1"),
+    "state of the wrong type": (lambda d, a: d["state"].update(observed=1.5), "observed is 1.5"),
+    "state that is text": (lambda d, a: d["state"].update(observed="1"), "observed is '1'"),
+    "array where a number was": (lambda d, a: d["state"].update(observed={"array": "state/x"}), "observed"),
+    "number where an array was": (lambda d, a: d["state"].update(x=3.0), "damaged"),
+    "a missing array": (lambda d, a: a.pop("state/x"), "state/x"),
+    "an array too long": (lambda d, a: a.update({"state/x": np.zeros(10**6)}), r"shape \(1000000,\); expected float64"),
+    "an array of another dtype": (lambda d, a: a.update({"state/x": a["state/x"].astype(np.int64)}), "is int64"),
+    "an array the other way round": (lambda d, a: a.update({"state/x": a["state/x"].astype(">f8")}), "is >f8"),
+    "an array of another shape": (lambda d, a: a.update({"state/x": np.zeros((10, 1))}), r"\(10, 1\)"),
+    "an array of objects": (lambda d, a: a.update({"state/x": np.array([{}] * 10)}), "object"),
+    "a budget that is not finite": (lambda d, a: a.update({"parameters/budgets": np.array([np.nan, 0])}), "budget 0"),
+    "another space": (lambda d, a: a.update({"parameters/space/tuples": np.zeros((5, 3), dtype=np.int32)}), "tuple"),
+    "more states than moves": (
+        lambda d, a: d["parameters"]["space"]["space"].update(layer_sizes=[1, 10**12, 1]),
+        "1000000000002 states",
+    ),
+    "nested without end": (lambda d, a: d["parameters"].update(alpha=nested(400)), "damaged"),
+    "a state of the projector too short": (
+        lambda d, a: a.update({"state/_projector/potentials": np.zeros(1)}),
+        r"shape \(1,\)",
+    ),
+    "a model that is none": (lambda d, a: a["parameters/model"].__setitem__(0, 0.9), "sum"),
+}
+
+
+@pytest.fixture
+def at() -> World:
+    return WORLDS["a_dense_space_with_two_constraints"]()
+
+
+@pytest.fixture
+def path(at: World, tmp_path: Path) -> Path:
+    learner = make_learner("drift-plus-penalty", at, episodes=9, alpha=5.0)
+    drive(at, learner, last=2)
+    return saved(learner, tmp_path)
+
+
+def test_taken_apart_and_put_together_it_still_loads(path: Path) -> None:
+    rewritten(path, lambda document, arrays: None)
+    assert load(path).observed == 2
+
+
+@pytest.mark.parametrize("kind", DAMAGE)
+def test_a_damaged_file_is_refused_in_words(kind: str, path: Path) -> None:
+    change, words = DAMAGE[kind]
+    rewritten(path, change)
+    with pytest.raises(InvalidInputError, match=words) as refusal:
+        load(path)
+    assert str(path) in str(refusal.value)
+
+
+def test_a_compressed_file_is_refused_before_anything_is_read(path: Path) -> None:
+    rewritten(path, lambda document, arrays: arrays.update(bomb=np.zeros(10**7)), zipfile.ZIP_DEFLATED)
+    assert path.stat().st_size < 10**6
+    with pytest.raises(InvalidInputError, match="compressed"):
+        load(path)
+
+
+@pytest.mark.parametrize("name", ["parameters/budgets", "state/x"])
+def test_a_header_that_claims_more_than_there_is(name: str, path: Path) -> None:
+    """A terabyte is not even asked for."""
+    with zipfile.ZipFile(path) as archive:
+        members = {member: archive.read(member) for member in archive.namelist()}
+    header = io.BytesIO()
+    shape = (10**12,)
+    np.lib.format.write_array_header_1_0(header, {"descr": "<f8", "fortran_order": False, "shape": shape})
+    members[f"{name}.npy"] = header.getvalue() + bytes(96)
+    with zipfile.ZipFile(path, "w") as archive:
+        for member, data in members.items():
+            archive.writestr(member, data)
+    with pytest.raises(InvalidInputError, match="claims to be float64 of shape"):
+        load(path)
+
+
+def test_a_file_cut_short_or_turned_over_is_refused(path: Path) -> None:
+    data = path.read_bytes()
+    for cut in range(0, len(data), 97):
+        path.write_bytes(data[:cut])
+        with pytest.raises(InvalidInputError):
+            load(path)
+    theta = data.index(b"state/x.npy") + 200
+    path.write_bytes(data[:theta] + bytes([data[theta] ^ 1]) + data[theta + 1 :])
+    with pytest.raises(InvalidInputError, match="damaged"):
+        load(path)
+
+
+def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("hello")
+    np.savez(tmp_path / "other.npz", a=np.zeros(3))
+    for name in ("text", "other.npz", "nothing", "."):
+        with pytest.raises(InvalidInputError, match=str(tmp_path)):
+            load(tmp_path / name)

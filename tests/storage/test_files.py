@@ -1,0 +1,149 @@
+"""Files are whole or untouched, and a run's folder belongs to that run alone."""
+
+import json
+import os
+import stat
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tightrope.errors import InvalidInputError
+from tightrope.storage.files import SETTINGS, claim_folder, replacing, write_bytes, write_csv, write_json
+
+REQUEST = {"problem": "edge-cloud", "losses": None, "episodes": 10}
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(path.name for path in folder.iterdir())
+
+
+def test_replaces_the_old_file_and_leaves_nothing_else(tmp_path: Path) -> None:
+    write_bytes(tmp_path / "a", b"old")
+    write_bytes(tmp_path / "a", b"new")
+    assert (tmp_path / "a").read_bytes() == b"new"
+    assert names(tmp_path) == ["a"]
+
+
+@pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
+def test_a_failed_write_leaves_the_old_file(tmp_path: Path, error: type[BaseException]) -> None:
+    write_bytes(tmp_path / "a", b"old")
+    with pytest.raises(error), replacing(tmp_path / "a") as temporary:
+        temporary.write_bytes(b"half of the new")
+        raise error
+    assert (tmp_path / "a").read_bytes() == b"old"
+    assert names(tmp_path) == ["a"]
+
+
+def test_the_old_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
+    write_bytes(tmp_path / "a", b"old")
+    with replacing(tmp_path / "a") as temporary:
+        temporary.write_bytes(b"new")
+        assert temporary.parent == tmp_path.resolve()
+        assert (tmp_path / "a").read_bytes() == b"old"
+    assert (tmp_path / "a").read_bytes() == b"new"
+
+
+def test_a_block_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError), replacing(tmp_path / "a"):
+        pass
+    assert names(tmp_path) == []
+
+
+def test_data_and_folder_are_on_disk_before_and_after_the_rename(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    events: list[str] = []
+    fsync, rename = os.fsync, Path.replace
+
+    def record_fsync(descriptor: int) -> None:
+        events.append("folder" if stat.S_ISDIR(os.fstat(descriptor).st_mode) else "file")
+        fsync(descriptor)
+
+    def record_rename(self: Path, target: Path) -> Path:
+        events.append("rename")
+        return rename(self, target)
+
+    monkeypatch.setattr(os, "fsync", record_fsync)
+    monkeypatch.setattr(Path, "replace", record_rename)
+    write_bytes(tmp_path / "a", b"data")
+    assert events == ["file", "rename", "folder"]
+
+
+def test_a_link_keeps_pointing_where_it_did(tmp_path: Path) -> None:
+    write_bytes(tmp_path / "a", b"old")
+    (tmp_path / "link").symlink_to("a")
+    write_bytes(tmp_path / "link", b"new")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "a").read_bytes() == b"new"
+
+
+def test_an_ordinary_file_has_ordinary_permissions(tmp_path: Path) -> None:
+    (tmp_path / "plain").write_bytes(b"")
+    write_bytes(tmp_path / "ours", b"")
+    assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+def test_json_is_readable_and_strict(tmp_path: Path) -> None:
+    write_json(tmp_path / "a.json", {"α": 1, "none": None})
+    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == {"α": 1, "none": None}
+    with pytest.raises(ValueError, match="not JSON compliant"):
+        write_json(tmp_path / "a.json", {"x": float("nan")})
+    assert json.loads((tmp_path / "a.json").read_text("utf-8")) == {"α": 1, "none": None}
+
+
+def test_csv_reads_back_to_the_same_bits(tmp_path: Path, rng: np.random.Generator) -> None:
+    columns = {
+        "episode": np.arange(1.0, 51.0),
+        "x": rng.standard_normal(50) * 10.0 ** rng.integers(-300, 300, 50),
+    }
+    columns["x"][:3] = np.nan, -0.0, 1e22
+    write_csv(tmp_path / "a.csv", columns)
+    lines = (tmp_path / "a.csv").read_text().splitlines()
+    assert lines[0] == "episode,x"
+    assert lines[1] == "1,nan"
+    table = np.loadtxt(tmp_path / "a.csv", delimiter=",", skiprows=1)
+    np.testing.assert_array_equal(table[:, 0], columns["episode"])
+    assert table[:, 1].tobytes() == columns["x"].tobytes()
+
+
+def test_a_new_folder_is_made_and_then_recognised(tmp_path: Path) -> None:
+    folder = tmp_path / "runs" / "one"
+    assert not claim_folder(folder, REQUEST)
+    assert claim_folder(folder, REQUEST)
+
+
+def test_another_run_is_not_overwritten(tmp_path: Path) -> None:
+    claim_folder(tmp_path, REQUEST)
+    before = (tmp_path / SETTINGS).read_bytes()
+    with pytest.raises(InvalidInputError, match=r"another run \(episodes 10, now 20\).*--out"):
+        claim_folder(tmp_path, REQUEST | {"episodes": 20})
+    with pytest.raises(InvalidInputError, match=r"another run \(seed None, now 3\)"):
+        claim_folder(tmp_path, REQUEST | {"seed": 3})
+    assert (tmp_path / SETTINGS).read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("name", "content"),
+    [
+        ("thesis.tex", "x"),
+        (SETTINGS, '{"editor": 1}'),
+        (SETTINGS, '{"request": {}}'),
+        (SETTINGS, "[]"),
+        (SETTINGS, "no json"),
+        (".hidden", ""),
+    ],
+)
+def test_files_of_others_are_not_overwritten(tmp_path: Path, name: str, content: str) -> None:
+    (tmp_path / name).write_text(content)
+    with pytest.raises(InvalidInputError, match="no run of tightrope"):
+        claim_folder(tmp_path, REQUEST)
+    assert names(tmp_path) == [name]
+    assert (tmp_path / name).read_text() == content
+
+
+def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    for folder in (tmp_path / "file", tmp_path / "file" / "below"):
+        with pytest.raises(InvalidInputError, match=f"folder {folder}"):
+            claim_folder(folder, REQUEST)
