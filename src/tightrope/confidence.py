@@ -4,6 +4,7 @@ A confidence set answers one question for every pair (s,a) (`projection/kernels/
 else of it. A confidence *rule* makes a set out of counts, once per epoch.
 """
 
+from copy import copy
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -132,7 +133,10 @@ class Box:
 
 
 class Counts:
-    """How often each pair and tuple was visited: before the epoch (N, M) and inside it (n, m; 32 bits are enough)."""
+    """How often each pair and tuple was visited: before the epoch (N, M) and inside it (n, m; 32 bits are enough).
+
+    Counts do not change: one more episode, or a new epoch, makes new ones.
+    """
 
     def __init__(self, space: LayeredSpace) -> None:
         self.space = space
@@ -142,29 +146,41 @@ class Counts:
         self.m = np.zeros(space.n_tuples, dtype=np.int32)
         self.epoch = 1
 
-    def add(self, path: NDArray[np.int64], times: int = 1) -> None:
-        """Count one episode, given the tuple index of each of its steps; times = -1 takes it back."""
-        counting.count_path(self.space.csr.pair_ptr, path, times, self.n, self.m)
+    def after(self, path: NDArray[np.int64]) -> "tuple[Counts, bool]":
+        """These counts and one more episode, given the tuple of each of its steps; and whether that ends the epoch.
 
-    def epoch_is_over(self, path: NDArray[np.int64]) -> bool:
-        """Whether `path`, just counted, took some pair to n >= max(1, N): as often inside the epoch as before it.
-
-        An epoch that has counted a pair 2³¹ − 1 times is over, too.
+        It does when some pair was visited as often inside the epoch as before it, and once: n >= max(1, N); and when
+        an epoch has counted a pair 2³¹ − 1 times.
         """
-        over: bool = counting.epoch_is_over(self.space.csr.pair_ptr, path, self.N, self.n)
-        return over
+        counts = copy(self)
+        counts.n, counts.m = np.empty_like(self.n), np.empty_like(self.m)
+        over = counting.count(self.space.csr.pair_ptr, path, self.N, self.n, self.m, counts.n, counts.m)
+        return counts, over
+
+    def next_epoch(self) -> "Counts":
+        """The counts of the epoch folded in."""
+        counts = Counts(self.space)
+        counts.N, counts.M = self.totals()
+        counts.epoch = self.epoch + 1
+        return counts
 
     def totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Visits of every pair and every tuple so far, the epoch included."""
         return self.N + self.n, self.M + self.m
 
-    def start_epoch(self) -> None:
-        """Fold the counts of the epoch in."""
-        self.N += self.n
-        self.M += self.m
-        self.n[:] = 0
-        self.m[:] = 0
-        self.epoch += 1
+    def state(self) -> dict[str, Any]:
+        """All of it."""
+        return {"N": self.N, "M": self.M, "n": self.n, "m": self.m, "epoch": self.epoch}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave; counts that no path can have left are refused."""
+        for visits, moves in (("N", "M"), ("n", "m")):
+            added_up = np.add.reduceat(state[moves], self.space.csr.pair_ptr[:-1])
+            if (state[moves] < 0).any() or not np.array_equal(added_up, state[visits]):
+                raise InvalidInputError(f"the counts {visits} and {moves} contradict each other")
+        if state["epoch"] < 1:
+            raise InvalidInputError(f"the epoch is {state['epoch']}; the first is 1")
+        vars(self).update(state)
 
 
 def frequencies(space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> FloatArray:
@@ -241,6 +257,9 @@ class KnownModel:
 
 #: Confidence rules by name; each is made from (episodes, level, scale).
 CONFIDENCE_RULES: dict[str, type[PaperRadius]] = {"paper": PaperRadius}
+
+#: Every rule of ours: what a checkpoint may hold.
+RULE_TYPES: tuple[type, ...] = (PaperRadius, BernsteinBox, KnownModel)
 
 
 def _check_rule(episodes: int, level: float, scale: float) -> None:

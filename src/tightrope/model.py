@@ -70,8 +70,8 @@ class Policy:
         self.probabilities = pi
 
     @classmethod
-    def _of_kernel(cls, space: LayeredSpace, probabilities: FloatArray) -> Self:
-        """Wrap what a kernel of ours computed, unchecked."""
+    def unchecked(cls, space: LayeredSpace, probabilities: FloatArray) -> Self:
+        """Wrap what is known to be a policy, such as what a kernel computed; nothing is looked at, or copied."""
         policy = cls.__new__(cls)
         policy.space, policy.probabilities = space, probabilities
         return policy
@@ -80,14 +80,14 @@ class Policy:
     def uniform(cls, space: LayeredSpace) -> Self:
         """Every available action with equal probability."""
         n_actions = np.diff(space.csr.state_ptr)[:-1]
-        return cls._of_kernel(space, np.repeat(1.0 / n_actions, n_actions))
+        return cls.unchecked(space, np.repeat(1.0 / n_actions, n_actions))
 
     @classmethod
     def from_occupancy(cls, space: LayeredSpace, theta: ArrayLike) -> Self:
         """π(a|s) ∝ Σ_s' θ(s,a,s'); uniform where θ never goes."""
         pi = np.empty(space.n_pairs)
         kernels.policy_of(space.csr.state_ptr, space.csr.pair_ptr, _measure(space, theta), pi)
-        return cls._of_kernel(space, pi)
+        return cls.unchecked(space, pi)
 
     def __repr__(self) -> str:
         return f"Policy({self.space!r})"

@@ -6,6 +6,7 @@ Only tuples that can happen are held (compressed rows), so nothing is ever of si
 """
 
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
@@ -168,6 +169,11 @@ class LayeredSpace:
     def tuples_before(self) -> NDArray[np.int64]:
         """(L + 1,) the tuples of layer k are tuples_before[k]:tuples_before[k+1]."""
         return self.csr.pair_ptr[self.csr.state_ptr[self.csr.layer_ptr[:-1]]]
+
+    @cached_property
+    def pair_of_tuple(self) -> NDArray[np.int64]:
+        """(n_tuples,) the index of the pair of each tuple; made when first asked for, and kept."""
+        return self.expand_to_tuples(np.arange(self.n_pairs))
 
     @property
     def successors_per_pair(self) -> IntArray:

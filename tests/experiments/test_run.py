@@ -327,14 +327,10 @@ def test_an_adaptive_adversary_sees_only_the_past() -> None:
     class Watched(Recorder):
         name = "watched"
 
-        @property
-        def policy(self) -> Policy:
-            order.append("policy")
-            return self._policy
-
-        @policy.setter
-        def policy(self, value: Policy) -> None:
-            self._policy = value
+        def __getattribute__(self, attribute: str) -> Any:
+            if attribute == "policy":
+                order.append("policy")
+            return super().__getattribute__(attribute)
 
         def observe(self, episode: Episode) -> None:
             order.append("observe")

@@ -5,7 +5,8 @@ import pytest
 
 from tightrope import UCPD, Episode, InvalidInputError, LayeredSpace, make
 from tightrope.learners import LEARNERS, make_learner
-from tightrope.learners.base import Learner, checked_budgets, checked_episode
+from tightrope.learners.base import Learner
+from tightrope.learners.episodes import checked_budgets, checked_episode
 
 SPACE = LayeredSpace.dense([1, 2, 1], 2)
 
@@ -51,7 +52,14 @@ def test_learners_by_name() -> None:
     assert LEARNERS["ucpd"] is UCPD
     assert learner.settings == UCPD(problem.space, problem.budgets, episodes=50, radius_scale=0.5).settings
     np.testing.assert_array_equal(learner.budgets, problem.budgets)
-    with pytest.raises(InvalidInputError, match=r"no learner 'ucbd' .*ucpd"):
+    for wrong in ("100", 2.5, None, True, 0):
+        with pytest.raises(InvalidInputError, match=r"episodes is .*whole number"):
+            UCPD(problem.space, problem.budgets, episodes=wrong)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=r"no confidence rule 'papper'; did you mean 'paper'"):
+        UCPD(problem.space, problem.budgets, episodes=5, confidence="papper")
+    with pytest.raises(InvalidInputError, match=r"ucpd has no option 'alfa'; did you mean 'alpha'"):
+        make_learner("ucpd", problem, episodes=5, alfa=1.0)
+    with pytest.raises(InvalidInputError, match=r"no learner 'ucbd'; did you mean 'ucpd'"):
         make_learner("ucbd", problem, episodes=50)
     with pytest.raises(InvalidInputError, match=r"no option 'radius'.*radius_scale"):
         make_learner("ucpd", problem, episodes=50, radius=0.5)

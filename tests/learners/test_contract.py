@@ -1,6 +1,8 @@
 """Every learner keeps the public contract, and the contract catches every way of breaking it that we could think of."""
 
+import inspect
 from collections.abc import Callable
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -10,9 +12,11 @@ from tightrope import Episode, InvalidInputError, LayeredSpace, Policy
 from tightrope.checks import check_learner, yield_learner_checks
 from tightrope.kernels.occupancy import policy_of
 from tightrope.learners import LEARNERS, LearnerBase
-from tightrope.learners.base import BanditEpisode, Feedback, checked_bandit_episode, checked_episode
+from tightrope.learners.base import BanditEpisode, Feedback
 from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
+from tightrope.learners.episodes import checked_bandit_episode, checked_episode
 from tightrope.learners.needs import NEEDS
+from tightrope.planning.euclidean import EuclideanProjector
 from tightrope.space import FloatArray
 
 CHECKS = {check.__name__: check for check in yield_learner_checks()}
@@ -30,7 +34,7 @@ def test_every_learner_says_who_it_is(name: str) -> None:
     assert 20 < len(learner.summary()) <= 110
     assert learner.reference
     assert set(learner.needs) <= set(NEEDS)
-    parameters = learner.__signature__.parameters
+    parameters = inspect.signature(learner).parameters
     assert [*parameters][:3] == ["space", "budgets", "episodes"]
     assert set(learner.needs) <= set(parameters)
     for parameter in [*parameters][3:]:
@@ -366,7 +370,7 @@ def test_a_refusal_that_leaves_traces_is_found() -> None:
 def test_a_learner_that_forgets_part_of_its_state_is_found() -> None:
     class Forgetful(DriftPlusPenalty):
         name = "forgetful"
-        carries = ("observed", "x", "multipliers")  # type: ignore[assignment]
+        _projector: EuclideanProjector = field(init=False)
 
     def make(problem: Any, *, episodes: int, seed: int) -> LearnerBase:
         return Forgetful(problem.space, problem.budgets, episodes=episodes, model=problem.mdp)

@@ -7,7 +7,8 @@ import pytest
 
 from tests.learners.problems import problem_with
 from tightrope import BanditEpisode, Episode, InvalidInputError, LayeredSpace, run
-from tightrope.learners.base import Feedback, checked_bandit_episode
+from tightrope.learners.base import Feedback
+from tightrope.learners.episodes import checked_bandit_episode
 from tightrope.learners.fixed import Uniform
 
 SPACE = LayeredSpace.dense([1, 2, 1], 2)

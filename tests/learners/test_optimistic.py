@@ -120,7 +120,7 @@ def test_estimates_are_averages_over_the_visits_of_a_pair(name: str) -> None:
     for play in plays:
         learner.observe(play)
     N, M, sums = averages(problem, plays)
-    estimates = learner._estimates()
+    estimates = learner.sums.estimates()
     np.testing.assert_array_equal(estimates.N, N)
     np.testing.assert_array_equal(estimates.M, M)
     np.testing.assert_allclose(estimates.costs, sums / np.maximum(N, 1))
@@ -135,7 +135,7 @@ def test_the_scale_is_a_setting_and_multiplies_every_radius(name: str) -> None:
     learner: Any = make_learner(name, problem, episodes=50, radius_scale=0.25)
     assert learner.settings["radius_scale"] == 0.25
     assert make_learner(name, problem, episodes=50).settings["radius_scale"] == 1.0
-    estimates = learner._estimates()._replace(
+    estimates = learner.sums.estimates()._replace(
         N=np.full(problem.space.n_pairs, 10**6), M=np.zeros(problem.space.n_tuples)
     )
     whole: Any = make_learner(name, problem, episodes=50)
@@ -164,13 +164,12 @@ def test_opt_cmdp_is_optimistic_while_the_truth_is_among_what_it_allows() -> Non
         true = solve_cmdp(problem.mdp, f, mean, problem.budgets).value
         learner = OptCMDP(problem.space, problem.budgets, episodes=400)
         for play in episodes_of(problem, Policy.uniform(problem.space), 400, seed):
-            with learner._counting(play):
-                pass
-        estimates, P = learner._estimates(), problem.mdp.transitions
+            learner._learn(**learner._sums_after(play)._asdict())
+        estimates, P = learner.sums.estimates(), problem.mdp.transitions
         box, costs = learner._box(estimates), (per_pair(problem.mdp, np.vstack([f, mean])) + 1) / 2
         assert (box.lo <= P).all() and (box.hi >= P).all() and (box.lo > 0).any()
         assert (np.abs(estimates.costs - costs) <= learner._cost_radius(estimates.N)).all()
-        answer = learner._plan()
+        answer = learner._plan(estimates)
         assert answer.excess == 0
         assert answer.value <= (true + L) / 2
 
@@ -274,8 +273,7 @@ def test_dope_plans_with_pessimistic_constraints_and_an_optimistic_loss(monkeypa
     learner: Any = make_learner("dope", problem, episodes=K)
     plays = episodes_of(problem, Policy.uniform(problem.space), 30)
     for play in plays:
-        with learner._counting(play):
-            pass
+        learner._learn(**learner._sums_after(play)._asdict())
     asked: list[Any] = []
 
     def ask(space: LayeredSpace, box: Box, loss: FloatArray, constraints: FloatArray, budgets: FloatArray) -> None:
@@ -284,7 +282,7 @@ def test_dope_plans_with_pessimistic_constraints_and_an_optimistic_loss(monkeypa
 
     monkeypatch.setattr("tightrope.learners.dope.plan", ask)
     with pytest.raises(ConvergenceError):
-        learner._plan()
+        learner._plan(learner.sums.estimates())
     N, M, sums = averages(problem, plays)
     beta_c, beta_p = radii(problem, N, M, K)
     beta_l, beta_bar = np.minimum(beta_c, 1), problem.space.sum_over_successors(beta_p)

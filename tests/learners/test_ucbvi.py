@@ -32,12 +32,12 @@ def test_with_the_true_model_and_no_bonus_it_plans_optimally() -> None:
         learner.counts.M = rng.integers(1, 30, space.n_tuples)
         learner.counts.N = np.bincount(pair_of_tuple(space), learner.counts.M).astype(np.int64)
         mdp = LayeredMDP(space, learner.counts.M / space.expand_to_tuples(learner.counts.N))
-        losses, values = rng.random(space.n_tuples), np.zeros(space.n_pairs)
+        losses = rng.random(space.n_tuples)
         total = learner.counts.N * space.sum_over_successors(losses * mdp.transitions)
-        best = learner._plan(values, total)
+        values, policy = learner._plan(learner.counts, total, np.zeros(space.n_pairs))
         V, Q = pair_values(space, mdp.transitions, losses)
         np.testing.assert_allclose(values, Q, atol=1e-12)
-        np.testing.assert_allclose(values[best], V[:-1], atol=1e-12)
+        np.testing.assert_allclose(values[policy.probabilities == 1], V[:-1], atol=1e-12)
         assert V[0] == pytest.approx(best_policy(mdp, losses)[0])
 
 

@@ -100,7 +100,8 @@ def test_with_the_true_model_and_no_radius_it_plans_optimally() -> None:
         N = np.bincount(pair_of_tuple(space), M).astype(np.int64)
         mdp = LayeredMDP(space, M / space.expand_to_tuples(N))
         losses = rng.random(space.n_tuples)
-        policy = learner._plan(N, M, N * space.sum_over_successors(losses * mdp.transitions), 1)
+        learner.counts.N, learner.counts.M = N, M
+        policy = learner._plan(learner.counts, N * space.sum_over_successors(losses * mdp.transitions), 1)
         assert mdp.occupancy(policy) @ losses == pytest.approx(best_policy(mdp, losses)[0], abs=1e-12)
 
 

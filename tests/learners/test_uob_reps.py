@@ -95,7 +95,7 @@ def test_bounds_are_above_the_occupancy_while_the_model_is_in_its_box() -> None:
     excess = []
     for t in range(4000):
         if t % 100 == 0:
-            box, q = learner.confidence, np.bincount(pair, mdp.occupancy(learner.policy))
+            box, q = learner.confidence_set, np.bincount(pair, mdp.occupancy(learner.policy))
             assert (box.lower <= mdp.transitions).all()
             assert (mdp.transitions <= box.upper).all()
             gaps = []

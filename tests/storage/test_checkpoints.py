@@ -10,11 +10,13 @@ from typing import Any
 
 import numpy as np
 import pytest
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from tightrope import Episode, InvalidInputError, L1Ball, LayeredSpace, Policy
+from tightrope import BernsteinBox, Episode, InvalidInputError, L1Ball, LayeredSpace, PaperRadius, Policy
 from tightrope.checks.learners.play import WORLDS, World, drive
+from tightrope.confidence import ConfidenceRule
 from tightrope.learners import LearnerBase, load, make_learner
+from tightrope.learners.parameters import carried
 from tightrope.learners.ucpd import UCPD
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
@@ -29,23 +31,25 @@ class Everything(LearnerBase):
 
     name = "everything"
     reference = "none"
-    carries = ("observed", "box.floats", "ints", "small", "flag", "word", "number", "rng", "policy", "box")
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        model: LayeredMDP | None = None,
-        policy: Policy | None = None,
-        rng: np.random.Generator | None = None,
-        scale: float = 1.0,
-        rule: Any = None,
-    ) -> None:
-        super().__init__(space, budgets, episodes=episodes)
-        self.model, self.rng, self.scale, self.rule = model, rng or np.random.default_rng(1), scale, rule
-        self.policy = policy or Policy.uniform(space)
+    model: LayeredMDP | None = None
+    start: Policy | None = None
+    rng: np.random.Generator = None  # type: ignore[assignment]
+    scale: float = 1.0
+    rule: Any = None
+    ints: NDArray[np.int64] = carried()
+    small: NDArray[np.int8] = carried()
+    flag: bool = carried()
+    word: str = carried()
+    number: float = carried()
+    draws: np.random.Generator = carried()
+    policy: Policy = carried()
+    box: "Box" = carried()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.draws = self.rng or np.random.default_rng(1)
+        self.policy = self.start or Policy.uniform(self.space)
         self.box = Box()
         self.ints, self.small = np.zeros((2, 3), dtype=np.int64), np.zeros(2, dtype=np.int8)
         self.flag, self.word, self.number = False, "", 0.0
@@ -65,10 +69,10 @@ class Box:
         self.warm = np.zeros(2)
 
     def state(self) -> dict[str, FloatArray]:
-        return {"warm": self.warm}
+        return {"floats": self.floats, "warm": self.warm}
 
     def restore(self, state: dict[str, FloatArray]) -> None:
-        self.warm = state["warm"]
+        self.floats, self.warm = state["floats"], state["warm"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,7 +95,7 @@ def test_one_of_each_kind_comes_back_bit_for_bit(tmp_path: Path) -> None:
     rng = np.random.default_rng(3)
     model = LayeredMDP(SPACE, 1 / SPACE.expand_to_tuples(SPACE.successors_per_pair))
     policy = Policy(SPACE, np.tile([0.1, 0.9], SPACE.n_pairs // 2))
-    made = Everything(SPACE, [0.3], episodes=7, model=model, policy=policy, rng=rng, scale=np.inf)
+    made = Everything(SPACE, [0.3], episodes=7, model=model, start=policy, rng=rng, scale=np.inf)
     made.box.floats = np.array([0.1, -0.0, np.nan])
     made.box.warm = np.array([np.pi, 5e-324])
     made.ints, made.small = np.array([[1, -2, 3], [2**62, 5, 6]]), np.array([-128, 127], dtype=np.int8)
@@ -106,14 +110,14 @@ def test_one_of_each_kind_comes_back_bit_for_bit(tmp_path: Path) -> None:
     assert again.ints.tobytes() == made.ints.tobytes()
     assert again.small.tobytes() == made.small.tobytes()
     assert again.policy.probabilities.tobytes() == made.policy.probabilities.tobytes()
-    assert again.parameters["policy"].probabilities.tobytes() == policy.probabilities.tobytes()
+    assert again.parameters["start"].probabilities.tobytes() == policy.probabilities.tobytes()
     assert again.model is not None
     assert again.model.transitions.tobytes() == model.transitions.tobytes()
     assert again.model.space is again.space
     assert again.space == SPACE
     assert again.scale == np.inf
     assert again.budgets.tobytes() == made.budgets.tobytes()
-    assert again.rng.random() == rng.random()
+    assert again.draws.random() == rng.random()
 
 
 def test_the_same_state_gives_the_same_bytes_and_another_one_others(tmp_path: Path) -> None:
@@ -162,6 +166,63 @@ def test_a_confidence_rule_of_ones_own(tmp_path: Path) -> None:
     assert again.rule.widths.tolist() == rule.widths.tolist()
 
 
+@pytest.mark.parametrize(
+    "rule", [PaperRadius(episodes=7, level=0.1), BernsteinBox(episodes=7, level=0.1, scale=0.5)], ids=str
+)
+def test_every_rule_of_ours_comes_back(rule: ConfidenceRule, tmp_path: Path) -> None:
+    again = load(saved(UCPD(SPACE, [0.3], episodes=7, confidence=rule), tmp_path))
+    assert isinstance(again, UCPD)
+    assert again.rule == rule
+
+
+@pytest.mark.parametrize(
+    "given",
+    [{"float": "1.5"}, {"array": "parameters/budgets"}, {"space": 0}, {"dict": {"dict": {}}}, {"dataclass": "x"}, {}],
+    ids=str,
+)
+def test_a_dictionary_is_never_taken_for_something_else(given: Any, tmp_path: Path) -> None:
+    again = load(saved(Everything(SPACE, [0.3], episodes=7, rule=given), tmp_path), Everything)
+    assert isinstance(again, Everything)
+    assert again.rule == given
+
+
+def test_what_schema_2_wrote_is_read(at: World, tmp_path: Path) -> None:
+    """State by dotted name, dictionaries without a tag, a dataclass beside its fields."""
+    learner = UCPD(at.space, at.budgets, episodes=9, confidence=PaperRadius(episodes=9, level=0.1))
+    drive(at, learner, last=5)
+    path = saved(learner, tmp_path)
+
+    def as_schema_2(document: dict[str, Any], arrays: dict[str, Any]) -> None:
+        document["schema"] = 2
+        counts = document["state"].pop("counts")["state"]
+        document["state"].update({f"counts.{name}": value for name, value in counts.items()})
+        rule = document["parameters"]["confidence"]["dataclass"]
+        document["parameters"]["confidence"] = {"dataclass": rule["name"], "fields": rule["fields"]}
+
+    rewritten(path, as_schema_2)
+    again = load(path)
+    assert checkpoints.fingerprint(again) == checkpoints.fingerprint(learner)
+
+
+def test_counts_that_contradict_each_other_are_refused(at: World, tmp_path: Path) -> None:
+    learner = make_learner("ucpd", at, episodes=9)
+    drive(at, learner, last=5)
+    for name, change in (("M", 1), ("m", -1), ("N", 1)):
+        path = saved(learner, tmp_path)
+        rewritten(path, lambda document, arrays: arrays[f"state/counts/{name}"].__iadd__(change))  # noqa: B023
+        with pytest.raises(InvalidInputError, match="contradict"):
+            load(path)
+
+
+def test_a_measure_that_is_none_is_refused(at: World, tmp_path: Path) -> None:
+    learner = make_learner("ucpd", at, episodes=9)
+    for value in (np.nan, np.inf, -0.1):
+        path = saved(learner, tmp_path)
+        rewritten(path, lambda document, arrays: arrays["state/theta"].__setitem__(0, value))  # noqa: B023
+        with pytest.raises(InvalidInputError, match="theta is no measure"):
+            load(path)
+
+
 def test_a_learner_of_ones_own_must_be_given(tmp_path: Path) -> None:
     path = saved(Everything(SPACE, [0.3], episodes=7), tmp_path)
     with pytest.raises(InvalidInputError, match=r"'everything'.*given to load"):
@@ -183,11 +244,11 @@ def test_equal_spaces_are_written_once() -> None:
     twin = LayeredSpace.dense([1, 2, 2, 1], 2)
     other = LayeredSpace.dense([1, 2, 1], 2)
     spaces = {"a": SPACE, "b": twin, "c": other, "d": SPACE}
-    encoded = encoder.encode(spaces, "x")
+    encoded = encoder.encode_all(spaces, "x")
     assert list(encoder.arrays) == ["x/a/tuples", "x/c/tuples"]
     assert (encoded["b"], encoded["d"]) == ({"space": 0}, {"space": 0})
     decoder = Decoder(archive_of({}, encoder.arrays), {})
-    assert decoder.decode(encoded) == spaces
+    assert decoder.decode_all(encoded) == spaces
 
 
 def archive_of(
@@ -223,7 +284,10 @@ def nested(depth: int) -> Any:
 
 DAMAGE: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], Any], str]] = {
     "another schema": (lambda d, a: d.update(schema=99), "schema 99"),
-    "the schema before, with counts of 64 bits": (lambda d, a: d.update(schema=1), "schema 1; .* reads schema 2"),
+    "schema 1, with counts of 64 bits": (
+        lambda d, a: d.update(schema=1),
+        "schema 1; .* reads schemas 2 and 3",
+    ),
     "no schema": (lambda d, a: d.pop("schema"), "schema"),
     "no state": (lambda d, a: d.pop("state"), "state"),
     "state of another class": (lambda d, a: d["state"].pop("x"), "carries"),

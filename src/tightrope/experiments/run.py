@@ -17,7 +17,8 @@ from tightrope.arguments import unknown, whole
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.kernels import play
 from tightrope.learners import Maker, learner_called, make_learner
-from tightrope.learners.base import BanditEpisode, Episode, Learner, checked_feedback
+from tightrope.learners.base import BanditEpisode, Episode, Learner
+from tightrope.learners.episodes import checked_feedback
 from tightrope.model import Policy
 from tightrope.planning.hindsight import HindsightLP
 from tightrope.problems.base import Problem

@@ -9,21 +9,20 @@ FULL = 2**31 - 1
 
 
 @jit
-def count_path(pair_ptr, steps, times, n, m):
-    """Add `times` to the counts n and m of every pair and tuple on a path."""
-    for j in steps:
-        n[np.searchsorted(pair_ptr, j, side="right") - 1] += times
-        m[j] += times
+def count(pair_ptr, steps, N, n_before, m_before, n, m):
+    """Write n and m: those before and one more for every pair and tuple on the path.
 
-
-@jit
-def epoch_is_over(pair_ptr, steps, N, n):
-    """Whether some pair on a path has n >= max(1, N), or as much as n can hold."""
+    Returns whether some pair on it then has n >= max(1, N), or as much as n can hold.
+    """
+    n[:] = n_before
+    m[:] = m_before
+    over = False
     for j in steps:
         i = np.searchsorted(pair_ptr, j, side="right") - 1
-        if n[i] >= min(max(1, N[i]), FULL):
-            return True
-    return False
+        n[i] += 1
+        m[j] += 1
+        over |= n[i] >= min(max(1, N[i]), FULL)
+    return over
 
 
 @jit

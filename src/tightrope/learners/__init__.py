@@ -1,31 +1,7 @@
-"""Learners, one published method a file. `LEARNERS` lists them, `make_learner` makes one, `load` goes on with one."""
+"""Learners, one published method a file; `registry` lists them."""
 
-from os import PathLike
-from pathlib import Path
-from typing import Any, Protocol
-
-from tightrope.confidence import CONFIDENCE_RULES, KnownModel
-from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode, Episode, Learner, LearnerBase
-from tightrope.learners.dope import DOPE
-from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
-from tightrope.learners.fixed import Hindsight, SafeBaseline, Uniform
-from tightrope.learners.follow_the_leader import FollowTheLeader
-from tightrope.learners.fpop import FPOP
-from tightrope.learners.needs import NEEDS, Problem
-from tightrope.learners.o_reps import OREPS
-from tightrope.learners.opdop import OPDOP
-from tightrope.learners.opt_cmdp import OptCMDP
-from tightrope.learners.opt_dual_cmdp import OptDualCMDP
-from tightrope.learners.opt_primal_dual import OptPrimalDual
-from tightrope.learners.shifted_bandit_uc_o_reps import ShiftedBanditUCOREPS
-from tightrope.learners.uc_o_reps import UCOREPS
-from tightrope.learners.ucbvi import UCBVI
-from tightrope.learners.ucpd import UCPD
-from tightrope.learners.ucpd_known import UCPDKnown
-from tightrope.learners.ucrl2 import UCRL2
-from tightrope.learners.uob_reps import UOBREPS
-from tightrope.storage import checkpoints
+from tightrope.learners.registry import LEARNERS, Maker, learner_called, load, make_learner
 
 __all__ = [
     "LEARNERS",
@@ -38,66 +14,3 @@ __all__ = [
     "load",
     "make_learner",
 ]
-
-#: Learners by name; each class says its `feedback`, what it `needs`, its `reference` and, in one line, its `summary()`.
-LEARNERS: dict[str, type[LearnerBase]] = {
-    learner.name: learner
-    for learner in (
-        UCPD,
-        UCPDKnown,
-        OREPS,
-        UCOREPS,
-        DriftPlusPenalty,
-        OptCMDP,
-        OptDualCMDP,
-        OptPrimalDual,
-        OPDOP,
-        DOPE,
-        FPOP,
-        UOBREPS,
-        ShiftedBanditUCOREPS,
-        UCRL2,
-        UCBVI,
-        Hindsight,
-        SafeBaseline,
-        FollowTheLeader,
-        Uniform,
-    )
-}
-
-
-class Maker(Protocol):
-    """Makes a learner for a problem, the number of episodes and the root seed of the run, as `make_learner` does."""
-
-    def __call__(self, problem: Any, *, episodes: int, seed: int) -> Learner: ...
-
-
-def learner_called(name: str) -> type[LearnerBase]:
-    """The class of that name, or a refusal."""
-    if name not in LEARNERS:
-        raise InvalidInputError(f"there is no learner {name!r} (known: {', '.join(sorted(LEARNERS))})")
-    return LEARNERS[name]
-
-
-def make_learner(name: str, problem: Problem, *, episodes: int, seed: int = 0, **options: Any) -> LearnerBase:
-    """The learner called `name` for `problem`, told exactly what it `needs` to know and nothing more.
-
-    Parameters are the published ones unless `options` say otherwise. `seed` is the root seed of the run: a learner
-    that draws random numbers does so from a stream of its own.
-    """
-    maker = learner_called(name)
-    known = set(maker.__signature__.parameters) - {"space", "budgets", "episodes", *maker.needs}
-    for option in options:
-        if option not in known:
-            raise InvalidInputError(f"{name} has no option {option!r} (known: {', '.join(sorted(known)) or 'none'})")
-    told = {need: NEEDS[need].answer(problem, episodes, seed) for need in maker.needs}
-    return maker(problem.mdp.space, problem.budgets, episodes=episodes, **told, **options)
-
-
-def load(path: str | PathLike[str], *classes: type) -> LearnerBase:
-    """The learner that `learner.save(path)` wrote, ready to go on where it stopped, bit for bit.
-
-    `classes`: learners and confidence rules of your own that the file may name.
-    """
-    own = {kind.name: kind for kind in classes if issubclass(kind, LearnerBase)}
-    return checkpoints.load(Path(path), LEARNERS | own, [*CONFIDENCE_RULES.values(), KnownModel, *classes])

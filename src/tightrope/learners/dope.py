@@ -20,14 +20,15 @@ given in order of magnitude; here, as in its authors' code, until line 4 has an 
 several budgets γ is the least slack.
 """
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tightrope.learners.base import BanditEpisode, require
-from tightrope.learners.shared.estimating import EstimatingLearner
+from tightrope.learners.shared.estimating import Estimates, EstimatingLearner
 from tightrope.model import Policy, flat
 from tightrope.planning.extended_lp import plan
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope.space import FloatArray
 
 
 class DOPE(EstimatingLearner):
@@ -49,34 +50,26 @@ class DOPE(EstimatingLearner):
     )
     needs = ("safe_policy", "safe_usage")
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        safe_policy: Policy,
-        safe_usage: ArrayLike,
-        level: float = 0.01,
-        radius_scale: float = 1.0,
-    ) -> None:
-        super().__init__(space, budgets, episodes=episodes, level=level, radius_scale=radius_scale)
-        require(safe_policy.space == space, "the safe policy belongs to another space")
-        usage = flat(safe_usage, len(self.budgets), "safe_usage")
-        self.safe_policy = safe_policy
+    safe_policy: Policy
+    safe_usage: Any
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        require(self.safe_policy.space == self.space, "the safe policy belongs to another space")
+        usage = flat(self.safe_usage, len(self.budgets), "safe_usage")
         self.gamma = float(np.min((self.budgets - usage) / 2, initial=np.inf))
         require(self.gamma > 0, f"the safe policy uses {usage} of the budgets {self.budgets}; less is needed of each")
-        self.policy, self.multipliers = self._plan()
+        self._restored()
 
     def observe(self, episode: BanditEpisode) -> None:
         """Line 1 after the episode, and lines 2 to 4 for the next one."""
-        with self._counting(episode):
-            self.policy, self.multipliers = self._plan()
+        sums = self._sums_after(episode)
+        policy, multipliers = self._plan(sums.estimates())
+        self._learn(**sums._asdict(), policy=policy, multipliers=multipliers)
 
-    def _plan(self) -> tuple[Policy, FloatArray]:
+    def _plan(self, estimates: Estimates) -> tuple[Policy, FloatArray]:
         """Lines 2 to 4: the policy, and the multipliers of its constraints."""
-        H, estimates = self.space.n_layers, self._estimates()
-        box = self._box(estimates)
+        H, box = self.space.n_layers, self._box(estimates)
         beta_l = np.minimum(self._cost_radius(estimates.N), 1.0)
         pessimistic = estimates.costs[1:] + beta_l + H * box.radius
         optimistic = estimates.costs[0] - beta_l - (H * box.radius + 2 * beta_l) * (H / self.gamma)
@@ -86,4 +79,4 @@ class DOPE(EstimatingLearner):
         return best.policy, best.multipliers
 
     def _restored(self) -> None:
-        self.policy, self.multipliers = self._plan()
+        self.policy, self.multipliers = self._plan(self.sums.estimates())

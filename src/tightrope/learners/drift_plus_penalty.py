@@ -14,12 +14,12 @@ coupled by the constraints); here a slot is an episode, there is one process, an
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import Episode, LearnerBase, require_positive
+from tightrope.learners.base import Episode, LearnerBase
+from tightrope.learners.parameters import POSITIVE, PUBLISHED, carried, parameter
 from tightrope.model import LayeredMDP, Policy, inner
 from tightrope.planning.euclidean import EuclideanProjector
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope.space import FloatArray
 
 
 class DriftPlusPenalty(LearnerBase):
@@ -39,48 +39,35 @@ class DriftPlusPenalty(LearnerBase):
         "(SIGMETRICS 2018)"
     )
     needs = ("model",)
-    carries = ("observed", "x", "multipliers", "_projector")
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        model: LayeredMDP,
-        alpha: float | None = None,
-        V: float | None = None,
-    ) -> None:
-        super().__init__(space, budgets, episodes=episodes)
-        self.model = model
-        self.alpha = float(episodes if alpha is None else alpha)
-        self.V = float(np.sqrt(episodes) if V is None else V)
-        require_positive(alpha=self.alpha, V=self.V)
-        self.x = space.sum_over_successors(model.occupancy(Policy.uniform(space)))
-        self._projector = EuclideanProjector(model)
-        self.policy = self._policy_of_x()
+    model: LayeredMDP
+    alpha: float = parameter(POSITIVE, default=PUBLISHED)
+    V: float = parameter(POSITIVE, default=PUBLISHED)
+    x: FloatArray = carried()
+    multipliers: FloatArray = carried()  #: Q
+    _projector: EuclideanProjector = carried()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.default_to(alpha=self.episodes, V=np.sqrt(self.episodes))
+        self.x = self.space.sum_over_successors(self.model.occupancy(Policy.uniform(self.space)))
+        self._projector = EuclideanProjector(self.model)
+        self.policy = self._policy_of(self.x)
 
     def observe(self, episode: Episode) -> None:
         """Line 1, the policy and line 3 for the next episode."""
-        _, f, g = self._full(episode)
+        _, f, g = self._read(episode)
         Q, c = self.multipliers, self.budgets
         f_pairs, g_pairs = self._per_pair(f), self._per_pair(g)
         x = self._projector.solve(self.x - (self.V * f_pairs + Q @ g_pairs) / (2 * self.alpha))
-        self.x = x
-        self.multipliers = np.maximum(Q + inner(g_pairs, x) - c, 0.0)
-        self.policy = self._policy_of_x()
-        self.observed += 1
+        self._learn(x=x, policy=self._policy_of(x), multipliers=np.maximum(Q + inner(g_pairs, x) - c, 0.0))
 
     def _per_pair(self, values: FloatArray) -> FloatArray:
         """Σ_s' P(s'|s,a) values(s,a,s')."""
         return self.space.sum_over_successors(values * self.model.transitions)
 
-    def _policy_of_x(self) -> Policy:
-        return Policy.from_occupancy(self.space, self.space.expand_to_tuples(self.x) * self.model.transitions)
+    def _policy_of(self, x: FloatArray) -> Policy:
+        return Policy.from_occupancy(self.space, self.space.expand_to_tuples(x) * self.model.transitions)
 
     def _restored(self) -> None:
-        self.policy = self._policy_of_x()
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        return super().settings | {"alpha": self.alpha, "V": self.V}
+        self.policy = self._policy_of(self.x)

@@ -7,27 +7,24 @@
 Feedback: full information, which they do not look at. Needs to know: nothing; the safe policy; the best policy.
 """
 
-from numpy.typing import ArrayLike
-
+from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Episode, LearnerBase
 from tightrope.model import Policy
-from tightrope.space import LayeredSpace
 
 
 class FixedPolicy(LearnerBase):
-    """One policy for ever."""
-
-    def __init__(self, space: LayeredSpace, budgets: ArrayLike, *, episodes: int, policy: Policy) -> None:
-        super().__init__(space, budgets, episodes=episodes)
-        self.policy = policy
+    """One policy for ever; a subclass sets it."""
 
     def observe(self, episode: Episode) -> None:
         """Check it, as any learner would, and go on."""
-        self._full(episode)
-        self.observed += 1
+        self._read(episode)
+        self._learn()
 
-    def _restored(self) -> None:
-        """Nothing follows from how many episodes went by."""
+    def _told(self, policy: object) -> Policy:
+        """The policy that it was told, of this space."""
+        if not (isinstance(policy, Policy) and policy.space == self.space):
+            raise InvalidInputError(f"{self.needs[0]} is {policy!r}; expected a Policy on {self.space!r}")
+        return policy
 
 
 class Uniform(FixedPolicy):
@@ -36,8 +33,9 @@ class Uniform(FixedPolicy):
     name = "uniform"
     reference = "none"
 
-    def __init__(self, space: LayeredSpace, budgets: ArrayLike, *, episodes: int) -> None:
-        super().__init__(space, budgets, episodes=episodes, policy=Policy.uniform(space))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.policy = Policy.uniform(self.space)
 
 
 class SafeBaseline(FixedPolicy):
@@ -47,8 +45,11 @@ class SafeBaseline(FixedPolicy):
     reference = "none"
     needs = ("safe_policy",)
 
-    def __init__(self, space: LayeredSpace, budgets: ArrayLike, *, episodes: int, safe_policy: Policy) -> None:
-        super().__init__(space, budgets, episodes=episodes, policy=safe_policy)
+    safe_policy: Policy
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.policy = self._told(self.safe_policy)
 
 
 class Hindsight(FixedPolicy):
@@ -58,5 +59,8 @@ class Hindsight(FixedPolicy):
     reference = "none"
     needs = ("hindsight_policy",)
 
-    def __init__(self, space: LayeredSpace, budgets: ArrayLike, *, episodes: int, hindsight_policy: Policy) -> None:
-        super().__init__(space, budgets, episodes=episodes, policy=hindsight_policy)
+    hindsight_policy: Policy
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.policy = self._told(self.hindsight_policy)

@@ -11,16 +11,18 @@ It never tries what looked bad once, and an adversary that alternates keeps it o
 Feedback: full information. Needs to know: the space and the budgets.
 """
 
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tightrope.confidence import Counts
 from tightrope.errors import InfeasibleError
-from tightrope.learners.base import COUNTS, Episode, LearnerBase, require_not_negative
+from tightrope.learners.base import Episode, LearnerBase
 from tightrope.learners.needs import most_slack_policy
+from tightrope.learners.parameters import NOT_NEGATIVE, carried, parameter
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.hindsight import solve_cmdp
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope.space import FloatArray
 
 
 class FollowTheLeader(LearnerBase):
@@ -35,46 +37,45 @@ class FollowTheLeader(LearnerBase):
 
     name = "follow-the-leader"
     reference = "none"
-    carries = ("observed", *COUNTS, "total_loss", "total_constraints", "multipliers", "policy", "_planned_at")
 
-    def __init__(self, space: LayeredSpace, budgets: ArrayLike, *, episodes: int, growth: float = 0.01) -> None:
-        super().__init__(space, budgets, episodes=episodes)
-        require_not_negative(growth=growth)
-        self.growth = growth
-        self.counts = Counts(space)
-        self.total_loss = np.zeros(space.n_tuples)
-        self.total_constraints = np.zeros((len(self.budgets), space.n_tuples))
+    growth: float = parameter(NOT_NEGATIVE, default=0.01)
+    counts: Counts = carried()
+    total_loss: FloatArray = carried()
+    total_constraints: FloatArray = carried()
+    multipliers: FloatArray = carried()
+    policy: Policy = carried()
+    _planned_at: int = carried()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.counts = Counts(self.space)
+        self.total_loss = np.zeros(self.space.n_tuples)
+        self.total_constraints = np.zeros((len(self.budgets), self.space.n_tuples))
+        self.policy = Policy.uniform(self.space)
         self._planned_at = 0
-        self.policy = Policy.uniform(space)
 
     def observe(self, episode: Episode) -> None:
         """Lines 1 and 2."""
-        path, f, g = self._full(episode)
+        path, f, g = self._read(episode)
         t = self.observed + 1
+        counts, epoch_is_over = self.counts.after(path)
         total_loss, total_constraints = self.total_loss + f, self.total_constraints + g
+        changes: dict[str, Any] = {}
         if t >= (1 + self.growth) * self._planned_at:
-            visits = self.counts.totals()[1]
-            visits[path] += 1
-            P_hat = LayeredMDP.from_occupancy(self.space, visits)
-            self.policy, self.multipliers = _leader(P_hat, total_loss / t, total_constraints / t, self.budgets)
-            self._planned_at = t
-        self.counts.add(path)
-        if self.counts.epoch_is_over(path):
-            self.counts.start_epoch()
-        self.total_loss, self.total_constraints = total_loss, total_constraints
-        self.observed = t
-
-    def _restored(self) -> None:
-        """Nothing more to do."""
+            P_hat = LayeredMDP.from_occupancy(self.space, counts.totals()[1])
+            policy, multipliers = _leader(P_hat, total_loss / t, total_constraints / t, self.budgets)
+            changes = {"policy": policy, "multipliers": multipliers, "_planned_at": t}
+        self._learn(
+            counts=counts.next_epoch() if epoch_is_over else counts,
+            total_loss=total_loss,
+            total_constraints=total_constraints,
+            **changes,
+        )
 
     @property
     def epoch(self) -> int:
         """How often some pair's count doubled, as UCPD counts epochs."""
         return self.counts.epoch
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        return super().settings | {"growth": self.growth}
 
 
 def _leader(mdp: LayeredMDP, f: FloatArray, g: FloatArray, c: FloatArray) -> tuple[Policy, FloatArray]:

@@ -18,10 +18,10 @@ T + 1 stands for T in the logarithm, as in UCPD, and the epoch rule and unvisite
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tightrope.confidence import Counts, L1Ball, PaperRadius
-from tightrope.learners.base import COUNTS, Episode, LearnerBase, require_positive
+from tightrope.learners.base import Episode, LearnerBase
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, carried, parameter
 from tightrope.model import Policy
 from tightrope.planning.extended_values import optimistic_policy
 from tightrope.space import FloatArray, LayeredSpace
@@ -48,73 +48,49 @@ class FPOP(LearnerBase):
         "probabilities (AISTATS 2012)"
     )
     needs = ("rng",)
-    carries = ("observed", *COUNTS, "total_loss", "perturbation", "_rng")
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        rng: np.random.Generator,
-        learning_rate: float | None = None,
-        level: float | None = None,
-        radius_scale: float = 1.0,
-    ) -> None:
-        super().__init__(space, budgets, episodes=episodes)
-        self.learning_rate = _balanced_rate(space, episodes) if learning_rate is None else float(learning_rate)
-        require_positive(learning_rate=self.learning_rate)
-        self.level = float(1 / max(2, episodes) if level is None else level)
-        self.radius_scale = radius_scale
-        self.rule = PaperRadius(episodes=episodes, level=self.level, scale=radius_scale)
+    rng: np.random.Generator
+    learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
+    level: float = parameter(PROBABILITY, default=PUBLISHED)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    counts: Counts = carried()
+    total_loss: FloatArray = carried()
+    perturbation: FloatArray = carried()
 
-        self._rng = rng
-        self.perturbation = rng.exponential(1 / self.learning_rate, size=space.n_pairs)
-        self.total_loss = np.zeros(space.n_tuples)
-        self.counts = Counts(space)
-        self.confidence = self.rule(space, *self.counts.totals())
-        self.policy = self._plan(self.confidence, self.total_loss)
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.default_to(learning_rate=_balanced_rate(self.space, self.episodes), level=1 / max(2, self.episodes))
+        self.rule = PaperRadius(episodes=self.episodes, level=self.level, scale=self.radius_scale)
+        self.perturbation = self.rng.exponential(1 / self.learning_rate, size=self.space.n_pairs)
+        self.total_loss = np.zeros(self.space.n_tuples)
+        self.counts = Counts(self.space)
+        self._restored()
 
     def observe(self, episode: Episode) -> None:
         """Line 3, and line 2 for the next episode."""
-        path, f, _ = self._full(episode)
-        counts = self.counts
+        path, f, _ = self._read(episode)
         total_loss = self.total_loss + (f + 1) / 2
+        counts, epoch_is_over = self.counts.after(path)
+        confidence_set = self.confidence_set
+        if epoch_is_over:
+            counts = counts.next_epoch()
+            confidence_set = self.rule(self.space, counts.N, counts.M)
+        policy = self._plan(confidence_set, total_loss)
+        self._learn(counts=counts, confidence_set=confidence_set, total_loss=total_loss, policy=policy)
 
-        counts.add(path)
-        try:
-            new_epoch = counts.epoch_is_over(path)
-            confidence = self.rule(self.space, *counts.totals()) if new_epoch else self.confidence
-            policy = self._plan(confidence, total_loss)
-        except BaseException:  # an interrupt, too, must not leave half an episode behind
-            counts.add(path, times=-1)
-            raise
-
-        if new_epoch:
-            counts.start_epoch()
-        self.confidence, self.policy, self.total_loss = confidence, policy, total_loss
-        self.observed += 1
-
-    def _plan(self, confidence: L1Ball, total_loss: FloatArray) -> Policy:
+    def _plan(self, confidence_set: L1Ball, total_loss: FloatArray) -> Policy:
         """Line 2."""
-        return optimistic_policy(self.space, confidence, total_loss - self.space.expand_to_tuples(self.perturbation))
+        cost = total_loss - self.space.expand_to_tuples(self.perturbation)
+        return optimistic_policy(self.space, confidence_set, cost)
 
     def _restored(self) -> None:
-        self.confidence = self.rule(self.space, self.counts.N, self.counts.M)
-        self.policy = self._plan(self.confidence, self.total_loss)
+        self.confidence_set = self.rule(self.space, self.counts.N, self.counts.M)
+        self.policy = self._plan(self.confidence_set, self.total_loss)
 
     @property
     def epoch(self) -> int:
         """i(t)."""
         return self.counts.epoch
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        return super().settings | {
-            "learning_rate": self.learning_rate,
-            "level": self.level,
-            "radius_scale": self.radius_scale,
-        }
 
 
 def _balanced_rate(space: LayeredSpace, episodes: int) -> float:

@@ -12,13 +12,12 @@ Where we depart from the publication: losses may be negative (its analysis needs
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.confidence import KnownModel
-from tightrope.learners.base import Episode, require_positive
+from tightrope.confidence import ConfidenceRule, KnownModel
+from tightrope.learners.base import Episode
+from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
 from tightrope.learners.shared.mirror import FLOOR, MirrorLearner
 from tightrope.model import LayeredMDP
-from tightrope.space import LayeredSpace
 
 
 class OREPS(MirrorLearner):
@@ -39,31 +38,26 @@ class OREPS(MirrorLearner):
     )
     needs = ("model",)
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        model: LayeredMDP,
-        learning_rate: float | None = None,
-    ) -> None:
-        super().__init__(space, budgets, episodes=episodes, rule=KnownModel(transitions=model.transitions))
-        divergence = np.log(space.n_states * space.n_actions / space.n_layers)
-        self.learning_rate = float(np.sqrt(divergence / episodes) if learning_rate is None else learning_rate)
-        require_positive(learning_rate=self.learning_rate)
-        self._step(np.maximum(model.transitions, FLOOR), np.zeros(space.n_tuples), self.confidence)
+    model: LayeredMDP
+    learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
+        self.default_to(learning_rate=np.sqrt(np.log(S * A / L) / T))
+        largest_entropy = np.maximum(self.model.transitions, FLOOR)
+        self.theta = self._step(largest_entropy, np.zeros(self.space.n_tuples), self.confidence_set)
+        self.policy = self._policy_of(self.theta)
+
+    def _make_rule(self) -> ConfidenceRule:
+        return KnownModel(transitions=self.model.transitions)
 
     def observe(self, episode: Episode) -> None:
         """Line 2."""
-        path, f, _ = self._full(episode)
-        self._move(path, self._reference(), self.learning_rate * f)
+        path, f, _ = self._read(episode)
+        self._learn(**self._move(path, self._reference(), self.learning_rate * f)._asdict())
 
     @property
     def epoch(self) -> int:
         """1: a set that is known never changes."""
         return 1
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        return super().settings | {"learning_rate": self.learning_rate}

@@ -18,13 +18,13 @@ its Y_i; C_1, a constant that it does not name, is 1; S in β is the size of the
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode, require, require_not_negative
-from tightrope.learners.shared.estimating import EstimatingLearner, largest_multiplier
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, SHARE, carried, parameter
+from tightrope.learners.shared.estimating import EstimatingLearner, Sums, largest_multiplier
 from tightrope.model import Policy
 from tightrope.planning.kernels.extended_lp import evaluate, mirror_step
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope.space import FloatArray
 
 
 class OPDOP(EstimatingLearner):
@@ -47,65 +47,52 @@ class OPDOP(EstimatingLearner):
         "(AISTATS 2021)"
     )
     needs = ("slack",)
-    carries = (*EstimatingLearner.carries, "policy", "multipliers", "Q", "V_first")
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        slack: float,
-        policy_step: float | None = None,
-        dual_step: float | None = None,
-        mixing: float | None = None,
-        largest: float | None = None,
-        level: float = 0.01,
-        radius_scale: float = 1.0,
-    ) -> None:
-        super().__init__(space, budgets, episodes=episodes, level=level, radius_scale=radius_scale)
-        H, K, A = space.n_layers, episodes, space.n_actions
-        self.policy_step = float(np.sqrt(np.log(A) / K) / H**2 if policy_step is None else policy_step)
-        self.dual_step = float(1 / np.sqrt(K) if dual_step is None else dual_step)
-        self.mixing = float(1 / K if mixing is None else mixing)
-        self.largest = float(2 * largest_multiplier(space, slack) if largest is None else largest)
-        self.beta = float(H * np.sqrt(max(space.layer_sizes) * np.log(space.n_pairs * K / level)))
-        require_not_negative(policy_step=self.policy_step, dual_step=self.dual_step, largest=self.largest)
-        require(0 <= self.mixing <= 1, f"mixing is {self.mixing}; θ lies in [0, 1]")
+    slack: float = parameter(ANY)
+    policy_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
+    dual_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
+    mixing: float = parameter(SHARE, default=PUBLISHED)
+    largest: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
+    policy: Policy = carried()
+    multipliers: FloatArray = carried()  #: Y
+    Q: FloatArray = carried()  #: (1 + I, n_pairs)
+    V_first: FloatArray = carried()  #: (1 + I,) V(s_1)
 
-        self.least = space.n_layers - self.alpha  #: (I,) b: how much of each utility is asked for
-        self.Q = np.zeros((1 + len(self.budgets), space.n_pairs))
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        H, K, A = self.space.n_layers, self.episodes, self.space.n_actions
+        self.default_to(policy_step=np.sqrt(np.log(A) / K) / H**2, dual_step=1 / np.sqrt(K), mixing=1 / K)
+        if "largest" not in self.parameters:
+            self.default_to(largest=2 * largest_multiplier(self.space, self.slack))
+        self.beta = float(H * np.sqrt(max(self.space.layer_sizes) * np.log(self.space.n_pairs * K / self.level)))
+        self.least = self.space.n_layers - self.alpha  #: (I,) b: how much of each utility is asked for
+        self.Q = np.zeros((1 + len(self.budgets), self.space.n_pairs))
         self.V_first = np.zeros(1 + len(self.budgets))
-        self.policy = self._improved(Policy.uniform(space), self.Q, self.multipliers)
+        self.policy = self._improved(Policy.uniform(self.space), self.Q, self.multipliers)
 
     def observe(self, episode: BanditEpisode) -> None:
         """Lines 3, 4 and 5 for this episode, and line 1 for the next one."""
-        with self._counting(episode):
-            Y = np.clip(self.multipliers + self.dual_step * (self.least - self.V_first[1:]), 0.0, self.largest)
-            V_first, Q = self._evaluate()
-            policy = self._improved(self.policy, Q, Y)
-            self.multipliers, self.V_first, self.Q, self.policy = Y, V_first, Q, policy
+        sums = self._sums_after(episode)
+        Y = np.clip(self.multipliers + self.dual_step * (self.least - self.V_first[1:]), 0.0, self.largest)
+        V_first, Q = self._evaluate(sums)
+        self._learn(**sums._asdict(), multipliers=Y, V_first=V_first, Q=Q, policy=self._improved(self.policy, Q, Y))
 
     def _improved(self, policy: Policy, Q: FloatArray, Y: FloatArray) -> Policy:
         """Line 1."""
         space, pi = self.space, np.empty(self.space.n_pairs)
         mixed = (1 - self.mixing) * policy.probabilities + self.mixing * Policy.uniform(space).probabilities
         mirror_step(space.csr, mixed, -(Q[0] + Y @ Q[1:]), self.policy_step, pi)
-        return Policy._of_kernel(space, pi)
+        return Policy.unchecked(space, pi)
 
-    def _evaluate(self) -> tuple[FloatArray, FloatArray]:
+    def _evaluate(self, sums: Sums) -> tuple[FloatArray, FloatArray]:
         """Lines 4 and 5: V at the first state (1 + I,) and Q (1 + I, n_pairs), of the reward, then of each utility."""
-        space, (N, M, _) = self.space, self._estimates()
+        space, (N, M) = self.space, sums.counts.totals()
         V, Q = np.empty((1 + len(self.budgets), space.n_states)), np.empty((1 + len(self.budgets), space.n_pairs))
-        rewards = (N - self.cost_sum) / (N + 1)
+        rewards = (N - sums.cost_sum) / (N + 1)
         bonus = 2 * self.radius_scale * self.beta / np.sqrt(N + 1)
         evaluate(space.csr, self.policy.probabilities, M, N + 1, rewards + bonus, V, Q)
         return V[:, 0].copy(), Q
 
-    def _restored(self) -> None:
-        """Nothing more to do."""
-
     @property
     def settings(self) -> dict[str, float | str]:
-        own = {"policy_step": self.policy_step, "dual_step": self.dual_step, "mixing": self.mixing}
-        return super().settings | own | {"largest": self.largest, "beta": self.beta}
+        return super().settings | {"beta": self.beta}

@@ -15,12 +15,9 @@ there, is solved exactly by a few passes of dynamic programming (`optimistic`), 
 program has an answer with probability 1 − δ; if it has none, the mixture that exceeds the budgets least is played.
 """
 
-from numpy.typing import ArrayLike
-
 from tightrope.learners.base import BanditEpisode
-from tightrope.learners.shared.estimating import EstimatingLearner
+from tightrope.learners.shared.estimating import Estimates, EstimatingLearner
 from tightrope.planning.extended_lp import OptimisticPlan, plan
-from tightrope.space import LayeredSpace
 
 
 class OptCMDP(EstimatingLearner):
@@ -37,31 +34,21 @@ class OptCMDP(EstimatingLearner):
     name = "opt-cmdp"
     reference = "Efroni, Mannor, Pirotta: Exploration-exploitation in constrained MDPs (2020)"
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        level: float = 0.01,
-        radius_scale: float = 1.0,
-    ) -> None:
-        super().__init__(space, budgets, episodes=episodes, level=level, radius_scale=radius_scale)
-        self._adopt(self._plan())
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._restored()
 
     def observe(self, episode: BanditEpisode) -> None:
         """Line 1 after the episode, and lines 2 and 3 for the next one."""
-        with self._counting(episode):
-            self._adopt(self._plan())
+        sums = self._sums_after(episode)
+        best = self._plan(sums.estimates())
+        self._learn(**sums._asdict(), policy=best.policy, multipliers=best.multipliers)
 
-    def _plan(self) -> OptimisticPlan:
+    def _plan(self, estimates: Estimates) -> OptimisticPlan:
         """Lines 2 and 3."""
-        estimates = self._estimates()
         optimistic = estimates.costs - self._cost_radius(estimates.N)
         return plan(self.space, self._box(estimates), optimistic[0], optimistic[1:], self.alpha)
 
-    def _adopt(self, best: OptimisticPlan) -> None:
-        self.policy, self.multipliers = best.policy, best.multipliers
-
     def _restored(self) -> None:
-        self._adopt(self._plan())
+        best = self._plan(self.sums.estimates())
+        self.policy, self.multipliers = best.policy, best.multipliers

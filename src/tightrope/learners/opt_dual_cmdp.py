@@ -15,13 +15,13 @@ is bounded by H, so ρ = H/γ.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode, require_not_negative
-from tightrope.learners.shared.estimating import EstimatingLearner, largest_multiplier
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, carried, parameter
+from tightrope.learners.shared.estimating import Estimates, EstimatingLearner, largest_multiplier
 from tightrope.model import Policy
 from tightrope.planning.extended_lp import best_response
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope.space import FloatArray
 
 
 class OptDualCMDP(EstimatingLearner):
@@ -41,45 +41,33 @@ class OptDualCMDP(EstimatingLearner):
     name = "opt-dual-cmdp"
     reference = "Efroni, Mannor, Pirotta: Exploration-exploitation in constrained MDPs (2020)"
     needs = ("slack",)
-    carries = (*EstimatingLearner.carries, "multipliers")
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        slack: float,
-        rho: float | None = None,
-        dual_step: float | None = None,
-        level: float = 0.01,
-        radius_scale: float = 1.0,
-    ) -> None:
-        super().__init__(space, budgets, episodes=episodes, level=level, radius_scale=radius_scale)
-        n, H, K = max(1, len(self.budgets)), space.n_layers, episodes
-        self.rho = float(largest_multiplier(space, slack) if rho is None else rho)
-        self.dual_step = float(self.rho / (H * np.sqrt(n * K)) if dual_step is None else dual_step)
-        require_not_negative(rho=self.rho, dual_step=self.dual_step)
-        self._usage, self.policy = self._respond(self.multipliers)
+    slack: float = parameter(ANY)
+    rho: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
+    dual_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
+    multipliers: FloatArray = carried()  #: λ
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        n, H, K = max(1, len(self.budgets)), self.space.n_layers, self.episodes
+        if "rho" not in self.parameters:
+            self.default_to(rho=largest_multiplier(self.space, self.slack))
+        self.default_to(dual_step=self.rho / (H * np.sqrt(n * K)))
+        self._restored()
 
     def observe(self, episode: BanditEpisode) -> None:
         """Line 4 for this episode, and lines 1 and 2 for the next one."""
-        with self._counting(episode):
-            prices = np.maximum(self.multipliers + self.dual_step * (self._usage - self.alpha), 0.0)
-            usage, policy = self._respond(prices)
-            self.multipliers, self._usage, self.policy = prices, usage, policy
+        sums = self._sums_after(episode)
+        prices = np.maximum(self.multipliers + self.dual_step * (self._usage - self.alpha), 0.0)
+        usage, policy = self._respond(sums.estimates(), prices)
+        self._learn(**sums._asdict(), multipliers=prices, _usage=usage, policy=policy)
 
-    def _respond(self, prices: FloatArray) -> tuple[FloatArray, Policy]:
+    def _respond(self, estimates: Estimates, prices: FloatArray) -> tuple[FloatArray, Policy]:
         """Lines 1 and 2: <d̃_i, q_k> (I,) and π_k."""
-        estimates = self._estimates()
         optimistic = estimates.costs - self._cost_radius(estimates.N)
         _, x, policy = best_response(self.space, self._box(estimates), optimistic[0] + prices @ optimistic[1:])
         usage: FloatArray = optimistic[1:] @ x
         return usage, policy
 
     def _restored(self) -> None:
-        self._usage, self.policy = self._respond(self.multipliers)
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        return super().settings | {"rho": self.rho, "dual_step": self.dual_step}
+        self._usage, self.policy = self._respond(self.sums.estimates(), self.multipliers)

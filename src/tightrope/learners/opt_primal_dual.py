@@ -17,13 +17,13 @@ at most.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode, require_not_negative
-from tightrope.learners.shared.estimating import EstimatingLearner, largest_multiplier
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, carried, parameter
+from tightrope.learners.shared.estimating import Estimates, EstimatingLearner, largest_multiplier
 from tightrope.model import Policy
 from tightrope.planning.kernels.extended_lp import evaluate, mirror_step
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope.space import FloatArray
 
 
 class OptPrimalDual(EstimatingLearner):
@@ -44,52 +44,39 @@ class OptPrimalDual(EstimatingLearner):
     name = "opt-primal-dual"
     reference = "Efroni, Mannor, Pirotta: Exploration-exploitation in constrained MDPs (2020)"
     needs = ("slack",)
-    carries = (*EstimatingLearner.carries, "policy", "multipliers")
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        slack: float,
-        rho: float | None = None,
-        policy_step: float | None = None,
-        dual_step: float | None = None,
-        level: float = 0.01,
-        radius_scale: float = 1.0,
-    ) -> None:
-        super().__init__(space, budgets, episodes=episodes, level=level, radius_scale=radius_scale)
-        n, H, K, A = len(self.budgets), space.n_layers, episodes, space.n_actions
-        self.rho = float(largest_multiplier(space, slack) if rho is None else rho)
-        published = np.sqrt(2 * np.log(A) / K) / (H * (1 + n * self.rho))
-        self.policy_step = float(published if policy_step is None else policy_step)
-        self.dual_step = float(self.rho / (H * np.sqrt(max(1, n) * K)) if dual_step is None else dual_step)
-        require_not_negative(rho=self.rho, policy_step=self.policy_step, dual_step=self.dual_step)
-        self.policy = Policy.uniform(space)
+    slack: float = parameter(ANY)
+    rho: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
+    policy_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
+    dual_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
+    policy: Policy = carried()
+    multipliers: FloatArray = carried()  #: λ
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        n, H, K, A = len(self.budgets), self.space.n_layers, self.episodes, self.space.n_actions
+        if "rho" not in self.parameters:
+            self.default_to(rho=largest_multiplier(self.space, self.slack))
+        self.default_to(
+            policy_step=np.sqrt(2 * np.log(A) / K) / (H * (1 + n * self.rho)),
+            dual_step=self.rho / (H * np.sqrt(max(1, n) * K)),
+        )
+        self.policy = Policy.uniform(self.space)
 
     def observe(self, episode: BanditEpisode) -> None:
         """Lines 1, 2, 4 and 5."""
-        V, Q = self._evaluate()
-        with self._counting(episode):
-            pi, gradient = np.empty(self.space.n_pairs), Q[0] + self.multipliers @ Q[1:]
-            mirror_step(self.space.csr, self.policy.probabilities, gradient, self.policy_step, pi)
-            prices = np.clip(self.multipliers + self.dual_step * (V[1:, 0] - self.alpha), 0.0, self.rho)
-            self.policy, self.multipliers = Policy._of_kernel(self.space, pi), prices
+        V, Q = self._evaluate(self.sums.estimates())
+        sums = self._sums_after(episode)
+        pi, gradient = np.empty(self.space.n_pairs), Q[0] + self.multipliers @ Q[1:]
+        mirror_step(self.space.csr, self.policy.probabilities, gradient, self.policy_step, pi)
+        prices = np.clip(self.multipliers + self.dual_step * (V[1:, 0] - self.alpha), 0.0, self.rho)
+        self._learn(**sums._asdict(), policy=Policy.unchecked(self.space, pi), multipliers=prices)
 
-    def _evaluate(self) -> tuple[FloatArray, FloatArray]:
+    def _evaluate(self, estimates: Estimates) -> tuple[FloatArray, FloatArray]:
         """Lines 1 and 2: V (1 + I, n_states) and Q (1 + I, n_pairs), of the loss, then of each constraint."""
-        space, estimates = self.space, self._estimates()
+        space = self.space
         bonus = self._cost_radius(estimates.N) + space.n_layers * self._box(estimates).radius
         V, Q = np.empty((1 + len(self.budgets), space.n_states)), np.empty((1 + len(self.budgets), space.n_pairs))
         visits = np.maximum(1, estimates.N)
         evaluate(space.csr, self.policy.probabilities, estimates.M, visits, estimates.costs - bonus, V, Q)
         return V, Q
-
-    def _restored(self) -> None:
-        """Nothing more to do."""
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        steps = {"rho": self.rho, "policy_step": self.policy_step, "dual_step": self.dual_step}
-        return super().settings | steps

@@ -20,11 +20,12 @@ rule and unvisited pairs are treated as in UCPD (docs/errata.md).
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from tightrope.confidence import Box, L1Ball, PaperRadius
-from tightrope.learners.base import BanditEpisode, require, require_positive
+from tightrope.confidence import Box, ConfidenceRule, L1Ball, PaperRadius
+from tightrope.learners.base import BanditEpisode
 from tightrope.learners.kernels.estimators import importance_weighted
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.shared.mirror import MirrorLearner
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -65,33 +66,32 @@ class ShiftedBanditUCOREPS(MirrorLearner):
     )
     feedback = "bandit"
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        shift: float | None = None,
-        learning_rate: float | None = None,
-        level: float = 0.01,
-        radius_scale: float = 1.0,
-    ) -> None:
-        L, S, A, W = space.n_layers, space.n_states, space.n_actions, max(space.layer_sizes)
-        balanced = min(0.5, np.sqrt(W * S / L) * (A / max(1, episodes)) ** 0.25)
-        self.shift = float(balanced if shift is None else shift)
-        require(0 < self.shift <= 1, f"shift is {self.shift}; α lies in (0, 1]")
-        rule = PaperRadius(episodes=episodes, level=level, scale=radius_scale)
-        super().__init__(space, budgets, episodes=episodes, rule=ShiftedRadius(unshifted=rule, shift=self.shift))
-        rate = np.sqrt(self.shift * np.log(S**2 * A / L**2) / (W * A * episodes))
-        self.learning_rate = float(rate if learning_rate is None else learning_rate)
-        require_positive(learning_rate=self.learning_rate)
-        self.level = level
-        self.radius_scale = radius_scale
+    shift: float = parameter(POSITIVE_SHARE, default=PUBLISHED)
+    learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        L, S, A, W = self._sizes()
+        rate = np.sqrt(self.shift * np.log(S**2 * A / L**2) / (W * A * self.episodes))
+        self.default_to(learning_rate=rate)
+
+    def _make_rule(self) -> ConfidenceRule:
+        L, S, A, W = self._sizes()
+        self.default_to(shift=min(0.5, np.sqrt(W * S / L) * (A / max(1, self.episodes)) ** 0.25))
+        rule = PaperRadius(episodes=self.episodes, level=self.level, scale=self.radius_scale)
+        return ShiftedRadius(unshifted=rule, shift=self.shift)
+
+    def _sizes(self) -> tuple[int, int, int, int]:
+        """L, |S|, |A| and the largest layer W."""
+        return self.space.n_layers, self.space.n_states, self.space.n_actions, max(self.space.layer_sizes)
 
     def observe(self, episode: BanditEpisode) -> None:
         """Lines 2 to 4."""
-        path, losses, _ = self._bandit(episode)
-        self._move(path, self._reference(), self.learning_rate * self.estimate(path, (losses + 1) / 2))
+        path, losses, _ = self._read(episode)
+        cost = self.learning_rate * self.estimate(path, (losses + 1) / 2)
+        self._learn(**self._move(path, self._reference(), cost)._asdict())
 
     def estimate(self, path: NDArray[np.int64], losses: FloatArray) -> FloatArray:
         """Line 2: ℓ̂_t (n_tuples,) from the losses (L,) in [0, 1] that the path met."""
@@ -99,12 +99,3 @@ class ShiftedBanditUCOREPS(MirrorLearner):
         estimate = np.empty(self.space.n_tuples)
         importance_weighted(self.space.csr.pair_ptr, path, losses, q[path], 0.0, estimate)
         return estimate
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        return super().settings | {
-            "shift": self.shift,
-            "learning_rate": self.learning_rate,
-            "level": self.level,
-            "radius_scale": self.radius_scale,
-        }

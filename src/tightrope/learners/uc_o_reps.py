@@ -14,15 +14,13 @@ unvisited pairs are treated as in UCPD (docs/errata.md).
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.confidence import ConfidenceRule
-from tightrope.learners.base import Episode, require_positive
-from tightrope.learners.shared.mirror import MirrorLearner, make_rule
-from tightrope.space import LayeredSpace
+from tightrope.learners.base import Episode
+from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
+from tightrope.learners.shared.mirror import ConfidentLearner
 
 
-class UCOREPS(MirrorLearner):
+class UCOREPS(ConfidentLearner):
     """Upper confidence O-REPS: adversarial losses, unknown dynamics, no budgets.
 
     Parameters
@@ -40,34 +38,14 @@ class UCOREPS(MirrorLearner):
     name = "uc-o-reps"
     reference = "Rosenberg, Mansour: Online convex optimization in adversarial Markov decision processes (ICML 2019)"
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        confidence: str | ConfidenceRule = "paper",
-        learning_rate: float | None = None,
-        level: float = 0.01,
-        radius_scale: float = 1.0,
-    ) -> None:
-        rule = make_rule(confidence, episodes=episodes, level=level, radius_scale=radius_scale)
-        super().__init__(space, budgets, episodes=episodes, rule=rule)
-        divergence = np.log(space.n_states**2 * space.n_actions / space.n_layers**2)
-        self.learning_rate = float(np.sqrt(divergence / episodes) if learning_rate is None else learning_rate)
-        require_positive(learning_rate=self.learning_rate)
-        self.level = level
-        self.radius_scale = radius_scale
-        self._confidence = confidence
+    learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
+        self.default_to(learning_rate=np.sqrt(np.log(S**2 * A / L**2) / T))
 
     def observe(self, episode: Episode) -> None:
         """Lines 2 and 3."""
-        path, f, _ = self._full(episode)
-        self._move(path, self._reference(), self.learning_rate * f)
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        settings = super().settings | {"learning_rate": self.learning_rate, "confidence": str(self._confidence)}
-        if isinstance(self._confidence, str):
-            settings |= {"level": self.level, "radius_scale": self.radius_scale}
-        return settings
+        path, f, _ = self._read(episode)
+        self._learn(**self._move(path, self._reference(), self.learning_rate * f)._asdict())

@@ -15,13 +15,14 @@ steps into the last state, where nothing follows, have that last term only.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tightrope.confidence import Counts
-from tightrope.learners.base import COUNTS, BanditEpisode, LearnerBase, require_confidence
+from tightrope.learners.base import BanditEpisode, LearnerBase
 from tightrope.learners.kernels.bonus_values import bonus_values
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
+from tightrope.model import Policy
 from tightrope.planning.extended_values import deterministic
-from tightrope.space import FloatArray, IntArray, LayeredSpace
+from tightrope.space import FloatArray
 
 
 class UCBVI(LearnerBase):
@@ -38,63 +39,42 @@ class UCBVI(LearnerBase):
     name = "ucbvi"
     reference = "Azar, Osband, Munos: Minimax regret bounds for reinforcement learning (ICML 2017)"
     feedback = "bandit"
-    carries = ("observed", *COUNTS, "total_loss", "values", "policy")
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        level: float = 0.01,
-        radius_scale: float = 1.0,
-    ) -> None:
-        super().__init__(space, budgets, episodes=episodes)
-        require_confidence(level, radius_scale)
-        self.level = level
-        self.radius_scale = radius_scale
-        H, S, A = space.n_layers, space.n_states, space.n_actions
-        self._iota = float(np.log(5 * S * A * H * episodes / level))
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    counts: Counts = carried()
+    total_loss: FloatArray = carried()
+    values: FloatArray = carried()  #: Q
+    policy: Policy = carried()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        H, S, A = self.space.n_layers, self.space.n_states, self.space.n_actions
+        self._iota = float(np.log(5 * S * A * H * self.episodes / self.level))
         self._rare = 100.0**2 * H**3 * S**2 * A * self._iota**2
-        self.counts = Counts(space)
-        self.total_loss = np.zeros(space.n_pairs)
-        self.values = np.zeros(space.n_pairs)  #: Q
-        self._pair_of_tuple = space.expand_to_tuples(np.arange(space.n_pairs))
-        self.policy = deterministic(space, self._plan(self.values, self.total_loss))
+        self.counts = Counts(self.space)
+        self.total_loss = np.zeros(self.space.n_pairs)
+        self.values, self.policy = self._plan(self.counts, self.total_loss, np.zeros(self.space.n_pairs))
 
     def observe(self, episode: BanditEpisode) -> None:
         """Count, then lines 1 to 3 for the next episode."""
-        path, losses, _ = self._bandit(episode)
-        total_loss, values = self.total_loss.copy(), self.values.copy()
-        total_loss[self._pair_of_tuple[path]] += (losses + 1) / 2
+        path, losses, _ = self._read(episode)
+        total_loss = self.total_loss.copy()
+        total_loss[self.space.pair_of_tuple[path]] += (losses + 1) / 2
+        counts = self.counts.after(path)[0].next_epoch()
+        values, policy = self._plan(counts, total_loss, self.values)
+        self._learn(counts=counts, total_loss=total_loss, values=values, policy=policy)
 
-        self.counts.add(path)
-        try:
-            policy = deterministic(self.space, self._plan(values, total_loss))
-        except BaseException:  # an interrupt, too, must not leave half an episode behind
-            self.counts.add(path, times=-1)
-            raise
-
-        self.counts.start_epoch()
-        self.policy, self.values, self.total_loss = policy, values, total_loss
-        self.observed += 1
-
-    def _plan(self, values: FloatArray, total_loss: FloatArray) -> IntArray:
-        """Lines 1 to 3: the best pair of every state; writes `values`."""
-        space = self.space
+    def _plan(self, counts: Counts, total_loss: FloatArray, before: FloatArray) -> tuple[FloatArray, Policy]:
+        """Lines 1 to 3: Q, given that of the episode before, and the policy that takes the least."""
+        space, Q = self.space, before.copy()
         V, best = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64)
-        N, M = self.counts.totals()
-        bonus_values(space.csr, N, M, total_loss, self._iota, self._rare, self.radius_scale, values, V, best)
-        return best
-
-    def _restored(self) -> None:
-        """Nothing more to do."""
+        bonus_values(
+            space.csr, counts.N, counts.M, total_loss, self._iota, self._rare, self.radius_scale, Q, V, best
+        )  # fmt: skip
+        return Q, deterministic(space, best)
 
     @property
     def epoch(self) -> int:
         """One for every episode: it plans anew after each."""
         return self.counts.epoch
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        return super().settings | {"level": self.level, "radius_scale": self.radius_scale}

@@ -13,16 +13,15 @@ The epoch rule and the treatment of unvisited pairs follow docs/errata.md.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.confidence import ConfidenceRule
-from tightrope.learners.base import Episode, require, require_positive
+from tightrope.learners.base import Episode
 from tightrope.learners.kernels.primal_dual import dual_step, mix, weigh
-from tightrope.learners.shared.mirror import MirrorLearner, make_rule
-from tightrope.space import LayeredSpace
+from tightrope.learners.parameters import POSITIVE, POSITIVE_SHARE, PUBLISHED, carried, parameter
+from tightrope.learners.shared.mirror import ConfidentLearner
+from tightrope.space import FloatArray
 
 
-class UCPD(MirrorLearner):
+class UCPD(ConfidentLearner):
     """Upper confidence primal-dual: adversarial losses, unknown dynamics, budgets that hold in the long run.
 
     Parameters
@@ -52,48 +51,24 @@ class UCPD(MirrorLearner):
         "Qiu, Wei, Yang, Ye, Wang: Upper confidence primal-dual reinforcement learning for CMDP with adversarial loss "
         "(NeurIPS 2020)"
     )
-    carries = (*MirrorLearner.carries, "multipliers")
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        confidence: str | ConfidenceRule = "paper",
-        alpha: float | None = None,
-        V: float | None = None,
-        mixing: float | None = None,
-        level: float = 0.01,
-        radius_scale: float = 1.0,
-    ) -> None:
-        rule = make_rule(confidence, episodes=episodes, level=level, radius_scale=radius_scale)
-        super().__init__(space, budgets, episodes=episodes, rule=rule)
-        L, T = space.n_layers, episodes
-        self.alpha = float(L * T if alpha is None else alpha)
-        self.V = float(L * np.sqrt(T) if V is None else V)
-        self.mixing = float(1 / T if mixing is None else mixing)
-        self.level = level
-        self.radius_scale = radius_scale
-        require_positive(alpha=self.alpha, V=self.V)
-        require(0 < self.mixing <= 1, f"mixing is {self.mixing}; λ lies in (0, 1]")
-        self._confidence = confidence
-        self._tuples_before = space.tuples_before
+    alpha: float = parameter(POSITIVE, default=PUBLISHED)
+    V: float = parameter(POSITIVE, default=PUBLISHED)
+    mixing: float = parameter(POSITIVE_SHARE, default=PUBLISHED)
+    multipliers: FloatArray = carried()  #: Q
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        L, T = self.space.n_layers, self.episodes
+        self.default_to(alpha=L * T, V=L * np.sqrt(T), mixing=1 / T)
+        self._tuples_before = self.space.tuples_before
 
     def observe(self, episode: Episode) -> None:
         """Lines 6 to 15 of Algorithm 1 for episode t, then θ, the policy and Q for episode t + 1."""
-        path, f, g = self._full(episode)
+        path, f, g = self._read(episode)
         Q, c = self.multipliers, self.budgets
         psi, reference = np.empty(self.space.n_tuples), np.empty(self.space.n_tuples)
         weigh(self.V, f, Q, g, self.alpha, psi)  # (V f + Σ_i Q_i g_i) / α
         mix(self._tuples_before, self.theta, self.mixing, reference)  # (1 − λ) θ + λ uniform
-        self._move(path, reference, psi)  # counts, epoch, θ and its policy
-        self.multipliers = dual_step(Q, g, self.theta, c)  # max{Q + <g, θ> − c, 0}
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        settings = super().settings | {"alpha": self.alpha, "V": self.V, "mixing": self.mixing}
-        settings |= {"confidence": str(self._confidence)}
-        if isinstance(self._confidence, str):
-            settings |= {"level": self.level, "radius_scale": self.radius_scale}
-        return settings
+        move = self._move(path, reference, psi)  # counts, epoch, θ and its policy
+        self._learn(**move._asdict(), multipliers=dual_step(Q, g, move.theta, c))  # max{Q + <g, θ> − c, 0}

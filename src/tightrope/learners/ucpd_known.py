@@ -12,12 +12,11 @@ of D. Against `ucpd` it shows what not knowing the dynamics costs.
 Feedback: full information. Needs to know: the space, the budgets, the number of episodes T and the model.
 """
 
-from numpy.typing import ArrayLike
+from dataclasses import field
 
-from tightrope.confidence import KnownModel
+from tightrope.confidence import ConfidenceRule, KnownModel
 from tightrope.learners.ucpd import UCPD
 from tightrope.model import LayeredMDP
-from tightrope.space import LayeredSpace
 
 
 class UCPDKnown(UCPD):
@@ -32,26 +31,16 @@ class UCPDKnown(UCPD):
     name = "ucpd-known"
     needs = ("model",)
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        model: LayeredMDP,
-        alpha: float | None = None,
-        V: float | None = None,
-        mixing: float | None = None,
-    ) -> None:
-        rule = KnownModel(transitions=model.transitions)
-        super().__init__(space, budgets, episodes=episodes, confidence=rule, alpha=alpha, V=V, mixing=mixing)
+    model: LayeredMDP
+    confidence: str | ConfidenceRule = field(init=False)
+    level: float = field(init=False)
+    radius_scale: float = field(init=False)
+
+    def _make_rule(self) -> ConfidenceRule:
+        self.confidence = KnownModel(transitions=self.model.transitions)
+        return self.confidence
 
     @property
     def epoch(self) -> int:
         """1: a set that is known never changes."""
         return 1
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        unused = ("level", "confidence", "radius_scale")
-        return {name: value for name, value in super().settings.items() if name not in unused}

@@ -16,13 +16,14 @@ loss of a step may depend on the state it leads to, and ℓ(s,a) is its mean.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tightrope.confidence import Counts, L1Ball, frequencies
-from tightrope.learners.base import COUNTS, BanditEpisode, LearnerBase, require_confidence
+from tightrope.learners.base import BanditEpisode, LearnerBase
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.model import Policy
 from tightrope.planning.extended_values import optimistic_policy
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope.space import FloatArray
 
 
 class UCRL2(LearnerBase):
@@ -39,47 +40,31 @@ class UCRL2(LearnerBase):
     name = "ucrl2"
     reference = "Jaksch, Ortner, Auer: Near-optimal regret bounds for reinforcement learning (JMLR 2010)"
     feedback = "bandit"
-    carries = ("observed", *COUNTS, "total_loss", "policy")
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        level: float = 0.01,
-        radius_scale: float = 1.0,
-    ) -> None:
-        super().__init__(space, budgets, episodes=episodes)
-        require_confidence(level, radius_scale)
-        self.level = level
-        self.radius_scale = radius_scale
-        self.counts = Counts(space)
-        self.total_loss = np.zeros(space.n_pairs)
-        self._pair_of_tuple = space.expand_to_tuples(np.arange(space.n_pairs))
-        self._width = space.next_layer_size
-        self.policy = self._plan(*self.counts.totals(), self.total_loss, 1)
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    counts: Counts = carried()
+    total_loss: FloatArray = carried()
+    policy: Policy = carried()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.counts = Counts(self.space)
+        self.total_loss = np.zeros(self.space.n_pairs)
+        self._width = self.space.next_layer_size
+        self.policy = self._plan(self.counts, self.total_loss, 1)
 
     def observe(self, episode: BanditEpisode) -> None:
         """Line 3, then lines 1 and 2 if that ended the epoch."""
-        path, losses, _ = self._bandit(episode)
-        counts = self.counts
+        path, losses, _ = self._read(episode)
         total_loss = self.total_loss.copy()
-        total_loss[self._pair_of_tuple[path]] += (losses + 1) / 2
-
-        counts.add(path)
-        try:
-            new_epoch = counts.epoch_is_over(path)
-            t = (self.observed + 1) * self.space.n_layers + 1
-            policy = self._plan(*counts.totals(), total_loss, t) if new_epoch else self.policy
-        except BaseException:  # an interrupt, too, must not leave half an episode behind
-            counts.add(path, times=-1)
-            raise
-
-        if new_epoch:
-            counts.start_epoch()
-        self.policy, self.total_loss = policy, total_loss
-        self.observed += 1
+        total_loss[self.space.pair_of_tuple[path]] += (losses + 1) / 2
+        counts, epoch_is_over = self.counts.after(path)
+        policy = self.policy
+        if epoch_is_over:
+            counts = counts.next_epoch()
+            policy = self._plan(counts, total_loss, (self.observed + 1) * self.space.n_layers + 1)
+        self._learn(counts=counts, total_loss=total_loss, policy=policy)
 
     def plausible(
         self, N: NDArray[np.int64], M: NDArray[np.int64], total_loss: FloatArray, t: int
@@ -92,19 +77,12 @@ class UCRL2(LearnerBase):
         least = np.where(seen, np.maximum(0.0, total_loss / visits - eps_loss), 0.0)
         return L1Ball(center=frequencies(space, N, M), radius=np.where(seen, eps, np.inf)), least
 
-    def _plan(self, N: NDArray[np.int64], M: NDArray[np.int64], total_loss: FloatArray, t: int) -> Policy:
+    def _plan(self, counts: Counts, total_loss: FloatArray, t: int) -> Policy:
         """Lines 1 and 2."""
-        ball, least = self.plausible(N, M, total_loss, t)
+        ball, least = self.plausible(counts.N, counts.M, total_loss, t)
         return optimistic_policy(self.space, ball, self.space.expand_to_tuples(least))
-
-    def _restored(self) -> None:
-        """Nothing more to do."""
 
     @property
     def epoch(self) -> int:
         """k."""
         return self.counts.epoch
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        return super().settings | {"level": self.level, "radius_scale": self.radius_scale}

@@ -16,15 +16,18 @@ Where we depart from the publication: losses here are ℓ = (f + 1)/2; the loss 
 to, and ℓ̂_t(s,a) then estimates its mean.
 """
 
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from dataclasses import field
 
-from tightrope.confidence import BernsteinBox, Box
-from tightrope.learners.base import BanditEpisode, require_positive
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.confidence import BernsteinBox, Box, ConfidenceRule
+from tightrope.learners.base import BanditEpisode
 from tightrope.learners.kernels.estimators import importance_weighted
 from tightrope.learners.kernels.upper_occupancy import upper_occupancy
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.shared.mirror import MirrorLearner
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope.space import FloatArray
 
 
 class UOBREPS(MirrorLearner):
@@ -46,37 +49,30 @@ class UOBREPS(MirrorLearner):
     )
     feedback = "bandit"
 
-    confidence: Box
+    learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
+    exploration: float = parameter(POSITIVE, default=PUBLISHED)
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    confidence_set: Box = field(init=False)
 
-    def __init__(
-        self,
-        space: LayeredSpace,
-        budgets: ArrayLike,
-        *,
-        episodes: int,
-        learning_rate: float | None = None,
-        exploration: float | None = None,
-        level: float = 0.01,
-        radius_scale: float = 1.0,
-    ) -> None:
-        rule = BernsteinBox(episodes=episodes, level=level, scale=radius_scale)
-        super().__init__(space, budgets, episodes=episodes, rule=rule)
-        L, n_pairs = space.n_layers, space.n_states * space.n_actions
-        published = np.sqrt(L * np.log(L * n_pairs / level) / (episodes * n_pairs))
-        self.learning_rate = float(published if learning_rate is None else learning_rate)
-        self.exploration = float(published if exploration is None else exploration)
-        require_positive(learning_rate=self.learning_rate, exploration=self.exploration)
-        self.level = level
-        self.radius_scale = radius_scale
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        L, n_pairs, T = self.space.n_layers, self.space.n_states * self.space.n_actions, self.episodes
+        published = np.sqrt(L * np.log(L * n_pairs / self.level) / (T * n_pairs))
+        self.default_to(learning_rate=published, exploration=published)
+
+    def _make_rule(self) -> ConfidenceRule:
+        return BernsteinBox(episodes=self.episodes, level=self.level, scale=self.radius_scale)
 
     def observe(self, episode: BanditEpisode) -> None:
         """Lines 2 to 5."""
-        path, losses, _ = self._bandit(episode)
-        self._move(path, self._reference(), self.learning_rate * self.estimate(path, (losses + 1) / 2))
+        path, losses, _ = self._read(episode)
+        cost = self.learning_rate * self.estimate(path, (losses + 1) / 2)
+        self._learn(**self._move(path, self._reference(), cost)._asdict())
 
     def upper_bounds(self, path: NDArray[np.int64]) -> FloatArray:
         """Line 2: u_t (L,) at the pair of each step, given the tuple of each."""
-        csr, box, u = self.space.csr, self.confidence, np.empty(self.space.n_layers)
+        csr, box, u = self.space.csr, self.confidence_set, np.empty(self.space.n_layers)
         reach = np.empty(self.space.n_states)
         upper_occupancy(csr, self.policy.probabilities, box.lower, box.upper, path, reach, u)
         return u
@@ -87,12 +83,3 @@ class UOBREPS(MirrorLearner):
         pair_ptr, u = self.space.csr.pair_ptr, self.upper_bounds(path)
         importance_weighted(pair_ptr, path, losses, u, self.exploration, estimate)
         return estimate
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        return super().settings | {
-            "learning_rate": self.learning_rate,
-            "exploration": self.exploration,
-            "level": self.level,
-            "radius_scale": self.radius_scale,
-        }

@@ -81,7 +81,7 @@ def best_response(space: LayeredSpace, box: Box, cost: FloatArray) -> tuple[floa
     kernels.optimistic_actions(space.csr, box.lo, box.hi, cost, V, best, p)
     kernels.visits(space.csr, best, p, d, x)
     pi[best] = 1.0
-    return float(V[0]), x, Policy._of_kernel(space, pi)
+    return float(V[0]), x, Policy.unchecked(space, pi)
 
 
 def plan(space: LayeredSpace, box: Box, loss: ArrayLike, constraints: ArrayLike, budgets: ArrayLike) -> OptimisticPlan:
@@ -137,4 +137,4 @@ def _policy(space: LayeredSpace, x: FloatArray, elsewhere: Policy) -> Policy:
     mass = np.add.reduceat(x, space.csr.state_ptr[:-2])
     mass = np.repeat(mass, np.diff(space.csr.state_ptr)[:-1])
     reached = mass > NEVER
-    return Policy._of_kernel(space, np.where(reached, x / np.where(reached, mass, 1.0), elsewhere.probabilities))
+    return Policy.unchecked(space, np.where(reached, x / np.where(reached, mass, 1.0), elsewhere.probabilities))

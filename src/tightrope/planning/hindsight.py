@@ -151,10 +151,9 @@ class _Occupancies:
         self.mdp = mdp
         self.tolerance = TOLERANCE * space.n_layers
         last = space.n_states - 1
-        pair_of_tuple = space.expand_to_tuples(np.arange(space.n_pairs))
         moves = (space.csr.successor < last) & (mdp.transitions > 0)
         inflow = csr_array(
-            (mdp.transitions[moves], (space.csr.successor[moves], pair_of_tuple[moves])),
+            (mdp.transitions[moves], (space.csr.successor[moves], space.pair_of_tuple[moves])),
             (last, space.n_pairs),
         )
         outflow = csr_array(

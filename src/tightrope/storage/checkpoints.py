@@ -3,6 +3,9 @@
 A file is an uncompressed zip of `learner.json` (who the learner is, what it was made with, what it carries) and one
 `.npy` for every array that the JSON refers to; `numpy.load` opens it too. Nothing is unpickled. Nothing in it can be
 larger than the file itself, and no array is read whose header disagrees with the learner it is meant for.
+
+In the JSON, numbers, texts, lists and null stand for themselves; everything else is an object with one key, which says
+what it is: {"array": …}, {"dict": …}, {"policy": …}.
 """
 
 import dataclasses
@@ -11,7 +14,6 @@ import json
 import math
 import zipfile
 from collections.abc import Iterable, Mapping
-from operator import attrgetter
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -24,12 +26,11 @@ from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import LayeredSpace
 from tightrope.storage.files import replacing
+from tightrope.storage.schemas import SCHEMA, upgraded
 
 if TYPE_CHECKING:
     from tightrope.learners.base import LearnerBase
 
-#: Raised whenever a file written before can no longer be read.
-SCHEMA = 2
 DOCUMENT = "learner.json"
 DTYPES = ("bool", "int8", "uint8", "int16", "int32", "int64", "uint64", "float32", "float64")
 
@@ -43,12 +44,13 @@ def save(learner: "LearnerBase", path: Path) -> None:
 def write(learner: "LearnerBase", file: IO[bytes]) -> None:
     """Write `learner` to an open file; the same learner in the same state gives the same bytes."""
     encoder = Encoder()
+    state = {name: getattr(learner, name) for name in learner.carried_names()}
     document = {
         "schema": SCHEMA,
         "tightrope": __version__,
         "learner": learner.name,
-        "parameters": encoder.encode(learner.parameters, "parameters"),
-        "state": {name: encoder.encode(attrgetter(name)(learner), f"state/{name}") for name in learner.carries},
+        "parameters": encoder.encode_all(learner.parameters, "parameters"),
+        "state": encoder.encode_all(state, "state"),
     }
     with zipfile.ZipFile(file, "w") as archive:
         with archive.open(_member(DOCUMENT), "w") as member:
@@ -79,14 +81,13 @@ def load(path: Path, learners: Mapping[str, type["LearnerBase"]], types: Iterabl
                 raise InvalidInputError(
                     f"there is no learner {name!r}; a class of your own is given to load beside the path"
                 )
-            learner = learners[name](**decoder.decode(document["parameters"]))
-            if set(document["state"]) != set(learner.carries):
-                raise InvalidInputError(
-                    f"it carries {', '.join(sorted(document['state']))}; "
-                    f"this {name} carries {', '.join(sorted(learner.carries))}"
-                )
-            for attribute in learner.carries:
-                _restore(learner, attribute, document["state"][attribute], decoder)
+            learner = learners[name](**decoder.decode_all(document["parameters"]))
+            carried = learner.carried_names()
+            if set(document["state"]) != set(carried):
+                there, expected = (", ".join(sorted(names)) for names in (document["state"], carried))
+                raise InvalidInputError(f"it carries {there}; this {name} carries {expected}")
+            for attribute in carried:
+                setattr(learner, attribute, _restored(attribute, getattr(learner, attribute), document, decoder))
             learner._restored()
             return learner
     except OSError as error:
@@ -100,36 +101,33 @@ def load(path: Path, learners: Mapping[str, type["LearnerBase"]], types: Iterabl
 def _document(archive: zipfile.ZipFile) -> dict[str, Any]:
     if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
         raise InvalidInputError("it is compressed, which tightrope's files never are")
-    document = json.loads(archive.read(DOCUMENT))
-    if document["schema"] != SCHEMA:
-        raise InvalidInputError(
-            f"written by tightrope {document['tightrope']} in schema {document['schema']}; "
-            f"this is tightrope {__version__}, which reads schema {SCHEMA}"
-        )
-    return dict(document)
+    return upgraded(json.loads(archive.read(DOCUMENT)))
 
 
-def _restore(learner: "LearnerBase", attribute: str, value: Any, decoder: "Decoder") -> None:
-    """Give one attribute of a fresh learner its saved value: of the same type, shape and dtype as it has now."""
-    current = attrgetter(attribute)(learner)
-    owner, _, last = attribute.rpartition(".")
-    holder = attrgetter(owner)(learner) if owner else learner
-    if isinstance(current, np.ndarray):
-        setattr(holder, last, decoder.array(value, current))
-    elif isinstance(current, Policy):
-        probabilities = decoder.array(value["policy"]["values"], current.probabilities)
-        setattr(holder, last, Policy(current.space, probabilities))
-    elif isinstance(current, np.random.Generator):
-        current.bit_generator.state = value["generator"]
-    elif hasattr(current, "restore"):
-        fresh = current.state()
-        if set(value["state"]) != set(fresh):
-            raise InvalidInputError(f"the state of {attribute} has {sorted(value['state'])}; expected {sorted(fresh)}")
-        current.restore({name: decoder.array(value["state"][name], fresh[name]) for name in fresh})
-    else:
-        if type(value) is not type(current):
-            raise InvalidInputError(f"{attribute} is {value!r}; expected a {type(current).__name__}")
-        setattr(holder, last, value)
+def _restored(attribute: str, fresh: Any, document: dict[str, Any], decoder: "Decoder") -> Any:
+    """The saved value of an attribute, of the same kind, shape and dtype as a fresh learner has it."""
+    value = document["state"][attribute]
+    if hasattr(fresh, "restore"):
+        saved, parts = value["state"], fresh.state()
+        if set(saved) != set(parts):
+            raise InvalidInputError(f"the state of {attribute} has {sorted(saved)}; expected {sorted(parts)}")
+        fresh.restore({name: _like(f"{attribute}.{name}", parts[name], saved[name], decoder) for name in parts})
+        return fresh
+    return _like(attribute, fresh, value, decoder)
+
+
+def _like(what: str, fresh: Any, value: Any, decoder: "Decoder") -> Any:
+    match fresh:
+        case np.ndarray():
+            return decoder.array(value, fresh)
+        case Policy():
+            return Policy(fresh.space, decoder.array(value["policy"]["values"], fresh.probabilities))
+        case np.random.Generator():
+            fresh.bit_generator.state = value["generator"]
+            return fresh
+    if type(value) is not type(fresh):
+        raise InvalidInputError(f"{what} is {value!r}; expected a {type(fresh).__name__}")
+    return value
 
 
 class Encoder:
@@ -138,6 +136,10 @@ class Encoder:
     def __init__(self) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}
         self.spaces: list[LayeredSpace] = []
+
+    def encode_all(self, values: Mapping[str, Any], where: str) -> dict[str, Any]:
+        """Each value under its name."""
+        return {name: self.encode(value, f"{where}/{name}") for name, value in values.items()}
 
     def encode(self, value: Any, where: str) -> Any:
         match value:
@@ -164,15 +166,15 @@ class Encoder:
                 return {"policy": {"space": self.encode(space, where), "values": self.encode(values, where)}}
             case np.random.Generator():
                 return {"generator": value.bit_generator.state}
-            case dict():
-                return {name: self.encode(item, f"{where}/{name}") for name, item in value.items()}
+            case dict() if all(isinstance(name, str) for name in value):
+                return {"dict": self.encode_all(value, where)}
             case list() | tuple():
                 return [self.encode(item, f"{where}/{k}") for k, item in enumerate(value)]
             case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
                 fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
-                return {"dataclass": type(value).__name__, "fields": self.encode(fields, where)}
+                return {"dataclass": {"name": type(value).__name__, "fields": self.encode_all(fields, where)}}
             case _ if hasattr(value, "state") and hasattr(value, "restore"):
-                return {"state": self.encode(value.state(), where)}
+                return {"state": self.encode_all(value.state(), where)}
         raise InvalidInputError(f"{where} is a {type(value).__name__}, which cannot be saved; make it a dataclass")
 
 
@@ -184,39 +186,46 @@ class Decoder:
         self.types = types
         self.spaces: list[LayeredSpace] = []
 
+    def decode_all(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """Each value under its name."""
+        return {name: self.decode(value) for name, value in values.items()}
+
     def decode(self, value: Any) -> Any:
-        match value:
-            case {"float": text, **rest} if not rest:
-                return float(text)
-            case {"array": _, **rest} if not rest:
+        if isinstance(value, list):
+            return [self.decode(item) for item in value]
+        if not isinstance(value, dict):
+            return value
+        [(kind, content)] = value.items()
+        match kind, content:
+            case "float", str():
+                return float(content)
+            case "array", _:
                 return self.array(value)
-            case {"space": int(index), **rest} if not rest:
+            case "space", int(index):
                 return self.spaces[index]
-            case {"space": {"layer_sizes": sizes, "n_actions": n_actions, "tuples": tuples}, **rest} if not rest:
+            case "space", {"layer_sizes": sizes, "n_actions": n_actions, "tuples": tuples}:
                 moves = self.decode(tuples)
                 if sum(sizes) > len(moves) + 1:  # before anything of that size is made
                     raise InvalidInputError(f"a space of {sum(sizes)} states cannot have {len(moves)} tuples")
                 self.spaces.append(LayeredSpace.from_tuples(sizes, n_actions, moves))
                 return self.spaces[-1]
-            case {"mdp": {"space": space, "values": values}, **rest} if not rest:
+            case "mdp", {"space": space, "values": values}:
                 return LayeredMDP(self.decode(space), self.decode(values))
-            case {"policy": {"space": space, "values": values}, **rest} if not rest:
+            case "policy", {"space": space, "values": values}:
                 return Policy(self.decode(space), self.decode(values))
-            case {"generator": state, **rest} if not rest:
+            case "generator", state:
                 rng = np.random.default_rng(0)
                 rng.bit_generator.state = state
                 return rng
-            case {"dataclass": name, "fields": fields}:
+            case "dataclass", {"name": name, "fields": fields}:
                 if name not in self.types:
                     raise InvalidInputError(
                         f"there is no {name!r}; a class of your own is given to load beside the path"
                     )
-                return self.types[name](**self.decode(fields))
-            case dict():
-                return {name: self.decode(item) for name, item in value.items()}
-            case list():
-                return [self.decode(item) for item in value]
-        return value
+                return self.types[name](**self.decode_all(fields))
+            case "dict", dict():
+                return self.decode_all(content)
+        raise InvalidInputError(f"there is no such thing as a {kind!r}")
 
     def array(self, value: Mapping[str, str], like: Any = None) -> Any:
         """The array that `value` refers to, refused unread if it is not `like` this one."""

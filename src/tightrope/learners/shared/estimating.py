@@ -7,15 +7,14 @@ units; the slack of a policy is half of what it is outside. A pair belongs to on
 SAH is n_pairs and S²AH is n_tuples. Of δ a third each is for losses, constraints and transitions: 6/δ = 2 · 3/δ.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import ClassVar, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tightrope.confidence import Counts
-from tightrope.learners.base import COUNTS, BanditEpisode, LearnerBase, require, require_confidence
+from tightrope.learners.base import BanditEpisode, LearnerBase, require
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.planning.extended_lp import Box
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -28,48 +27,46 @@ class Estimates(NamedTuple):
     costs: FloatArray  # (1 + I, n_pairs) averages: of the loss, then of each constraint; 0 without visits
 
 
-class EstimatingLearner(LearnerBase):
-    """Counts, and sums of what was met at each pair.
+class Sums(NamedTuple):
+    """What was counted and added up."""
 
-    Its `observe` does its work inside `_counting`, and there assigns only once nothing can go wrong any more.
-    """
+    counts: Counts
+    cost_sum: FloatArray  # (1 + I, n_pairs) of what was met at each pair: the loss, then each constraint
 
-    feedback = "bandit"
-    carries: ClassVar[tuple[str, ...]] = ("observed", *COUNTS, "cost_sum")
-
-    def __init__(
-        self, space: LayeredSpace, budgets: ArrayLike, *, episodes: int, level: float, radius_scale: float
-    ) -> None:
-        super().__init__(space, budgets, episodes=episodes)
-        require_confidence(level, radius_scale)
-        self.level, self.radius_scale = level, radius_scale
-        self.counts = Counts(space)
-        self.cost_sum = np.zeros((1 + len(self.budgets), space.n_pairs))
-        self.alpha = (self.budgets + space.n_layers) / 2  #: (I,) the budgets for constraints in [0, 1]
-        self._pair_of_tuple = space.expand_to_tuples(np.arange(space.n_pairs))
-
-    @contextmanager
-    def _counting(self, episode: BanditEpisode) -> Iterator[None]:
-        """Count the episode, undone if what follows fails."""
-        path, losses, g = self._bandit(episode)
-        counts, before = self.counts, self.cost_sum
-        self.cost_sum = before.copy()
-        self.cost_sum[:, self._pair_of_tuple[path]] += (np.vstack([losses, g]) + 1) / 2
-        counts.add(path)
-        try:
-            yield
-        except BaseException:
-            counts.add(path, times=-1)
-            self.cost_sum = before
-            raise
-        if counts.epoch_is_over(path):
-            counts.start_epoch()
-        self.observed += 1
-
-    def _estimates(self) -> Estimates:
+    def estimates(self) -> Estimates:
         """The averages so far."""
         N, M = self.counts.totals()
         return Estimates(N, M, self.cost_sum / np.maximum(1, N))
+
+
+class EstimatingLearner(LearnerBase):
+    """Counts, and sums of what was met at each pair. Its `observe` begins with `_sums_after`."""
+
+    feedback = "bandit"
+
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    counts: Counts = carried()
+    cost_sum: FloatArray = carried()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.counts = Counts(self.space)
+        self.cost_sum = np.zeros((1 + len(self.budgets), self.space.n_pairs))
+        self.alpha = (self.budgets + self.space.n_layers) / 2  #: (I,) the budgets for constraints in [0, 1]
+
+    @property
+    def sums(self) -> Sums:
+        """Those so far."""
+        return Sums(self.counts, self.cost_sum)
+
+    def _sums_after(self, episode: BanditEpisode) -> Sums:
+        """Those with one more episode; a new epoch begins where one ends."""
+        path, losses, g = self._read(episode)
+        cost_sum = self.cost_sum.copy()
+        cost_sum[:, self.space.pair_of_tuple[path]] += (np.vstack([losses, g]) + 1) / 2
+        counts, epoch_is_over = self.counts.after(path)
+        return Sums(counts.next_epoch() if epoch_is_over else counts, cost_sum)
 
     def _cost_radius(self, N: NDArray[np.int64]) -> FloatArray:
         """β^c(s,a) = √(2 log(6 SAH max(1, I) K / δ) / max(1, N)) (Hoeffding), times the scale."""
@@ -86,10 +83,6 @@ class EstimatingLearner(LearnerBase):
     def epoch(self) -> int:
         """How often some pair's count doubled, as UCPD counts epochs."""
         return self.counts.epoch
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        return super().settings | {"level": self.level, "radius_scale": self.radius_scale}
 
 
 def largest_multiplier(space: LayeredSpace, slack: float) -> float:

@@ -6,82 +6,98 @@
 was visited as often inside it as before it (and once), and the set is then made anew from all counts.
 """
 
-from typing import ClassVar
+from abc import abstractmethod
+from dataclasses import field
+from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from tightrope.arguments import unknown
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, ConfidenceSet, Counts
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.occupancy import policy_of
-from tightrope.learners.base import COUNTS, LearnerBase, require_confidence
+from tightrope.learners.base import LearnerBase
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.model import Policy
 from tightrope.projection.projector import Projector
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope.space import FloatArray
 
 #: The least mass that a measure keeps as a reference: D is infinite where it is zero.
 FLOOR = 1e-290
 
 
-class MirrorLearner(LearnerBase):
-    """A measure θ, the counts, the confidence set that `rule` makes of them; the policy is that of θ.
+class Move(NamedTuple):
+    """What one episode changes in a mirror learner."""
 
-    Its `observe` calls `_move`, which either does all of its work or raises and leaves everything as it was
-    (the solver's warm start aside).
+    counts: Counts
+    confidence_set: ConfidenceSet
+    theta: FloatArray
+    policy: Policy
+
+
+class MirrorLearner(LearnerBase):
+    """A measure θ, the counts, the confidence set that a rule makes of them; the policy is that of θ.
+
+    Its `observe` asks `_move` for what an episode changes. If that raises, all is as it was, the solver's warm start
+    aside: later answers then agree to the solver's tolerance instead of the last bit.
     """
 
-    carries: ClassVar[tuple[str, ...]] = ("observed", *COUNTS, "theta", "_projector")
+    rule: ConfidenceRule = field(init=False)
+    confidence_set: ConfidenceSet = field(init=False)  #: Δ of the epoch
+    counts: Counts = carried()
+    theta: FloatArray = carried()
+    _projector: Projector = carried()
 
-    def __init__(self, space: LayeredSpace, budgets: ArrayLike, *, episodes: int, rule: ConfidenceRule) -> None:
-        super().__init__(space, budgets, episodes=episodes)
-        self.rule = rule
-        self.counts = Counts(space)
-        self.confidence = self._confidence_set()
-        self.theta = space.uniform()
-        self._projector = Projector(space)
-        self.policy = self._policy_of_theta()
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.rule = self._make_rule()
+        self.counts = Counts(self.space)
+        self.confidence_set = self._set_of(self.counts)
+        self.theta = self.space.uniform()
+        self._projector = Projector(self.space)
+        self.policy = self._policy_of(self.theta)
 
-    def _move(self, path: NDArray[np.int64], reference: FloatArray, cost: FloatArray) -> None:
+    @abstractmethod
+    def _make_rule(self) -> ConfidenceRule:
+        """What makes its confidence sets."""
+
+    def _move(self, path: NDArray[np.int64], reference: FloatArray, cost: FloatArray) -> Move:
         """Count the path, renew the confidence set if that ends the epoch, and take the mirror step."""
-        counts = self.counts
-        counts.add(path)
-        try:
-            new_epoch = counts.epoch_is_over(path)
-            confidence = self._confidence_set() if new_epoch else self.confidence
-            self._step(reference, cost, confidence)
-        except BaseException:  # an interrupt of the solver, too, must not leave half an episode behind
-            counts.add(path, times=-1)
-            raise
-        if new_epoch:
-            counts.start_epoch()
-            self.confidence = confidence
-        self.observed += 1
+        counts, epoch_is_over = self.counts.after(path)
+        confidence_set = self.confidence_set
+        if epoch_is_over:
+            counts = counts.next_epoch()
+            confidence_set = self._set_of(counts)
+        theta = self._step(reference, cost, confidence_set)
+        return Move(counts, confidence_set, theta, self._policy_of(theta))
 
     def _reference(self) -> FloatArray:
         """θ itself, positive everywhere: for methods that mix no other mass in."""
         return np.maximum(self.theta, FLOOR)
 
-    def _step(self, reference: FloatArray, cost: FloatArray, confidence: ConfidenceSet) -> None:
-        """θ ← argmin over `confidence` of <cost, θ> + D(θ, reference), and its policy."""
+    def _step(self, reference: FloatArray, cost: FloatArray, confidence_set: ConfidenceSet) -> FloatArray:
+        """argmin over the set of <cost, θ> + D(θ, reference)."""
         theta = np.empty(self.space.n_tuples)
-        self._projector.solve(reference, cost, confidence, theta)
-        self.theta = theta
-        self.policy = self._policy_of_theta()
+        self._projector.solve(reference, cost, confidence_set, theta)
+        return theta
 
-    def _confidence_set(self) -> ConfidenceSet:
-        """Δ around all that was counted; a rule of one's own may have got it wrong."""
-        confidence = self.rule(self.space, *self.counts.totals())
-        confidence.check(self.space)
-        return confidence
+    def _set_of(self, counts: Counts) -> ConfidenceSet:
+        """Δ around all that was counted before the epoch; a rule of one's own may have got it wrong."""
+        confidence_set = self.rule(self.space, counts.N, counts.M)
+        confidence_set.check(self.space)
+        return confidence_set
 
-    def _policy_of_theta(self) -> Policy:
+    def _policy_of(self, theta: FloatArray) -> Policy:
         csr, probabilities = self.space.csr, np.empty(self.space.n_pairs)
-        policy_of(csr.state_ptr, csr.pair_ptr, self.theta, probabilities)
-        return Policy._of_kernel(self.space, probabilities)
+        policy_of(csr.state_ptr, csr.pair_ptr, theta, probabilities)
+        return Policy.unchecked(self.space, probabilities)
 
     def _restored(self) -> None:
-        self.confidence = self.rule(self.space, self.counts.N, self.counts.M)
-        self.policy = self._policy_of_theta()
+        if not (np.isfinite(self.theta).all() and (self.theta >= 0).all()):
+            raise InvalidInputError("theta is no measure: it holds what is negative or not finite")
+        self.confidence_set = self._set_of(self.counts)
+        self.policy = self._policy_of(self.theta)
 
     @property
     def epoch(self) -> int:
@@ -89,11 +105,24 @@ class MirrorLearner(LearnerBase):
         return self.counts.epoch
 
 
-def make_rule(confidence: str | ConfidenceRule, *, episodes: int, level: float, radius_scale: float) -> ConfidenceRule:
-    """The confidence rule of that name, or the one given."""
-    require_confidence(level, radius_scale)
-    if not isinstance(confidence, str):
-        return confidence
-    if confidence not in CONFIDENCE_RULES:
-        raise InvalidInputError(f"no confidence rule {confidence!r}; there is {', '.join(CONFIDENCE_RULES)}")
-    return CONFIDENCE_RULES[confidence](episodes=episodes, level=level, scale=radius_scale)
+class ConfidentLearner(MirrorLearner):
+    """A mirror learner whose confidence rule is a parameter: the name of one, or a rule of one's own.
+
+    `level` and `radius_scale` are for a rule given by name; a rule of one's own has them, or not, in itself.
+    """
+
+    confidence: str | ConfidenceRule = "paper"
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+
+    def _make_rule(self) -> ConfidenceRule:
+        if not isinstance(self.confidence, str):
+            return self.confidence
+        if self.confidence not in CONFIDENCE_RULES:
+            raise unknown("there is no confidence rule", self.confidence, CONFIDENCE_RULES)
+        return CONFIDENCE_RULES[self.confidence](episodes=self.episodes, level=self.level, scale=self.radius_scale)
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        unused = () if isinstance(self.confidence, str) else ("level", "radius_scale")
+        return {name: value for name, value in super().settings.items() if name not in unused}

@@ -1,0 +1,126 @@
+"""What is shown to a learner after an episode, and the checks that it is within Assumption 2."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.errors import InvalidInputError
+from tightrope.kernels.feedback import within
+from tightrope.space import FloatArray, IntArray, LayeredSpace
+
+#: How far losses and constraints may exceed the bounds of Assumption 2 by rounding.
+BOUND_TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, slots=True)
+class Episode:
+    """What is known after an episode: the trajectory, and (full information) the loss and constraint functions."""
+
+    states: ArrayLike  #: (L + 1,)
+    actions: ArrayLike  #: (L,)
+    loss: ArrayLike  #: (n_tuples,) f^t
+    constraints: ArrayLike  #: (I, n_tuples) g^t
+
+
+@dataclass(frozen=True, slots=True)
+class BanditEpisode:
+    """What is known after an episode with bandit feedback: the trajectory, and what each of its steps cost."""
+
+    states: ArrayLike  #: (L + 1,)
+    actions: ArrayLike  #: (L,)
+    losses: ArrayLike  #: (L,) f^t at each step
+    constraints: ArrayLike  #: (I, L) g^t at each step
+
+
+def checked_budgets(space: LayeredSpace, budgets: ArrayLike) -> FloatArray:
+    """Budgets as a float array that meets Assumption 2 (3): Σ|c_i| <= L."""
+    try:
+        c = np.atleast_1d(np.array(budgets, dtype=np.float64))
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"budgets is no array of numbers: {error}") from error
+    if c.ndim != 1:
+        raise InvalidInputError(f"budgets has shape {c.shape}; expected (n_constraints,)")
+    if not np.isfinite(c).all():
+        raise InvalidInputError(f"budget {int(np.argmin(np.isfinite(c)))} is {c[np.argmin(np.isfinite(c))]}")
+    if np.abs(c).sum() > space.n_layers * (1 + BOUND_TOLERANCE):
+        raise InvalidInputError(
+            f"the budgets' absolute values sum to {np.abs(c).sum():.6g}, above the {space.n_layers} steps of an "
+            "episode; scale budgets and constraints down together (Assumption 2)"
+        )
+    return c
+
+
+def checked_episode(
+    space: LayeredSpace, n_constraints: int, number: int, episode: Episode
+) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+    """The episode as (path, f, g), refused with its number if it cannot have happened or breaks Assumption 2."""
+    try:
+        _check_kind(episode, Episode, "full")
+        path = space.path(episode.states, episode.actions)
+        return path, *checked_feedback(space.tuples, episode.loss, episode.constraints, n_constraints, "loss")
+    except InvalidInputError as error:
+        raise InvalidInputError(f"episode {number}: {error}") from None
+
+
+def checked_bandit_episode(
+    space: LayeredSpace, n_constraints: int, number: int, episode: BanditEpisode
+) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+    """The episode as (path, losses, constraints), refused as by `checked_episode`."""
+    try:
+        _check_kind(episode, BanditEpisode, "bandit")
+        path = space.path(episode.states, episode.actions)
+        met = space.tuples[path]
+        return path, *checked_feedback(met, episode.losses, episode.constraints, n_constraints, "losses")
+    except InvalidInputError as error:
+        raise InvalidInputError(f"episode {number}: {error}") from None
+
+
+def _check_kind(episode: object, kind: type, feedback: str) -> None:
+    if not isinstance(episode, kind):
+        raise InvalidInputError(
+            f"this learner takes {feedback} feedback ({kind.__name__}); it was given {type(episode).__name__}"
+        )
+
+
+def checked_feedback(
+    tuples: IntArray, loss: ArrayLike, constraints: ArrayLike, n_constraints: int, what: str
+) -> tuple[FloatArray, FloatArray]:
+    """Loss (n,) and constraints (I, n) at the given n tuples, within Assumption 2."""
+    f, g = _array(loss, (len(tuples),), what), _array(constraints, (n_constraints, len(tuples)), "constraints")
+    if within(f, g, 1 + BOUND_TOLERANCE):
+        return f, g
+    # NaN is picked by every max and argmax, and passes no comparison
+    if not max(f.max(), -f.min()) <= 1 + BOUND_TOLERANCE:
+        j = int(np.argmax(np.abs(f)))
+        s, a, s_next = tuples[j]
+        raise InvalidInputError(
+            f"loss is {f[j]:.6g} at tuple ({s}, {a}, {s_next}); losses lie in [-1, 1] (Assumption 2)"
+        )
+    largest = np.maximum(g.max(axis=1), -g.min(axis=1))
+    if not largest.sum() <= 1 + BOUND_TOLERANCE:
+        i = int(np.argmax(largest))
+        j = int(np.argmax(np.abs(g[i])))
+        s, a, s_next = tuples[j]
+        raise InvalidInputError(
+            f"constraint {i} is {g[i, j]:.6g} at tuple ({s}, {a}, {s_next}); the largest absolute values of the "
+            f"constraints must be finite and sum to at most 1 (Assumption 2), here {largest.sum():.6g}"
+        )
+    return f, g
+
+
+def _array(values: ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
+    """`values` as a contiguous, writable float array of this shape, finite or not; an empty one fits any size 0."""
+    if type(values) is np.ndarray and values.shape == shape and values.dtype == np.float64 and values.flags.carray:
+        return values
+    try:
+        if np.iscomplexobj(values):
+            raise TypeError("complex numbers")
+        array = np.require(np.asarray(values, dtype=np.float64), requirements=["C", "W"])
+    except (TypeError, ValueError) as error:
+        raise InvalidInputError(f"{what} is no array of numbers: {error}") from error
+    if array.size == 0 and 0 in shape:
+        return array.reshape(shape)
+    if array.shape != shape:
+        raise InvalidInputError(f"{what} has shape {array.shape}; expected {shape}")
+    return array

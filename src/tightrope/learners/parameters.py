@@ -1,0 +1,78 @@
+"""A learner declares itself: its parameters, and what it carries from episode to episode, are fields of its class.
+
+    class Mine(LearnerBase):
+        rate: float = parameter(POSITIVE, default=PUBLISHED)
+        growth: float = parameter(NOT_NEGATIVE, default=0.01)
+        weights: FloatArray = carried()
+
+From the parameters follow its signature, its `settings` and the options of `make_learner`; from parameters and what is
+carried, what a checkpoint holds.
+"""
+
+import dataclasses
+import math
+from numbers import Real
+from typing import Any, Literal, NamedTuple, dataclass_transform
+
+from tightrope.errors import InvalidInputError
+
+
+class Range(NamedTuple):
+    """The numbers that a parameter may be, and how that is said."""
+
+    low: float
+    high: float
+    includes_low: bool
+    includes_high: bool
+    words: str
+
+    def checked(self, name: str, value: object) -> float:
+        """`value` as a float of this range."""
+        if not isinstance(value, bool) and isinstance(value, Real):
+            number = float(value)
+            above = self.low < number or (self.includes_low and number == self.low)
+            below = number < self.high or (self.includes_high and number == self.high)
+            if above and below:
+                return number
+        raise InvalidInputError(f"{name} is {value!r}; {self.words}")
+
+
+POSITIVE = Range(0, math.inf, False, False, "it must be positive")
+NOT_NEGATIVE = Range(0, math.inf, True, False, "it must be finite and not negative")
+PROBABILITY = Range(0, 1, False, False, "it is a probability strictly between 0 and 1")
+SHARE = Range(0, 1, True, True, "it lies in [0, 1]")
+POSITIVE_SHARE = Range(0, 1, False, True, "it lies in (0, 1]")
+ANY = Range(-math.inf, math.inf, False, True, "it must be a number")
+
+
+#: The default of a parameter whose published value depends on the problem: `default_to` has it.
+PUBLISHED: Any = None
+
+
+def parameter(values: Range, *, default: Any = dataclasses.MISSING) -> Any:
+    """A number of this range that a learner is made with; without a default it must be told."""
+    return dataclasses.field(default=default, metadata={"range": values})
+
+
+def carried(*, init: Literal[False] = False) -> Any:
+    """What changes as it learns: an array, a number, a policy, a generator, or an object with `state` and `restore`."""
+    return dataclasses.field(init=init, metadata={"carried": True})
+
+
+@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter, carried, dataclasses.field))
+class Declared:
+    """Every subclass is a dataclass with keyword-only fields, as type checkers know from here."""
+
+    def __init_subclass__(cls) -> None:
+        dataclasses.dataclass(kw_only=True, eq=False, repr=False)(cls)
+
+    @classmethod
+    def parameter_fields(cls) -> "dict[str, dataclasses.Field[Any]]":
+        """What it is made with, in the order of its signature."""
+        return {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
+
+    @classmethod
+    def carried_names(cls) -> list[str]:
+        """The attributes that are its state; all else follows from them and its parameters."""
+        fields = dataclasses.fields(cls)  # type: ignore[arg-type]
+        return [field.name for field in fields if field.metadata.get("carried")]

@@ -1,0 +1,96 @@
+"""Learners by name: `LEARNERS` lists them, `make_learner` makes one, `load` goes on with one."""
+
+from os import PathLike
+from pathlib import Path
+from typing import Any, Protocol
+
+from tightrope.arguments import unknown
+from tightrope.confidence import RULE_TYPES
+from tightrope.learners.base import Learner, LearnerBase
+from tightrope.learners.dope import DOPE
+from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
+from tightrope.learners.fixed import Hindsight, SafeBaseline, Uniform
+from tightrope.learners.follow_the_leader import FollowTheLeader
+from tightrope.learners.fpop import FPOP
+from tightrope.learners.needs import NEEDS, Problem
+from tightrope.learners.o_reps import OREPS
+from tightrope.learners.opdop import OPDOP
+from tightrope.learners.opt_cmdp import OptCMDP
+from tightrope.learners.opt_dual_cmdp import OptDualCMDP
+from tightrope.learners.opt_primal_dual import OptPrimalDual
+from tightrope.learners.shifted_bandit_uc_o_reps import ShiftedBanditUCOREPS
+from tightrope.learners.uc_o_reps import UCOREPS
+from tightrope.learners.ucbvi import UCBVI
+from tightrope.learners.ucpd import UCPD
+from tightrope.learners.ucpd_known import UCPDKnown
+from tightrope.learners.ucrl2 import UCRL2
+from tightrope.learners.uob_reps import UOBREPS
+from tightrope.storage import checkpoints
+
+#: Learners by name; each class says its `feedback`, what it `needs`, its `reference` and, in one line, its `summary()`.
+LEARNERS: dict[str, type[LearnerBase]] = {
+    learner.name: learner
+    for learner in (
+        UCPD,
+        UCPDKnown,
+        OREPS,
+        UCOREPS,
+        DriftPlusPenalty,
+        OptCMDP,
+        OptDualCMDP,
+        OptPrimalDual,
+        OPDOP,
+        DOPE,
+        FPOP,
+        UOBREPS,
+        ShiftedBanditUCOREPS,
+        UCRL2,
+        UCBVI,
+        Hindsight,
+        SafeBaseline,
+        FollowTheLeader,
+        Uniform,
+    )
+}
+
+
+class Maker(Protocol):
+    """Makes a learner for a problem, the number of episodes and the root seed of the run, as `make_learner` does."""
+
+    def __call__(self, problem: Any, *, episodes: int, seed: int) -> Learner: ...
+
+
+def learner_called(name: str) -> type[LearnerBase]:
+    """The class of that name, or a refusal."""
+    if name not in LEARNERS:
+        raise unknown("there is no learner", name, LEARNERS)
+    return LEARNERS[name]
+
+
+def options_of(learner: type[LearnerBase]) -> list[str]:
+    """The parameters that one may choose: all but what the problem tells it."""
+    told = {"space", "budgets", "episodes", *learner.needs}
+    return [name for name in learner.parameter_fields() if name not in told]
+
+
+def make_learner(name: str, problem: Problem, *, episodes: int, seed: int = 0, **options: Any) -> LearnerBase:
+    """The learner called `name` for `problem`, told exactly what it `needs` to know and nothing more.
+
+    Parameters are the published ones unless `options` say otherwise. `seed` is the root seed of the run: a learner
+    that draws random numbers does so from a stream of its own.
+    """
+    maker = learner_called(name)
+    for option in options:
+        if option not in options_of(maker):
+            raise unknown(f"{name} has no option", option, options_of(maker))
+    told = {need: NEEDS[need].answer(problem, episodes, seed) for need in maker.needs}
+    return maker(problem.mdp.space, problem.budgets, episodes=episodes, **told, **options)
+
+
+def load(path: str | PathLike[str], *classes: type) -> LearnerBase:
+    """The learner that `learner.save(path)` wrote, ready to go on where it stopped, bit for bit.
+
+    `classes`: learners and confidence rules of your own that the file may name.
+    """
+    own = {kind.name: kind for kind in classes if issubclass(kind, LearnerBase)}
+    return checkpoints.load(Path(path), LEARNERS | own, [*RULE_TYPES, *classes])

@@ -1,0 +1,58 @@
+"""What checkpoints looked like before, and how to read them as if they were written today.
+
+    3   state by attribute, an object's own inside it; everything but numbers, texts and lists under a key that names it
+    2   state by dotted name ("counts.N"); dictionaries as they are, so that one could be taken for something else
+
+Schema 1 had counts of 64 bits inside an epoch and is refused.
+"""
+
+from typing import Any
+
+from tightrope import __version__
+from tightrope.errors import InvalidInputError
+
+#: What is written; raised whenever what was written before can no longer be read as it is.
+SCHEMA = 3
+
+#: How schema 2 told things apart from dictionaries.
+TAGS = ("float", "array", "space", "mdp", "policy", "generator", "state")
+
+
+def upgraded(document: dict[str, Any]) -> dict[str, Any]:
+    """The document as this version would have written it."""
+    if document["schema"] == 2:
+        return document | {
+            "schema": SCHEMA,
+            "parameters": {name: _tagged(value) for name, value in document["parameters"].items()},
+            "state": _by_attribute(document["state"]),
+        }
+    if document["schema"] != SCHEMA:
+        raise InvalidInputError(
+            f"written by tightrope {document['tightrope']} in schema {document['schema']}; "
+            f"this is tightrope {__version__}, which reads schemas 2 and {SCHEMA}"
+        )
+    return document
+
+
+def _tagged(value: Any) -> Any:
+    match value:
+        case {"dataclass": name, "fields": fields}:
+            return {"dataclass": {"name": name, "fields": {key: _tagged(item) for key, item in fields.items()}}}
+        case dict() if len(value) == 1 and next(iter(value)) in TAGS:
+            return value
+        case dict():
+            return {"dict": {key: _tagged(item) for key, item in value.items()}}
+        case list():
+            return [_tagged(item) for item in value]
+    return value
+
+
+def _by_attribute(state: dict[str, Any]) -> dict[str, Any]:
+    grouped: dict[str, Any] = {}
+    for name, value in state.items():
+        owner, _, part = name.partition(".")
+        if part:
+            grouped.setdefault(owner, {"state": {}})["state"][part] = value
+        elif name != "_rng":  # of FPOP, which never drew again
+            grouped[name] = value
+    return grouped
