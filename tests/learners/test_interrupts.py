@@ -1,0 +1,79 @@
+"""An interrupt at any moment leaves a learner with the whole of an episode, or with none of it."""
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tightrope.checks.learners.play import drive, ordinary_world
+from tightrope.learners import LEARNERS, LearnerBase, make_learner
+
+#: Of the moments of an episode every so many-th is tried, and each of the last ones.
+STRIDE = 7
+
+
+@contextmanager
+def interrupted_after(opcodes: int) -> Iterator[list[int]]:
+    """Raise KeyboardInterrupt at that bytecode of ours; yields a list that holds how many there were if it did not."""
+    count = [0]
+
+    def trace(frame: FrameType, event: str, _: Any) -> Any:
+        if "tightrope" not in frame.f_code.co_filename:
+            return None
+        frame.f_trace_opcodes = True
+        if event == "opcode":
+            count[0] += 1
+            if count[0] == opcodes:
+                raise KeyboardInterrupt
+        return trace
+
+    before = sys.gettrace()
+    sys.settrace(trace)
+    try:
+        yield count
+    finally:
+        sys.settrace(before)
+
+
+def state_of(learner: LearnerBase) -> list[Any]:
+    """All that it has learnt: what it carries but for the solver's warm start, what it plays, and what that costs."""
+    parts: list[Any] = [learner.policy.probabilities.tobytes(), learner.multipliers.tobytes(), learner.epoch]
+    for name in learner.carried_names():
+        value = getattr(learner, name)
+        if name != "_projector":
+            inner = value.state().values() if hasattr(value, "state") else [getattr(value, "probabilities", value)]
+            parts += [np.asarray(part).tobytes() for part in inner]
+    return parts
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_an_episode_is_learnt_whole_or_not_at_all(name: str) -> None:
+    at = ordinary_world()
+
+    def after_three() -> LearnerBase:
+        learner = make_learner(name, at, episodes=12)
+        drive(at, learner, last=3)
+        return learner
+
+    learner = after_three()
+    none = state_of(learner)
+    episode = at.play(learner.policy, learner.feedback, 4, np.random.default_rng([9, 4]))
+    with interrupted_after(0) as count:
+        learner.observe(episode)
+    whole, moments = state_of(learner), count[0]
+    assert none != whole
+    assert moments > 50
+
+    learner = after_three()
+    offset = 1 + sorted(LEARNERS).index(name) % STRIDE
+    for moment in [*range(offset, moments - 20, STRIDE), *range(moments - 20, moments + 1)]:
+        with suppress(KeyboardInterrupt), interrupted_after(moment):  # from a warm start it may be over sooner
+            learner.observe(episode)
+        now = state_of(learner)
+        assert now in (none, whole), f"half an episode after an interrupt at moment {moment} of {moments}"
+        if now == whole:
+            learner = after_three()
