@@ -19,6 +19,7 @@ from tightrope.projection.kernels.box import BoxData
 from tightrope.projection.kernels.sets import L1Data
 from tightrope.projection.lanes import Layout
 from tightrope.space import FloatArray, LayeredSpace
+from tightrope.ties import Ties
 
 #: A ball smaller than this is a point: the thresholds that clip to it would be lost in rounding.
 SMALLEST_RADIUS = 1e-14
@@ -138,35 +139,60 @@ class Counts:
     Counts do not change: one more episode, or a new epoch, makes new ones.
     """
 
-    def __init__(self, space: LayeredSpace) -> None:
+    def __init__(self, space: LayeredSpace, ties: Ties | None = None, growth: float = 1.0) -> None:
         self.space = space
+        self.ties = ties  #: pairs that share one law: the rule of epochs is about laws
+        self.growth = growth  #: an epoch ends when some count has grown by this share
         self.N = np.zeros(space.n_pairs, dtype=np.int64)
         self.M = np.zeros(space.n_tuples, dtype=np.int64)
-        self.n = np.zeros(space.n_pairs, dtype=np.int32)
-        self.m = np.zeros(space.n_tuples, dtype=np.int32)
         self.epoch = 1
+        self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        self.n = np.zeros(self.space.n_pairs, dtype=np.int32)
+        self.m = np.zeros(self.space.n_tuples, dtype=np.int32)
+        self._count_laws()
+
+    def _count_laws(self) -> None:
+        """What follows from the counts of pairs: those of laws, before the epoch and inside it."""
+        if self.ties is not None:
+            self._law_N, self._law_n = self.ties.visits(self.N), self.ties.visits(self.n)
 
     def after(self, path: NDArray[np.int64]) -> "tuple[Counts, bool]":
         """These counts and one more episode, given the tuple of each of its steps; and whether that ends the epoch.
 
-        It does when some pair was visited as often inside the epoch as before it, and once: n >= max(1, N); and when
-        an epoch has counted a pair 2³¹ − 1 times.
+        It does when some pair (or law) was visited as often inside the epoch as before it, and once: n >= max(1, N),
+        or growth · N in place of N; and when an epoch has counted a pair 2³¹ − 1 times.
         """
-        counts = copy(self)
+        counts, pair_ptr = copy(self), self.space.csr.pair_ptr
         counts.n, counts.m = np.empty_like(self.n), np.empty_like(self.m)
-        over = counting.count(self.space.csr.pair_ptr, path, self.N, self.n, self.m, counts.n, counts.m)
+        over: bool = counting.count(pair_ptr, path, self.N, self.n, self.m, self.growth, counts.n, counts.m)
+        if self.ties is not None:
+            counts._law_n = self._law_n.copy()
+            over = counting.count_laws(pair_ptr, path, self.ties.law, self._law_N, self.growth, counts._law_n)
         return counts, over
 
     def next_epoch(self) -> "Counts":
         """The counts of the epoch folded in."""
-        counts = Counts(self.space)
+        counts = copy(self)
         counts.N, counts.M = self.totals()
         counts.epoch = self.epoch + 1
+        counts._begin_epoch()
         return counts
 
     def totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Visits of every pair and every tuple so far, the epoch included."""
         return self.N + self.n, self.M + self.m
+
+    @property
+    def laws(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Visits of every pair and every tuple, and of all that are tied to it, before the epoch."""
+        return (self.N, self.M) if self.ties is None else self.ties.pooled(self.N, self.M)
+
+    @property
+    def laws_so_far(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The same, the epoch included."""
+        return self.totals() if self.ties is None else self.ties.pooled(*self.totals())
 
     def state(self) -> dict[str, Any]:
         """All of it."""
@@ -181,6 +207,7 @@ class Counts:
         if state["epoch"] < 1:
             raise InvalidInputError(f"the epoch is {state['epoch']}; the first is 1")
         vars(self).update(state)
+        self._count_laws()
 
 
 def frequencies(space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> FloatArray:

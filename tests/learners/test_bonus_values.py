@@ -24,7 +24,7 @@ def solve(
     Q: FloatArray,
 ) -> tuple[FloatArray, FloatArray, np.ndarray]:
     Q, V, best = Q.copy(), np.full(space.n_states, np.nan), np.full(space.n_states - 1, -1, dtype=np.int64)
-    bonus_values(space.csr, N, M, loss, iota, rare, scale, Q, V, best)
+    bonus_values(space.csr, N, N, M, loss, iota, rare, scale, Q, V, best)
     return Q, V, best
 
 

@@ -121,6 +121,7 @@ def test_estimates_are_averages_over_the_visits_of_a_pair(name: str) -> None:
         learner.observe(play)
     N, M, sums = averages(problem, plays)
     estimates = learner.sums.estimates()
+    np.testing.assert_array_equal(estimates.visits, N)
     np.testing.assert_array_equal(estimates.N, N)
     np.testing.assert_array_equal(estimates.M, M)
     np.testing.assert_allclose(estimates.costs, sums / np.maximum(N, 1))

@@ -1,6 +1,7 @@
 """Shifted Bandit UC-O-REPS: its sets, its estimates in exact expectation, a run as printed, and that it learns."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -142,6 +143,6 @@ def test_regret_per_episode_falls() -> None:
     ("option", "value"),
     [("learning_rate", 0.0), ("shift", 0.0), ("shift", 1.1), ("level", 1.0), ("radius_scale", -1.0)],
 )
-def test_bad_parameters_are_named(option: str, value: float) -> None:
+def test_bad_parameters_are_named(option: str, value: Any) -> None:
     with pytest.raises(InvalidInputError, match=f"{option.removeprefix('radius_')} is {value}"):
         ShiftedBanditUCOREPS(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7, **{option: value})

@@ -1,6 +1,7 @@
 """UCBVI: its values are optimistic, with everything known they are exact, and it learns."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -94,13 +95,13 @@ def test_regret_per_episode_falls() -> None:
 
 def test_settings_are_the_published_ones() -> None:
     settings = UCBVI(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7).settings
-    assert settings == {"learner": "ucbvi", "episodes": 7, "level": 0.01, "radius_scale": 1.0}
+    assert settings == {"learner": "ucbvi", "episodes": 7, "level": 0.01, "radius_scale": 1.0, "ties": "none"}
 
 
 @pytest.mark.parametrize(
     ("option", "value"), [("level", 0.0), ("level", 1.0), ("radius_scale", -0.1), ("radius_scale", np.inf)]
 )
-def test_bad_parameters_are_named(option: str, value: float) -> None:
+def test_bad_parameters_are_named(option: str, value: Any) -> None:
     with pytest.raises(InvalidInputError, match=f"{option} is {value}"):
         UCBVI(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7, **{option: value})
 

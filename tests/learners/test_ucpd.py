@@ -162,6 +162,8 @@ def test_parameters_are_the_theorems() -> None:
         "confidence": "paper",
         "level": 0.01,
         "radius_scale": 1.0,
+        "renewal": 1.0,
+        "ties": "none",
     }
     assert learner.rule == PaperRadius(episodes=400, level=0.01, scale=1.0)
     np.testing.assert_array_equal(learner.theta, np.repeat([1 / 4, 1 / 12, 1 / 6], [4, 12, 6]))

@@ -63,7 +63,8 @@ def test_what_is_plausible_by_hand() -> None:
     learner = UCRL2(LayeredSpace.dense([1, 2, 1], 2), [], episodes=5, level=320 / math.e**8, radius_scale=0.5)
     N = np.array([224, 1, 0, 28, 112, 700])
     M = np.array([56, 168, 1, 0, 0, 28, 112, 700])
-    ball, least = learner.plausible(N, M, np.array([112.0, 0.9, 0.0, 14.5, 112.0, 70.0]), 20)
+    learner.counts.N, learner.counts.M = N, M
+    ball, least = learner.plausible(learner.counts, np.array([112.0, 0.9, 0.0, 14.5, 112.0, 70.0]), 20)
     ball.check(learner.space)
     np.testing.assert_allclose(ball.radius, [0.5, math.sqrt(56), np.inf, 1.0, 0.5, 0.2], rtol=1e-12)
     np.testing.assert_array_equal(ball.center, [0.25, 0.75, 1, 0, 0, 1, 1, 1])
@@ -126,13 +127,13 @@ def test_regret_per_episode_falls() -> None:
 
 def test_settings_are_the_published_ones() -> None:
     settings = UCRL2(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7).settings
-    assert settings == {"learner": "ucrl2", "episodes": 7, "level": 0.01, "radius_scale": 1.0}
+    assert settings == {"learner": "ucrl2", "episodes": 7, "level": 0.01, "radius_scale": 1.0, "ties": "none"}
 
 
 @pytest.mark.parametrize(
     ("option", "value"), [("level", 0.0), ("level", 1.0), ("radius_scale", -0.1), ("radius_scale", np.inf)]
 )
-def test_bad_parameters_are_named(option: str, value: float) -> None:
+def test_bad_parameters_are_named(option: str, value: Any) -> None:
     with pytest.raises(InvalidInputError, match=f"{option} is {value}"):
         UCRL2(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7, **{option: value})
 

@@ -1,6 +1,7 @@
 """UOB-REPS against Algorithm 2 as it is printed, its bounds and estimates in exact expectation, and that it learns."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -28,7 +29,7 @@ def bandit_episode(
     return BanditEpisode(states, actions, f[steps], np.zeros((0, space.n_layers)))
 
 
-def learner_after(number: int, mdp: LayeredMDP, **options: float) -> UOBREPS:
+def learner_after(number: int, mdp: LayeredMDP, **options: Any) -> UOBREPS:
     rng = np.random.default_rng(9)
     learner = UOBREPS(mdp.space, [], episodes=1000, **options)
     for _ in range(number):
@@ -161,7 +162,7 @@ def test_regret_per_episode_falls() -> None:
     ("option", "value"),
     [("learning_rate", 0.0), ("exploration", 0.0), ("exploration", np.inf), ("level", 1.0), ("radius_scale", -1.0)],
 )
-def test_bad_parameters_are_named(option: str, value: float) -> None:
+def test_bad_parameters_are_named(option: str, value: Any) -> None:
     with pytest.raises(InvalidInputError, match=f"{option.removeprefix('radius_')} is {value}"):
         UOBREPS(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7, **{option: value})
 

@@ -9,10 +9,10 @@ FULL = 2**31 - 1
 
 
 @jit
-def count(pair_ptr, steps, N, n_before, m_before, n, m):
+def count(pair_ptr, steps, N, n_before, m_before, growth, n, m):
     """Write n and m: those before and one more for every pair and tuple on the path.
 
-    Returns whether some pair on it then has n >= max(1, N), or as much as n can hold.
+    Returns whether some pair on it then has n >= max(1, growth · N), or as much as n can hold.
     """
     n[:] = n_before
     m[:] = m_before
@@ -21,7 +21,18 @@ def count(pair_ptr, steps, N, n_before, m_before, n, m):
         i = np.searchsorted(pair_ptr, j, side="right") - 1
         n[i] += 1
         m[j] += 1
-        over |= n[i] >= min(max(1, N[i]), FULL)
+        over |= n[i] >= min(max(1.0, growth * N[i]), FULL)
+    return over
+
+
+@jit
+def count_laws(pair_ptr, steps, law, N, growth, n):
+    """Add one to n for the law of every step; returns whether one then has n >= max(1, growth · N), or FULL."""
+    over = False
+    for j in steps:
+        i = law[np.searchsorted(pair_ptr, j, side="right") - 1]
+        n[i] += 1
+        over |= n[i] >= min(max(1.0, growth * N[i]), FULL)
     return over
 
 

@@ -70,7 +70,7 @@ class DOPE(EstimatingLearner):
     def _plan(self, estimates: Estimates) -> tuple[Policy, FloatArray]:
         """Lines 2 to 4: the policy, and the multipliers of its constraints."""
         H, box = self.space.n_layers, self._box(estimates)
-        beta_l = np.minimum(self._cost_radius(estimates.N), 1.0)
+        beta_l = np.minimum(self._cost_radius(estimates.visits), 1.0)
         pessimistic = estimates.costs[1:] + beta_l + H * box.radius
         optimistic = estimates.costs[0] - beta_l - (H * box.radius + 2 * beta_l) * (H / self.gamma)
         best = plan(self.space, box, optimistic, pessimistic, self.alpha)

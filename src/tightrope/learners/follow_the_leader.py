@@ -15,17 +15,17 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.confidence import Counts
 from tightrope.errors import InfeasibleError
-from tightrope.learners.base import Episode, LearnerBase
+from tightrope.learners.base import Episode
 from tightrope.learners.needs import most_slack_policy
 from tightrope.learners.parameters import NOT_NEGATIVE, carried, parameter
+from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.hindsight import solve_cmdp
 from tightrope.space import FloatArray
 
 
-class FollowTheLeader(LearnerBase):
+class FollowTheLeader(CountingLearner):
     """Plans on averages as if they were the truth, without optimism: a point of reference.
 
     Parameters
@@ -39,7 +39,6 @@ class FollowTheLeader(LearnerBase):
     reference = "none"
 
     growth: float = parameter(NOT_NEGATIVE, default=0.01)
-    counts: Counts = carried()
     total_loss: FloatArray = carried()
     total_constraints: FloatArray = carried()
     multipliers: FloatArray = carried()
@@ -48,7 +47,6 @@ class FollowTheLeader(LearnerBase):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.counts = Counts(self.space)
         self.total_loss = np.zeros(self.space.n_tuples)
         self.total_constraints = np.zeros((len(self.budgets), self.space.n_tuples))
         self.policy = Policy.uniform(self.space)
@@ -62,7 +60,7 @@ class FollowTheLeader(LearnerBase):
         total_loss, total_constraints = self.total_loss + f, self.total_constraints + g
         changes: dict[str, Any] = {}
         if t >= (1 + self.growth) * self._planned_at:
-            P_hat = LayeredMDP.from_occupancy(self.space, counts.totals()[1])
+            P_hat = LayeredMDP.from_occupancy(self.space, counts.laws_so_far[1])
             policy, multipliers = _leader(P_hat, total_loss / t, total_constraints / t, self.budgets)
             changes = {"policy": policy, "multipliers": multipliers, "_planned_at": t}
         self._learn(
@@ -71,11 +69,6 @@ class FollowTheLeader(LearnerBase):
             total_constraints=total_constraints,
             **changes,
         )
-
-    @property
-    def epoch(self) -> int:
-        """How often some pair's count doubled, as UCPD counts epochs."""
-        return self.counts.epoch
 
 
 def _leader(mdp: LayeredMDP, f: FloatArray, g: FloatArray, c: FloatArray) -> tuple[Policy, FloatArray]:

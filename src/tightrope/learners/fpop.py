@@ -19,15 +19,16 @@ T + 1 stands for T in the logarithm, as in UCPD, and the epoch rule and unvisite
 
 import numpy as np
 
-from tightrope.confidence import Counts, L1Ball, PaperRadius
-from tightrope.learners.base import Episode, LearnerBase
+from tightrope.confidence import L1Ball, PaperRadius
+from tightrope.learners.base import Episode
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, carried, parameter
+from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.planning.extended_values import optimistic_policy
 from tightrope.space import FloatArray, LayeredSpace
 
 
-class FPOP(LearnerBase):
+class FPOP(CountingLearner):
     """Follow the perturbed optimistic policy: adversarial losses, unknown dynamics, no budgets.
 
     Parameters
@@ -53,7 +54,6 @@ class FPOP(LearnerBase):
     learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
     level: float = parameter(PROBABILITY, default=PUBLISHED)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
-    counts: Counts = carried()
     total_loss: FloatArray = carried()
     perturbation: FloatArray = carried()
 
@@ -63,7 +63,6 @@ class FPOP(LearnerBase):
         self.rule = PaperRadius(episodes=self.episodes, level=self.level, scale=self.radius_scale)
         self.perturbation = self.rng.exponential(1 / self.learning_rate, size=self.space.n_pairs)
         self.total_loss = np.zeros(self.space.n_tuples)
-        self.counts = Counts(self.space)
         self._restored()
 
     def observe(self, episode: Episode) -> None:
@@ -74,7 +73,7 @@ class FPOP(LearnerBase):
         confidence_set = self.confidence_set
         if epoch_is_over:
             counts = counts.next_epoch()
-            confidence_set = self.rule(self.space, counts.N, counts.M)
+            confidence_set = self.rule(self.space, *counts.laws)
         policy = self._plan(confidence_set, total_loss)
         self._learn(counts=counts, confidence_set=confidence_set, total_loss=total_loss, policy=policy)
 
@@ -84,13 +83,8 @@ class FPOP(LearnerBase):
         return optimistic_policy(self.space, confidence_set, cost)
 
     def _restored(self) -> None:
-        self.confidence_set = self.rule(self.space, self.counts.N, self.counts.M)
+        self.confidence_set = self.rule(self.space, *self.counts.laws)
         self.policy = self._plan(self.confidence_set, self.total_loss)
-
-    @property
-    def epoch(self) -> int:
-        """i(t)."""
-        return self.counts.epoch
 
 
 def _balanced_rate(space: LayeredSpace, episodes: int) -> float:

@@ -11,6 +11,8 @@ Feedback: full information. Needs to know: the space, the number of episodes T a
 Where we depart from the publication: losses may be negative (its analysis needs |ηf| <= 1 only).
 """
 
+from dataclasses import field
+
 import numpy as np
 
 from tightrope.confidence import ConfidenceRule, KnownModel
@@ -39,6 +41,7 @@ class OREPS(MirrorLearner):
     needs = ("model",)
 
     model: LayeredMDP
+    ties: None = field(init=False, default=None)
     learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
 
     def __post_init__(self) -> None:

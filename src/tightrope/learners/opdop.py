@@ -14,7 +14,8 @@ Published: α = √(log A) / (H² √K), η = 1/√K, θ = 1/K, β = C_1 H √(S
 
 Feedback: bandit, as published. Needs to know: the space, the budgets, the number of episodes K and the slack γ.
 Where we depart from the publication: the units of costs (`learners.estimating`); it has one constraint, here each has
-its Y_i; C_1, a constant that it does not name, is 1; S in β is the size of the widest layer.
+its Y_i; C_1, a constant that it does not name, is 1; S in β is the size of the widest layer. Γ is for rewards and
+transitions at once, so that ties narrow P̂ alone.
 """
 
 import numpy as np
@@ -86,10 +87,10 @@ class OPDOP(EstimatingLearner):
 
     def _evaluate(self, sums: Sums) -> tuple[FloatArray, FloatArray]:
         """Lines 4 and 5: V at the first state (1 + I,) and Q (1 + I, n_pairs), of the reward, then of each utility."""
-        space, (N, M) = self.space, sums.counts.totals()
+        space, (visits, _), (N, M) = self.space, sums.counts.totals(), sums.counts.laws_so_far
         V, Q = np.empty((1 + len(self.budgets), space.n_states)), np.empty((1 + len(self.budgets), space.n_pairs))
-        rewards = (N - sums.cost_sum) / (N + 1)
-        bonus = 2 * self.radius_scale * self.beta / np.sqrt(N + 1)
+        rewards = (visits - sums.cost_sum) / (visits + 1)
+        bonus = 2 * self.radius_scale * self.beta / np.sqrt(visits + 1)
         evaluate(space.csr, self.policy.probabilities, M, N + 1, rewards + bonus, V, Q)
         return V[:, 0].copy(), Q
 

@@ -46,7 +46,7 @@ class OptCMDP(EstimatingLearner):
 
     def _plan(self, estimates: Estimates) -> OptimisticPlan:
         """Lines 2 and 3."""
-        optimistic = estimates.costs - self._cost_radius(estimates.N)
+        optimistic = estimates.costs - self._cost_radius(estimates.visits)
         return plan(self.space, self._box(estimates), optimistic[0], optimistic[1:], self.alpha)
 
     def _restored(self) -> None:

@@ -64,7 +64,7 @@ class OptDualCMDP(EstimatingLearner):
 
     def _respond(self, estimates: Estimates, prices: FloatArray) -> tuple[FloatArray, Policy]:
         """Lines 1 and 2: <d̃_i, q_k> (I,) and π_k."""
-        optimistic = estimates.costs - self._cost_radius(estimates.N)
+        optimistic = estimates.costs - self._cost_radius(estimates.visits)
         _, x, policy = best_response(self.space, self._box(estimates), optimistic[0] + prices @ optimistic[1:])
         usage: FloatArray = optimistic[1:] @ x
         return usage, policy

@@ -75,7 +75,7 @@ class OptPrimalDual(EstimatingLearner):
     def _evaluate(self, estimates: Estimates) -> tuple[FloatArray, FloatArray]:
         """Lines 1 and 2: V (1 + I, n_states) and Q (1 + I, n_pairs), of the loss, then of each constraint."""
         space = self.space
-        bonus = self._cost_radius(estimates.N) + space.n_layers * self._box(estimates).radius
+        bonus = self._cost_radius(estimates.visits) + space.n_layers * self._box(estimates).radius
         V, Q = np.empty((1 + len(self.budgets), space.n_states)), np.empty((1 + len(self.budgets), space.n_pairs))
         visits = np.maximum(1, estimates.N)
         evaluate(space.csr, self.policy.probabilities, estimates.M, visits, estimates.costs - bonus, V, Q)

@@ -26,6 +26,7 @@ from tightrope.learners.ucpd_known import UCPDKnown
 from tightrope.learners.ucrl2 import UCRL2
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.storage import checkpoints
+from tightrope.ties import Ties
 
 #: Learners by name; each class says its `feedback`, what it `needs`, its `reference` and, in one line, its `summary()`.
 LEARNERS: dict[str, type[LearnerBase]] = {
@@ -77,14 +78,20 @@ def make_learner(name: str, problem: Problem, *, episodes: int, seed: int = 0, *
     """The learner called `name` for `problem`, told exactly what it `needs` to know and nothing more.
 
     Parameters are the published ones unless `options` say otherwise. `seed` is the root seed of the run: a learner
-    that draws random numbers does so from a stream of its own.
+    that draws random numbers does so from a stream of its own. `ties=True` hands it the problem's ties, if it has any.
     """
     maker = learner_called(name)
     for option in options:
         if option not in options_of(maker):
             raise unknown(f"{name} has no option", option, options_of(maker))
+    if "ties" in options_of(maker):
+        options["ties"] = _ties(options.get("ties", maker.ties_by_default), problem)  # type: ignore[attr-defined]
     told = {need: NEEDS[need].answer(problem, episodes, seed) for need in maker.needs}
     return maker(problem.mdp.space, problem.budgets, episodes=episodes, **told, **options)
+
+
+def _ties(choice: bool | Ties | None, problem: Problem) -> Ties | None:
+    return getattr(problem, "ties", None) if choice is True else (choice or None)
 
 
 def load(path: str | PathLike[str], *classes: type) -> LearnerBase:

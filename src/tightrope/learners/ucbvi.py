@@ -17,16 +17,19 @@ steps into the last state, where nothing follows, have that last term only.
 import numpy as np
 
 from tightrope.confidence import Counts
-from tightrope.learners.base import BanditEpisode, LearnerBase
+from tightrope.learners.base import BanditEpisode
 from tightrope.learners.kernels.bonus_values import bonus_values
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
+from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.planning.extended_values import deterministic
 from tightrope.space import FloatArray
 
 
-class UCBVI(LearnerBase):
+class UCBVI(CountingLearner):
     """Value iteration with a bonus for the unseen: stochastic losses, unknown dynamics, no budgets.
+
+    It plans anew after every episode, so every episode is an epoch.
 
     Parameters
     ----------
@@ -42,7 +45,6 @@ class UCBVI(LearnerBase):
 
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
-    counts: Counts = carried()
     total_loss: FloatArray = carried()
     values: FloatArray = carried()  #: Q
     policy: Policy = carried()
@@ -52,7 +54,6 @@ class UCBVI(LearnerBase):
         H, S, A = self.space.n_layers, self.space.n_states, self.space.n_actions
         self._iota = float(np.log(5 * S * A * H * self.episodes / self.level))
         self._rare = 100.0**2 * H**3 * S**2 * A * self._iota**2
-        self.counts = Counts(self.space)
         self.total_loss = np.zeros(self.space.n_pairs)
         self.values, self.policy = self._plan(self.counts, self.total_loss, np.zeros(self.space.n_pairs))
 
@@ -70,11 +71,6 @@ class UCBVI(LearnerBase):
         space, Q = self.space, before.copy()
         V, best = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64)
         bonus_values(
-            space.csr, counts.N, counts.M, total_loss, self._iota, self._rare, self.radius_scale, Q, V, best
-        )  # fmt: skip
+            space.csr, counts.N, *counts.laws, total_loss, self._iota, self._rare, self.radius_scale, Q, V, best
+        )
         return Q, deterministic(space, best)
-
-    @property
-    def epoch(self) -> int:
-        """One for every episode: it plans anew after each."""
-        return self.counts.epoch

@@ -35,6 +35,8 @@ class UCPDKnown(UCPD):
     confidence: str | ConfidenceRule = field(init=False)
     level: float = field(init=False)
     radius_scale: float = field(init=False)
+    renewal: float = field(init=False, default=1.0)
+    ties: None = field(init=False, default=None)
 
     def _make_rule(self) -> ConfidenceRule:
         self.confidence = KnownModel(transitions=self.model.transitions)

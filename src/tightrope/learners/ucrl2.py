@@ -16,17 +16,17 @@ loss of a step may depend on the state it leads to, and ℓ(s,a) is its mean.
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightrope.confidence import Counts, L1Ball, frequencies
-from tightrope.learners.base import BanditEpisode, LearnerBase
+from tightrope.learners.base import BanditEpisode
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
+from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.planning.extended_values import optimistic_policy
 from tightrope.space import FloatArray
 
 
-class UCRL2(LearnerBase):
+class UCRL2(CountingLearner):
     """Optimistic planning in epochs: stochastic losses, unknown dynamics, no budgets.
 
     Parameters
@@ -43,13 +43,11 @@ class UCRL2(LearnerBase):
 
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
-    counts: Counts = carried()
     total_loss: FloatArray = carried()
     policy: Policy = carried()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.counts = Counts(self.space)
         self.total_loss = np.zeros(self.space.n_pairs)
         self._width = self.space.next_layer_size
         self.policy = self._plan(self.counts, self.total_loss, 1)
@@ -66,23 +64,17 @@ class UCRL2(LearnerBase):
             policy = self._plan(counts, total_loss, (self.observed + 1) * self.space.n_layers + 1)
         self._learn(counts=counts, total_loss=total_loss, policy=policy)
 
-    def plausible(
-        self, N: NDArray[np.int64], M: NDArray[np.int64], total_loss: FloatArray, t: int
-    ) -> tuple[L1Ball, FloatArray]:
+    def plausible(self, counts: Counts, total_loss: FloatArray, t: int) -> tuple[L1Ball, FloatArray]:
         """Line 1: the ball of models, and the least plausible loss of every pair; all is, for one never visited."""
-        space, visits, seen = self.space, np.maximum(1, N), N > 0
+        space, (N, M) = self.space, counts.laws
         log_term = np.log(2 * space.n_states * space.n_actions * t / self.level)
-        eps = self.radius_scale * np.sqrt(14 * self._width * log_term / visits)
+        eps = self.radius_scale * np.sqrt(14 * self._width * log_term / np.maximum(1, N))
+        visits, seen = np.maximum(1, counts.N), counts.N > 0
         eps_loss = self.radius_scale * np.sqrt(7 * log_term / (2 * visits))
         least = np.where(seen, np.maximum(0.0, total_loss / visits - eps_loss), 0.0)
-        return L1Ball(center=frequencies(space, N, M), radius=np.where(seen, eps, np.inf)), least
+        return L1Ball(center=frequencies(space, N, M), radius=np.where(N > 0, eps, np.inf)), least
 
     def _plan(self, counts: Counts, total_loss: FloatArray, t: int) -> Policy:
         """Lines 1 and 2."""
-        ball, least = self.plausible(counts.N, counts.M, total_loss, t)
+        ball, least = self.plausible(counts, total_loss, t)
         return optimistic_policy(self.space, ball, self.space.expand_to_tuples(least))
-
-    @property
-    def epoch(self) -> int:
-        """k."""
-        return self.counts.epoch

@@ -27,6 +27,7 @@ from tightrope.model import LayeredMDP, Policy
 from tightrope.space import LayeredSpace
 from tightrope.storage.files import replacing
 from tightrope.storage.schemas import SCHEMA, upgraded
+from tightrope.ties import Ties
 
 if TYPE_CHECKING:
     from tightrope.learners.base import LearnerBase
@@ -164,6 +165,8 @@ class Encoder:
                 return {"mdp": {"space": self.encode(space, where), "values": self.encode(values, where)}}
             case Policy(space=space, probabilities=values):
                 return {"policy": {"space": self.encode(space, where), "values": self.encode(values, where)}}
+            case Ties(space=space, outcome=values):
+                return {"ties": {"space": self.encode(space, where), "values": self.encode(values, where)}}
             case np.random.Generator():
                 return {"generator": value.bit_generator.state}
             case dict() if all(isinstance(name, str) for name in value):
@@ -213,6 +216,8 @@ class Decoder:
                 return LayeredMDP(self.decode(space), self.decode(values))
             case "policy", {"space": space, "values": values}:
                 return Policy(self.decode(space), self.decode(values))
+            case "ties", {"space": space, "values": values}:
+                return Ties(self.decode(space), self.decode(values))
             case "generator", state:
                 rng = np.random.default_rng(0)
                 rng.bit_generator.state = state

@@ -13,16 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.confidence import Counts
-from tightrope.learners.base import BanditEpisode, LearnerBase, require
+from tightrope.learners.base import BanditEpisode, require
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
+from tightrope.learners.shared.counting import CountingLearner
 from tightrope.planning.extended_lp import Box
 from tightrope.space import FloatArray, LayeredSpace
 
 
 class Estimates(NamedTuple):
-    """What is known of each pair after its visits."""
+    """What is known of each pair after its visits, and of its law after those of all pairs that are tied to it."""
 
-    N: NDArray[np.int64]  # (n_pairs,)
+    visits: NDArray[np.int64]  # (n_pairs,)
+    N: NDArray[np.int64]  # (n_pairs,) of all that share its law
     M: NDArray[np.int64]  # (n_tuples,)
     costs: FloatArray  # (1 + I, n_pairs) averages: of the loss, then of each constraint; 0 without visits
 
@@ -35,23 +37,21 @@ class Sums(NamedTuple):
 
     def estimates(self) -> Estimates:
         """The averages so far."""
-        N, M = self.counts.totals()
-        return Estimates(N, M, self.cost_sum / np.maximum(1, N))
+        visits, _ = self.counts.totals()
+        return Estimates(visits, *self.counts.laws_so_far, self.cost_sum / np.maximum(1, visits))
 
 
-class EstimatingLearner(LearnerBase):
+class EstimatingLearner(CountingLearner):
     """Counts, and sums of what was met at each pair. Its `observe` begins with `_sums_after`."""
 
     feedback = "bandit"
 
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
-    counts: Counts = carried()
     cost_sum: FloatArray = carried()
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.counts = Counts(self.space)
         self.cost_sum = np.zeros((1 + len(self.budgets), self.space.n_pairs))
         self.alpha = (self.budgets + self.space.n_layers) / 2  #: (I,) the budgets for constraints in [0, 1]
 
@@ -68,21 +68,16 @@ class EstimatingLearner(LearnerBase):
         counts, epoch_is_over = self.counts.after(path)
         return Sums(counts.next_epoch() if epoch_is_over else counts, cost_sum)
 
-    def _cost_radius(self, N: NDArray[np.int64]) -> FloatArray:
-        """β^c(s,a) = √(2 log(6 SAH max(1, I) K / δ) / max(1, N)) (Hoeffding), times the scale."""
+    def _cost_radius(self, visits: NDArray[np.int64]) -> FloatArray:
+        """β^c(s,a) = √(2 log(6 SAH max(1, I) K / δ) / max(1, n)) (Hoeffding), times the scale."""
         log_term = np.log(6 * self.space.n_pairs * max(1, len(self.budgets)) * self.episodes / self.level)
-        radius: FloatArray = self.radius_scale * np.sqrt(2 * log_term / np.maximum(1, N))
+        radius: FloatArray = self.radius_scale * np.sqrt(2 * log_term / np.maximum(1, visits))
         return radius
 
     def _box(self, estimates: Estimates) -> Box:
         """P̂ ± β^p with log(6 S²AH K / δ) (empirical Bernstein), β^p times the scale."""
         log_term = float(np.log(6 * self.space.n_tuples * self.episodes / self.level))
         return Box.of_counts(self.space, estimates.N, estimates.M, log_term, self.radius_scale)
-
-    @property
-    def epoch(self) -> int:
-        """How often some pair's count doubled, as UCPD counts epochs."""
-        return self.counts.epoch
 
 
 def largest_multiplier(space: LayeredSpace, slack: float) -> float:

@@ -17,8 +17,8 @@ from tightrope.arguments import unknown
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, ConfidenceSet, Counts
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.occupancy import policy_of
-from tightrope.learners.base import LearnerBase
-from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, carried, parameter
+from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
@@ -36,7 +36,7 @@ class Move(NamedTuple):
     policy: Policy
 
 
-class MirrorLearner(LearnerBase):
+class MirrorLearner(CountingLearner):
     """A measure θ, the counts, the confidence set that a rule makes of them; the policy is that of θ.
 
     Its `observe` asks `_move` for what an episode changes. If that raises, all is as it was, the solver's warm start
@@ -45,14 +45,12 @@ class MirrorLearner(LearnerBase):
 
     rule: ConfidenceRule = field(init=False)
     confidence_set: ConfidenceSet = field(init=False)  #: Δ of the epoch
-    counts: Counts = carried()
     theta: FloatArray = carried()
     _projector: Projector = carried()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self.rule = self._make_rule()
-        self.counts = Counts(self.space)
         self.confidence_set = self._set_of(self.counts)
         self.theta = self.space.uniform()
         self._projector = Projector(self.space)
@@ -84,7 +82,7 @@ class MirrorLearner(LearnerBase):
 
     def _set_of(self, counts: Counts) -> ConfidenceSet:
         """Δ around all that was counted before the epoch; a rule of one's own may have got it wrong."""
-        confidence_set = self.rule(self.space, counts.N, counts.M)
+        confidence_set = self.rule(self.space, *counts.laws)
         confidence_set.check(self.space)
         return confidence_set
 
@@ -99,21 +97,21 @@ class MirrorLearner(LearnerBase):
         self.confidence_set = self._set_of(self.counts)
         self.policy = self._policy_of(self.theta)
 
-    @property
-    def epoch(self) -> int:
-        """ℓ(t)."""
-        return self.counts.epoch
-
 
 class ConfidentLearner(MirrorLearner):
     """A mirror learner whose confidence rule is a parameter: the name of one, or a rule of one's own.
 
-    `level` and `radius_scale` are for a rule given by name; a rule of one's own has them, or not, in itself.
+    `level` and `radius_scale` are for a rule given by name; a rule of one's own has them, or not, in itself. A set that
+    is valid at all times may be renewed when a count has grown by a smaller share than the published 1, `renewal`.
     """
 
     confidence: str | ConfidenceRule = "paper"
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    renewal: float = parameter(POSITIVE, default=1.0)
+
+    def _growth(self) -> float:
+        return self.renewal
 
     def _make_rule(self) -> ConfidenceRule:
         if not isinstance(self.confidence, str):

@@ -1,0 +1,38 @@
+"""What every learner of unknown dynamics has in common: it counts where its paths lead."""
+
+from typing import ClassVar
+
+from tightrope.confidence import Counts
+from tightrope.learners.base import LearnerBase
+from tightrope.learners.parameters import carried
+from tightrope.ties import Ties
+
+
+class CountingLearner(LearnerBase):
+    """Counts of pairs and tuples, in epochs; pairs that are tied share what is known of their law.
+
+    No publication has ties: a learner is given them if it is asked to use them (`make_learner(…, ties=True)`).
+    """
+
+    ties_by_default: ClassVar[bool] = False
+
+    ties: Ties | None = None
+    counts: Counts = carried()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.counts = Counts(self.space, self.ties, self._growth())
+
+    def _growth(self) -> float:
+        """By which share a count has to grow for an epoch to end; published is 1."""
+        return 1.0
+
+    @property
+    def epoch(self) -> int:
+        """How often some count has doubled, from 1."""
+        return self.counts.epoch
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        settings = super().settings
+        return settings | {"ties": str(self.ties or "none")} if "ties" in settings else settings

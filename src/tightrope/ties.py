@@ -1,0 +1,91 @@
+"""Tied dynamics: which pairs share one law.
+
+An MDP that is unrolled over time repeats the same (state, action) in every layer, and whoever says so may pool what was
+counted there: up to L times the visits for each law. What a step costs is not tied, only where it leads.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.errors import InvalidInputError
+from tightrope.space import LayeredSpace
+
+
+class Ties:
+    """The outcome of which law each tuple is: `outcome`, (n_tuples,) whole numbers, the same for tuples that are tied.
+
+    Pairs that share an outcome share all of them: they have one law, and as many visits as all of them together.
+
+    >>> space = LayeredSpace.from_tuples([1, 2, 2, 1], 1, [
+    ...     (0, 0, 1), (0, 0, 2), (1, 0, 3), (1, 0, 4), (2, 0, 4), (3, 0, 5), (4, 0, 5)])
+    >>> ties = Ties(space, [0, 1, 0, 1, 2, 3, 4])
+    >>> ties
+    Ties(4 laws for 5 pairs)
+    >>> ties.law.tolist()
+    [0, 0, 1, 2, 3]
+    """
+
+    def __init__(self, space: LayeredSpace, outcome: ArrayLike) -> None:
+        given = np.asarray(outcome)
+        if given.shape != (space.n_tuples,) or not np.issubdtype(given.dtype, np.integer):
+            raise InvalidInputError(
+                f"outcome is of {given.dtype} and shape {given.shape}; expected whole numbers, ({space.n_tuples},)"
+            )
+        self.space = space
+        self.outcome: NDArray[np.int64] = np.unique(given, return_inverse=True)[1].reshape(-1).astype(np.int64)
+        first = space.csr.pair_ptr[:-1]
+        by_pair = np.lexsort((self.outcome, space.pair_of_tuple))  # the outcomes of every pair, ascending
+        ascending = self.outcome[by_pair]
+        self._refuse_twice(ascending)
+        # a law is known by its least outcome
+        least, self.law = np.unique(ascending[first], return_inverse=True)
+        self.n_laws = len(least)
+        self._refuse_differences(ascending, first)
+
+    def _refuse_twice(self, ascending: NDArray[np.int64]) -> None:
+        twice = np.flatnonzero((np.diff(ascending) == 0) & (np.diff(self.space.pair_of_tuple) == 0))
+        if len(twice):
+            s, a = self.space.pairs[self.space.pair_of_tuple[twice[0]]]
+            raise InvalidInputError(f"state {s}, action {a}: two of its successors are tied to each other")
+
+    def _refuse_differences(self, ascending: NDArray[np.int64], first: NDArray[np.int64]) -> None:
+        """Pairs that share an outcome must have one law, and pairs of one law as many outcomes."""
+        space, law = self.space, self.law[self.space.pair_of_tuple]
+        owner = np.zeros(int(ascending.max()) + 1, dtype=np.int64)
+        owner[ascending] = space.pair_of_tuple  # some pair that has the outcome
+        size = space.successors_per_pair
+        differs = (self.law[owner[ascending]] != law) | (size[owner[ascending]] != size[space.pair_of_tuple])
+        if differs.any():
+            j = int(np.argmax(differs))
+            (s, a), (r, b) = space.pairs[space.pair_of_tuple[j]], space.pairs[owner[ascending[j]]]
+            raise InvalidInputError(
+                f"state {s}, action {a} and state {r}, action {b} are tied, but differ in what they reach: "
+                "pairs that share an outcome must share all of them"
+            )
+
+    def pooled(self, N: NDArray[np.integer], M: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Visits of every pair (n_pairs,) and tuple (n_tuples,) in; out, those of all that are tied to each."""
+        return self.visits(N)[self.law], _sums(self.outcome, M)[self.outcome]
+
+    def visits(self, N: NDArray[np.integer]) -> NDArray[np.int64]:
+        """(n_laws,) how often each law was drawn from, given the visits of every pair."""
+        return _sums(self.law, N)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Ties):
+            return NotImplemented
+        return self.space == other.space and np.array_equal(self.outcome, other.outcome)
+
+    def __hash__(self) -> int:
+        return hash((self.space, self.n_laws))
+
+    def __repr__(self) -> str:
+        return f"Ties({self})"
+
+    def __str__(self) -> str:
+        return f"{self.n_laws} laws for {self.space.n_pairs} pairs"
+
+
+def _sums(index: NDArray[np.int64], values: NDArray[np.integer]) -> NDArray[np.int64]:
+    """Σ of the values of each index; exact up to 2⁵³."""
+    return np.bincount(index, values).astype(np.int64)
