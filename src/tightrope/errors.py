@@ -15,3 +15,12 @@ class InfeasibleError(InvalidInputError):
 
 class ConvergenceError(TightropeError, RuntimeError):
     """A solver did not reach its tolerance. Nothing inexact is ever returned in its place."""
+
+
+class MissingPackageError(InvalidInputError, ImportError):
+    """An optional package is not installed; the message says how to install it."""
+
+
+def missing(package: str, extra: str) -> MissingPackageError:
+    """The error for an optional `package` that could not be imported; `extra` of ours brings it."""
+    return MissingPackageError(f"this needs {package}, which is not installed: pip install 'tightrope[{extra}]'")

@@ -10,8 +10,7 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import tightrope as tr
-from tightrope.errors import InvalidInputError
-from tightrope.extras import MissingPackageError
+from tightrope.errors import InvalidInputError, MissingPackageError
 from tightrope.interop import ProblemEnv, SixTuple
 from tightrope.interop.gym_env import env_id
 from tightrope.problems import PROBLEMS

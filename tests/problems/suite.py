@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from tightrope.extras import MissingPackageError
+from tightrope.errors import MissingPackageError
 from tightrope.problems import PROBLEMS, make
 from tightrope.problems.base import Problem
 

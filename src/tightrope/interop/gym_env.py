@@ -19,8 +19,7 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.errors import InvalidInputError
-from tightrope.extras import missing
+from tightrope.errors import InvalidInputError, missing
 from tightrope.kernels.paths import draw
 from tightrope.model import Policy
 from tightrope.problems import PROBLEMS, make

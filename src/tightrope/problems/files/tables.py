@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.arguments import unknown
-from tightrope.errors import InvalidInputError
-from tightrope.extras import missing
+from tightrope.errors import InvalidInputError, missing
 
 
 class Table:

@@ -46,8 +46,7 @@ value function decomposition", JAIR 13, 2000. Budgets and the further scenarios 
 """
 
 from tightrope.arguments import number, unknown, whole
-from tightrope.errors import InvalidInputError
-from tightrope.extras import missing
+from tightrope.errors import InvalidInputError, missing
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.gym import problem_from_gym
