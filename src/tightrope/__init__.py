@@ -34,8 +34,8 @@ if TYPE_CHECKING:
     from tightrope.problems import make as make
     from tightrope.problems.base import Problem as Problem
     from tightrope.problems.files import load_problem as load_problem
-    from tightrope.problems.tabular.transforms import pad as pad
-    from tightrope.problems.tabular.transforms import unroll as unroll
+    from tightrope.problems.tabular.pad import pad as pad
+    from tightrope.problems.tabular.unroll import unroll as unroll
     from tightrope.projection.projector import project as project
     from tightrope.space import LayeredSpace as LayeredSpace
 
@@ -62,11 +62,11 @@ _HOME = {
     "load": "learners",
     "make": "problems",
     "make_learner": "learners",
-    "pad": "problems.tabular.transforms",
+    "pad": "problems.tabular.pad",
     "project": "projection.projector",
     "run": "experiments.run",
     "solve_cmdp": "planning.hindsight",
-    "unroll": "problems.tabular.transforms",
+    "unroll": "problems.tabular.unroll",
 }
 
 #: Modules that are names themselves: `tr.checks.check_problem`.

@@ -15,7 +15,8 @@ from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.transforms import Start, unroll
+from tightrope.problems.tabular.rows import Start
+from tightrope.problems.tabular.unroll import unroll
 
 #: What a move is charged: function(state, action, next_state) -> value, with the environment's own numbers.
 Charge = Callable[[int, int, int], float]

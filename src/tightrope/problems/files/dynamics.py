@@ -13,7 +13,8 @@ from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError
 from tightrope.problems.files.declaration import Toml
 from tightrope.problems.files.tables import Table
-from tightrope.problems.tabular.transforms import Start, unroll
+from tightrope.problems.tabular.rows import Start
+from tightrope.problems.tabular.unroll import unroll
 from tightrope.space import FloatArray
 
 #: How far probabilities may be from summing to one: they may have been written with six digits.

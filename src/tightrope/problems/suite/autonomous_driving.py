@@ -28,7 +28,8 @@ from tightrope.arguments import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.transforms import Indices, unroll
+from tightrope.problems.tabular.rows import Indices
+from tightrope.problems.tabular.unroll import unroll
 from tightrope.space import FloatArray
 
 #: What the car can drive, in km/h, and the level at which it starts.

@@ -28,7 +28,8 @@ from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
 from tightrope.problems.tabular.grids import DIRECTIONS, cell_names, grid_moves, merge_rows
-from tightrope.problems.tabular.transforms import Indices, unroll
+from tightrope.problems.tabular.rows import Indices
+from tightrope.problems.tabular.unroll import unroll
 from tightrope.space import FloatArray
 
 

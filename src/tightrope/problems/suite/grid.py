@@ -22,7 +22,8 @@ from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
 from tightrope.problems.tabular.grids import DIRECTIONS, cell_names, grid_moves
-from tightrope.problems.tabular.transforms import Start, unroll
+from tightrope.problems.tabular.rows import Start
+from tightrope.problems.tabular.unroll import unroll
 
 
 def grid(

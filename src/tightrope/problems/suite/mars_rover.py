@@ -33,7 +33,7 @@ from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
 from tightrope.problems.tabular.grids import DIRECTIONS, cell_names, cells_marked, grid_moves, merge_rows
-from tightrope.problems.tabular.transforms import unroll
+from tightrope.problems.tabular.unroll import unroll
 
 MAPS = {
     4: ("S.#G", "..#.", "....", "...."),

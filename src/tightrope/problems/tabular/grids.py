@@ -5,7 +5,7 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.problems.tabular.layout import Indices
+from tightrope.problems.tabular.rows import Indices
 from tightrope.space import FloatArray
 
 #: What each action does to (row, column).

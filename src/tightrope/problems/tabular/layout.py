@@ -1,4 +1,14 @@
-"""What a transform hands back: a layered model, and the way back to the user's own states, actions and rows."""
+"""What `unroll` and `pad` hand back: a layered model, and the way back to the user's own states, actions and rows.
+
+In both, what is over is merged: terminal states into one that waits, all that comes after the last move into the single
+last state. There a pair has one tuple for several moves, and what it is charged is the expectation over where it would
+have led:
+
+    f(s, a, merged) = Σ_s' P(s'|s,a) f(s, a, s') / Σ_s' P(s'|s,a)    over the s' that are merged.
+
+No policy can tell the difference: expected losses, pair by pair, are the same. A random start is drawn in a step of
+its own, before the first.
+"""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -8,9 +18,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP
+from tightrope.problems.tabular.rows import Indices
 from tightrope.space import FloatArray, LayeredSpace
-
-Indices = NDArray[np.int64]
 
 #: What moves are charged, many at once: function(state, action, next_state, step) -> values.
 MoveFunction = Callable[[Indices, Indices, Indices, Indices], ArrayLike]
@@ -95,3 +104,51 @@ class Layout:
         flat = np.zeros(self.space.n_tuples)
         flat[self.tuple_of_move[first]] = mean
         return flat
+
+
+def layout_of(
+    table: Indices,
+    P: FloatArray,
+    *,
+    sizes: list[int],
+    state: Indices,
+    step: Indices,
+    waiting: NDArray[np.bool_],
+    timed: bool,
+    row: Indices,
+    links: Indices,
+    chances: FloatArray | None,
+) -> Layout:
+    """Moves and waits (links, sorted; row -1: a wait) into a layout; those with equal links become one tuple.
+
+    With `chances`, the states of layer 0, in this order, are reached by lot from one more state before them.
+    """
+    p = np.where(row >= 0, P[row], 1.0)
+    if chances is not None:
+        n_first = len(chances)
+        draws = np.arange(n_first)[:, None] * (0, 0, 1)
+        links = np.concatenate([draws, links + np.array([1, 0, 0])]) + np.array([0, 0, 1])
+        row, p = np.concatenate([np.full(n_first, -1), row]), np.concatenate([chances, p])
+        sizes = [1, *sizes]
+        state, step = np.concatenate([[START], state]), np.concatenate([[-1], step])
+        waiting = np.concatenate([[False], waiting])
+
+    new = np.ones(len(links), dtype=bool)
+    new[1:] = (np.diff(links, axis=0) != 0).any(axis=1)
+    n_actions = max(int(table[:, 1].max()), int(links[:, 1].max())) + 1
+    space = LayeredSpace(sizes, n_actions, links[new])
+    transitions = np.add.reduceat(p, np.flatnonzero(new))
+    alone = space.expand_to_tuples(space.successors_per_pair) == 1
+    transitions[alone] = 1.0  # a sum of probabilities that make one, up to rounding
+    moves = row >= 0
+    return Layout(
+        mdp=LayeredMDP(space, transitions),
+        state=state,
+        step=step,
+        waiting=waiting,
+        timed=timed,
+        rows=table,
+        probabilities=P,
+        row_of_move=row[moves],
+        tuple_of_move=(np.cumsum(new) - 1)[moves],
+    )
