@@ -75,7 +75,7 @@ PROBLEMS = {
     ),
     "frozen-lake": Entry(
         summary="cross slippery ice to the goal, on a budget of falls into its holes",
-        maker="tightrope.problems.suite.gym_tables:frozen_lake",
+        maker="tightrope.problems.suite.frozen_lake:frozen_lake",
         states=211,
         steps=20,
         constraints=1,
@@ -147,7 +147,7 @@ PROBLEMS = {
     ),
     "taxi-fuel": Entry(
         summary="fetch a passenger and bring her across town, on a budget of fuel",
-        maker="tightrope.problems.suite.gym_tables:taxi_fuel",
+        maker="tightrope.problems.suite.taxi_fuel:taxi_fuel",
         states=1234,
         steps=21,
         constraints=1,
