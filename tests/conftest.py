@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray, LayeredSpace
@@ -49,6 +50,17 @@ def random_mdp(rng: np.random.Generator, space: LayeredSpace, zeros: float = 0.0
 
 def random_policy(rng: np.random.Generator, space: LayeredSpace, zeros: float = 0.0) -> Policy:
     return Policy(space, random_shares(rng, space.pairs[:, 0], zeros))
+
+
+def random_counts(rng: np.random.Generator, mdp: LayeredMDP, most: int) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Visits of pairs, none of some, and where they led."""
+    space = mdp.space
+    N = rng.integers(0, most, size=space.n_pairs)
+    M = np.zeros(space.n_tuples, dtype=np.int64)
+    for i, (first, last) in enumerate(zip(space.csr.pair_ptr[:-1], space.csr.pair_ptr[1:], strict=True)):
+        P = mdp.transitions[first:last]
+        M[first:last] = rng.multinomial(N[i], P / P.sum())
+    return N, M
 
 
 def pair_of_tuple(space: LayeredSpace) -> np.ndarray:

@@ -1,21 +1,17 @@
-"""Optimistic planning: against HiGHS on the whole extended LP, against planning in a known model, and its kernels."""
+"""Optimistic planning: against HiGHS on the whole extended LP, against planning in a known model."""
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from numpy.typing import NDArray
 from scipy.optimize import OptimizeResult, linprog
 
-from tests.conftest import mdps, pair_of_tuple, random_mdp, random_policy, rngs
+from tests.conftest import mdps, pair_of_tuple, random_counts, random_mdp, random_policy, rngs
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy
 from tightrope.planning import extended_lp
 from tightrope.planning.extended_lp import Box, best_response, plan
 from tightrope.planning.hindsight import best_policy, solve_cmdp
-from tightrope.planning.kernels.extended_lp import evaluate, mirror_step
 from tightrope.space import FloatArray
-
-Counted = NDArray[np.int64]
 
 
 def published_lp(space: LayeredSpace, box: Box, c: FloatArray, D: FloatArray, alpha: FloatArray) -> OptimizeResult:
@@ -40,17 +36,6 @@ def published_lp(space: LayeredSpace, box: Box, c: FloatArray, D: FloatArray, al
         method="highs-ds",
         options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
     )
-
-
-def random_counts(rng: np.random.Generator, mdp: LayeredMDP, most: int) -> tuple[Counted, Counted]:
-    """Visits of pairs, none of some, and where they led."""
-    space = mdp.space
-    N = rng.integers(0, most, size=space.n_pairs)
-    M = np.zeros(space.n_tuples, dtype=np.int64)
-    for i, (first, last) in enumerate(zip(space.csr.pair_ptr[:-1], space.csr.pair_ptr[1:], strict=True)):
-        P = mdp.transitions[first:last]
-        M[first:last] = rng.multinomial(N[i], P / P.sum())
-    return N, M
 
 
 @st.composite
@@ -165,44 +150,6 @@ def test_a_box_by_the_empirical_bernstein_bound(rng: np.random.Generator) -> Non
     np.testing.assert_allclose(box.hi, np.where(free, 1, np.minimum(P_hat + beta, 1)), atol=1e-15)
     np.testing.assert_allclose(box.radius, space.sum_over_successors(beta))
     assert (box.lo[~free] > 0).any() and (box.hi[~free] < 1).any()
-
-
-def test_evaluation_is_truncated_dynamic_programming(rng: np.random.Generator) -> None:
-    mdp = random_mdp(rng, LayeredSpace.dense([1, 3, 2, 1], 2))
-    space, policy = mdp.space, random_policy(rng, mdp.space)
-    N, M = random_counts(rng, mdp, 6)
-    n, R = N + 1, rng.uniform(-0.5, 1.5, (2, space.n_pairs))
-    V, Q = np.empty((2, space.n_states)), np.empty((2, space.n_pairs))
-    evaluate(space.csr, policy.probabilities, M, n, R, V, Q)
-    for h in range(2):
-        expected = np.zeros(space.n_states)
-        for s in range(space.n_states - 2, -1, -1):
-            for i in np.flatnonzero(space.pairs[:, 0] == s):
-                to = np.flatnonzero(pair_of_tuple(space) == i)
-                q = R[h, i] + M[to] @ expected[space.tuples[to, 2]] / n[i]
-                q = min(max(q, 0), space.n_layers - space.layer_of(s))
-                assert Q[h, i] == pytest.approx(q)
-                expected[s] += policy.probabilities[i] * q
-        np.testing.assert_allclose(V[h], expected)
-    assert (Q == 0).any() and (Q == 1).any()
-
-
-@given(mdps(), rngs(), st.sampled_from([0.0, 0.3, 50.0]))
-def test_the_mirror_step_is_its_closed_form(mdp: LayeredMDP, rng: np.random.Generator, step: float) -> None:
-    space = mdp.space
-    pi, q, out = random_policy(rng, space).probabilities, rng.uniform(-2, 2, space.n_pairs), np.empty(space.n_pairs)
-    mirror_step(space.csr, pi, q, step, out)
-    weights = pi * np.exp(-step * q)
-    states = space.pairs[:, 0]
-    np.testing.assert_allclose(out, weights / np.bincount(states, weights)[states], rtol=1e-10)
-
-
-def test_a_mirror_step_brings_back_what_was_as_good_as_gone() -> None:
-    space, out = LayeredSpace.dense([1, 1], 2), np.empty(2)
-    mirror_step(space.csr, np.array([1.0, 0.0]), np.array([0.0, 1e4]), 1.0, out)
-    assert out[0] == 1.0
-    mirror_step(space.csr, out.copy(), np.array([1e4, 0.0]), 1.0, out)
-    assert out[1] == 1.0
 
 
 def test_what_makes_no_sense_is_refused() -> None:

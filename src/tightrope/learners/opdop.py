@@ -21,10 +21,10 @@ transitions at once, so that ties narrow P̂ alone.
 import numpy as np
 
 from tightrope.learners.base import BanditEpisode
+from tightrope.learners.kernels.policies import evaluate, mirror_step
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, SHARE, carried, parameter
 from tightrope.learners.shared.estimating import EstimatingLearner, Sums, largest_multiplier
 from tightrope.model import Policy
-from tightrope.planning.kernels.extended_lp import evaluate, mirror_step
 from tightrope.space import FloatArray
 
 

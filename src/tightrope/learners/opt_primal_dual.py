@@ -19,10 +19,10 @@ at most.
 import numpy as np
 
 from tightrope.learners.base import BanditEpisode
+from tightrope.learners.kernels.policies import evaluate, mirror_step
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, carried, parameter
 from tightrope.learners.shared.estimating import Estimates, EstimatingLearner, largest_multiplier
 from tightrope.model import Policy
-from tightrope.planning.kernels.extended_lp import evaluate, mirror_step
 from tightrope.space import FloatArray
 
 
