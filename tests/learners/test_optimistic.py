@@ -16,7 +16,7 @@ from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
 from tightrope.learners.opt_primal_dual import OptPrimalDual
 from tightrope.learners.shared.estimating import EstimatingLearner
-from tightrope.planning.extended_lp import Box
+from tightrope.planning.extended_lp import Intervals
 from tightrope.planning.hindsight import slater_slack, solve_cmdp
 from tightrope.problems.constraints import Deterministic
 from tightrope.space import FloatArray
@@ -168,7 +168,7 @@ def test_opt_cmdp_is_optimistic_while_the_truth_is_among_what_it_allows() -> Non
             learner._learn(**learner._sums_after(play)._asdict())
         estimates, P = learner.sums.estimates(), problem.mdp.transitions
         box, costs = learner._box(estimates), (per_pair(problem.mdp, np.vstack([f, mean])) + 1) / 2
-        assert (box.lo <= P).all() and (box.hi >= P).all() and (box.lo > 0).any()
+        assert (box.lower <= P).all() and (box.upper >= P).all() and (box.lower > 0).any()
         assert (np.abs(estimates.costs - costs) <= learner._cost_radius(estimates.N)).all()
         answer = learner._plan(estimates)
         assert answer.excess == 0
@@ -277,7 +277,9 @@ def test_dope_plans_with_pessimistic_constraints_and_an_optimistic_loss(monkeypa
         learner._learn(**learner._sums_after(play)._asdict())
     asked: list[Any] = []
 
-    def ask(space: LayeredSpace, box: Box, loss: FloatArray, constraints: FloatArray, budgets: FloatArray) -> None:
+    def ask(
+        space: LayeredSpace, box: Intervals, loss: FloatArray, constraints: FloatArray, budgets: FloatArray
+    ) -> None:
         asked[:] = [box, loss, constraints, budgets]
         raise ConvergenceError("enough")
 

@@ -9,12 +9,14 @@ from scipy.optimize import OptimizeResult, linprog
 from tests.conftest import mdps, pair_of_tuple, random_counts, random_mdp, random_policy, rngs
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy
 from tightrope.planning import extended_lp
-from tightrope.planning.extended_lp import Box, best_response, plan
+from tightrope.planning.extended_lp import Intervals, best_response, plan
 from tightrope.planning.hindsight import best_policy, solve_cmdp
 from tightrope.space import FloatArray
 
 
-def published_lp(space: LayeredSpace, box: Box, c: FloatArray, D: FloatArray, alpha: FloatArray) -> OptimizeResult:
+def published_lp(
+    space: LayeredSpace, intervals: Intervals, c: FloatArray, D: FloatArray, alpha: FloatArray
+) -> OptimizeResult:
     """The extended LP over q(s,a,s') as it is published, and a last variable, the common excess, at a high price."""
     n, pair = space.n_tuples, pair_of_tuple(space)
     of_pair = np.zeros((space.n_pairs, n))
@@ -25,7 +27,9 @@ def published_lp(space: LayeredSpace, box: Box, c: FloatArray, D: FloatArray, al
     flow[space.tuples[:, 2], np.arange(n)] -= 1.0
     source = np.zeros(space.n_states)
     source[0] = 1.0
-    rows = np.vstack([np.eye(n) - box.hi[:, None] * mass, box.lo[:, None] * mass - np.eye(n), D @ of_pair])
+    rows = np.vstack(
+        [np.eye(n) - intervals.upper[:, None] * mass, intervals.lower[:, None] * mass - np.eye(n), D @ of_pair]
+    )
     relief = np.append(np.zeros(2 * n), np.full(len(alpha), -1.0))
     return linprog(
         np.append(c @ of_pair, 1e4),
@@ -39,23 +43,23 @@ def published_lp(space: LayeredSpace, box: Box, c: FloatArray, D: FloatArray, al
 
 
 @st.composite
-def tasks(draw: st.DrawFn) -> tuple[LayeredSpace, Box, FloatArray, FloatArray, FloatArray]:
+def tasks(draw: st.DrawFn) -> tuple[LayeredSpace, Intervals, FloatArray, FloatArray, FloatArray]:
     """Boxes from free to single points, up to three budgets: loose, binding or impossible."""
     mdp, rng = draw(mdps()), draw(rngs())
     space, n_constraints = mdp.space, draw(st.integers(0, 3))
     N, M = random_counts(rng, mdp, draw(st.sampled_from([2, 20, 2000])))
-    box = Box.of_counts(space, N, M, log_term=3.0, scale=draw(st.sampled_from([0.0, 0.05, 1.0])))
+    intervals = Intervals.of_counts(space, N, M, log_term=3.0, scale=draw(st.sampled_from([0.0, 0.05, 1.0])))
     c, D = rng.uniform(-1, 1, space.n_pairs), rng.uniform(-1, 1, (n_constraints, space.n_pairs))
-    usual = best_response(space, box, rng.uniform(-1, 1, space.n_pairs))[1]
-    return space, box, c, D, D @ usual + draw(st.sampled_from([-0.3, 0.02, 0.3]))
+    usual = best_response(space, intervals, rng.uniform(-1, 1, space.n_pairs))[1]
+    return space, intervals, c, D, D @ usual + draw(st.sampled_from([-0.3, 0.02, 0.3]))
 
 
 @given(tasks())
 def test_the_plan_is_the_answer_of_the_extended_lp(
-    task: tuple[LayeredSpace, Box, FloatArray, FloatArray, FloatArray],
+    task: tuple[LayeredSpace, Intervals, FloatArray, FloatArray, FloatArray],
 ) -> None:
-    space, box, c, D, alpha = task
-    answer, expected = plan(space, box, c, D, alpha), published_lp(*task)
+    space, intervals, c, D, alpha = task
+    answer, expected = plan(space, intervals, c, D, alpha), published_lp(*task)
     excess = expected.x[-1]
     assert answer.excess == pytest.approx(excess, abs=1e-6)
     Policy(space, answer.policy.probabilities)
@@ -72,7 +76,7 @@ def test_with_zero_radii_it_is_the_lp_of_the_model(mdp: LayeredMDP, rng: np.rand
     c = g @ mdp.occupancy(random_policy(rng, space)) + 0.05
     expected = solve_cmdp(mdp, f, g, c)
     per_pair = space.sum_over_successors(np.vstack([f, g]) * mdp.transitions)
-    answer = plan(space, Box.around(mdp), per_pair[0], per_pair[1:], c)
+    answer = plan(space, Intervals.around(mdp), per_pair[0], per_pair[1:], c)
     assert answer.value == pytest.approx(expected.value, abs=1e-7)
     theta = mdp.occupancy(answer.policy)
     assert f @ theta == pytest.approx(expected.value, abs=1e-7)
@@ -89,7 +93,9 @@ def test_with_the_model_inside_it_is_optimistic_and_the_more_so_the_wider(
     c, D = rng.uniform(-1, 1, space.n_pairs), rng.uniform(-1, 1, (1, space.n_pairs))
     usage = space.sum_over_successors(mdp.occupancy(random_policy(rng, space)))
     beta = rng.uniform(0, 0.5, space.n_tuples)
-    values = [plan(space, Box.around(mdp, scale * beta), c, D, D @ usage + 0.01).value for scale in (0.0, 0.2, 1.0)]
+    values = [
+        plan(space, Intervals.around(mdp, scale * beta), c, D, D @ usage + 0.01).value for scale in (0.0, 0.2, 1.0)
+    ]
     true = solve_cmdp(mdp, space.expand_to_tuples(c), space.expand_to_tuples(D), D @ usage + 0.01).value
     assert values[0] == pytest.approx(true, abs=1e-7)
     assert values[2] <= values[1] + 1e-7 <= values[0] + 2e-7
@@ -98,18 +104,18 @@ def test_with_the_model_inside_it_is_optimistic_and_the_more_so_the_wider(
 @given(mdps(), rngs())
 def test_without_budgets_it_is_dynamic_programming(mdp: LayeredMDP, rng: np.random.Generator) -> None:
     space, cost = mdp.space, rng.uniform(-1, 1, mdp.space.n_pairs)
-    value, x, policy = best_response(space, Box.around(mdp), cost)
+    value, x, policy = best_response(space, Intervals.around(mdp), cost)
     assert value == pytest.approx(best_policy(mdp, space.expand_to_tuples(cost))[0])
     assert cost @ x == pytest.approx(value)
     np.testing.assert_allclose(space.expand_to_tuples(x) * mdp.transitions, mdp.occupancy(policy), atol=1e-12)
-    answer = plan(space, Box.around(mdp), cost, np.empty((0, space.n_pairs)), [])
+    answer = plan(space, Intervals.around(mdp), cost, np.empty((0, space.n_pairs)), [])
     np.testing.assert_array_equal(answer.policy.probabilities[x > 0], policy.probabilities[x > 0])
 
 
 def test_where_a_plan_never_goes_its_policy_is_still_the_best_one() -> None:
     space = LayeredSpace.dense([1, 2, 1], 2)
     mdp = LayeredMDP(space, [1, 0, 1, 0, 1, 1, 1, 1])  # always to the first of the two states
-    answer = plan(space, Box.around(mdp), [0, 1, 0, 1, 1, 0], np.empty((0, 6)), [])
+    answer = plan(space, Intervals.around(mdp), [0, 1, 0, 1, 1, 0], np.empty((0, 6)), [])
     np.testing.assert_array_equal(answer.policy.probabilities, [1, 0, 1, 0, 0, 1])
 
 
@@ -118,10 +124,10 @@ def test_budgets_that_leave_no_room_at_all_are_met(shortage: float, rng: np.rand
     """The least use is the budget: whether there is an answer is a matter of rounding."""
     for _ in range(20):
         mdp = random_mdp(rng, LayeredSpace.dense([1, 3, 3, 1], 2))
-        box = Box.around(mdp, 0.1)
+        intervals = Intervals.around(mdp, 0.1)
         c, d = rng.uniform(-1, 1, (2, mdp.space.n_pairs))
-        least, x, _ = best_response(mdp.space, box, d)
-        answer = plan(mdp.space, box, c, [d], [least - shortage])
+        least, x, _ = best_response(mdp.space, intervals, d)
+        answer = plan(mdp.space, intervals, c, [d], [least - shortage])
         assert answer.excess == 0
         assert answer.value == pytest.approx(c @ x, abs=1e-4)
 
@@ -131,9 +137,9 @@ def test_a_plan_that_is_not_good_enough_is_not_returned(monkeypatch: pytest.Monk
     space = LayeredSpace.dense([1, 3, 3, 1], 2)
     rng = np.random.default_rng(2)
     c, D = rng.uniform(-1, 1, space.n_pairs), rng.uniform(-1, 1, (3, space.n_pairs))
-    box = Box.around(random_mdp(rng, space))
+    intervals = Intervals.around(random_mdp(rng, space))
     with pytest.raises(ConvergenceError, match="optimistic LP"):
-        plan(space, box, c, D, D @ best_response(space, box, D.sum(axis=0))[1] + 0.01)
+        plan(space, intervals, c, D, D @ best_response(space, intervals, D.sum(axis=0))[1] + 0.01)
 
 
 def test_a_box_by_the_empirical_bernstein_bound(rng: np.random.Generator) -> None:
@@ -141,23 +147,23 @@ def test_a_box_by_the_empirical_bernstein_bound(rng: np.random.Generator) -> Non
     space = mdp.space
     N, M = random_counts(rng, mdp, 400)
     N[3], M[space.csr.pair_ptr[3] : space.csr.pair_ptr[4]] = 0, 0
-    box = Box.of_counts(space, N, M, log_term=2.0, scale=0.5)
+    intervals = Intervals.of_counts(space, N, M, log_term=2.0, scale=0.5)
     n = space.expand_to_tuples(np.maximum(N, 1))
     P_hat = M / n
     beta = np.minimum(0.5 * (np.sqrt(4 * P_hat * (1 - P_hat) * 2 / n) + 14 * 2 / (3 * n)), 1)
     free = space.expand_to_tuples(N) == 0
-    np.testing.assert_allclose(box.lo, np.where(free, 0, np.maximum(P_hat - beta, 0)), atol=1e-15)
-    np.testing.assert_allclose(box.hi, np.where(free, 1, np.minimum(P_hat + beta, 1)), atol=1e-15)
-    np.testing.assert_allclose(box.radius, space.sum_over_successors(beta))
-    assert (box.lo[~free] > 0).any() and (box.hi[~free] < 1).any()
+    np.testing.assert_allclose(intervals.lower, np.where(free, 0, np.maximum(P_hat - beta, 0)), atol=1e-15)
+    np.testing.assert_allclose(intervals.upper, np.where(free, 1, np.minimum(P_hat + beta, 1)), atol=1e-15)
+    np.testing.assert_allclose(intervals.radius, space.sum_over_successors(beta))
+    assert (intervals.lower[~free] > 0).any() and (intervals.upper[~free] < 1).any()
 
 
 def test_what_makes_no_sense_is_refused() -> None:
     space = LayeredSpace.dense([1, 2, 1], 2)
     mdp = LayeredMDP(space, [0.5, 0.5, 0.5, 0.5, 1, 1, 1, 1])
     with pytest.raises(InvalidInputError, match="radius is -1"):
-        Box.around(mdp, -1.0)
+        Intervals.around(mdp, -1.0)
     with pytest.raises(InvalidInputError, match="loss has shape"):
-        plan(space, Box.around(mdp), np.zeros(5), np.zeros((1, 6)), [1.0])
+        plan(space, Intervals.around(mdp), np.zeros(5), np.zeros((1, 6)), [1.0])
     with pytest.raises(InvalidInputError, match="constraints has shape"):
-        plan(space, Box.around(mdp), np.zeros(6), np.zeros((2, 6)), [1.0])
+        plan(space, Intervals.around(mdp), np.zeros(6), np.zeros((2, 6)), [1.0])

@@ -22,7 +22,7 @@ from tightrope.learners.kernels.bonus_values import bonus_values
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
-from tightrope.planning.extended_values import deterministic
+from tightrope.planning.policies import deterministic
 from tightrope.space import FloatArray
 
 

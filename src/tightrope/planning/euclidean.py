@@ -29,7 +29,7 @@ class Point(NamedTuple):
     beta: FloatArray  # (n_states,)
     x: FloatArray  # (n_pairs,) [y + Aᵀβ]_+
     residual: FloatArray  # (n_states,) Ax − b = ∇F(β)
-    off: float  # its sum of absolute values
+    residual_norm: float  # its sum of absolute values
     value: float  # F(β)
 
 
@@ -56,7 +56,7 @@ class EuclideanProjector:
         """The answer x (n_pairs,), with Σ|Ax − b| within the tolerance; or raise and stay as before."""
         at = self._point(y, self.potentials)
         for _ in range(MAX_STEPS):
-            if at.off <= self.tolerance:
+            if at.residual_norm <= self.tolerance:
                 self.potentials = at.beta
                 return at.x
             better = self._line_search(y, at)
@@ -64,7 +64,7 @@ class EuclideanProjector:
                 break
             at = better
         raise ConvergenceError(
-            f"the Euclidean projection stopped at a flow residual of {at.off:.3g}, above its tolerance of "
+            f"the Euclidean projection stopped at a flow residual of {at.residual_norm:.3g}, above its tolerance of "
             f"{self.tolerance:.3g}; no answer is returned"
         )
 
@@ -76,18 +76,20 @@ class EuclideanProjector:
             length = 0.5**halvings
             trial = self._point(y, at.beta + length * step)
             # at the floor of rounding F no longer tells better from worse, the residual does
-            if trial.value <= at.value + 1e-4 * length * slope or trial.off < at.off <= 1e-6:
+            if trial.value <= at.value + 1e-4 * length * slope or trial.residual_norm < at.residual_norm <= 1e-6:
                 return trial
         return None
 
     def _point(self, y: FloatArray, beta: FloatArray) -> Point:
         x, residual = np.empty(len(y)), np.empty(len(beta))
-        off, value = kernels.point(self.mdp.space.csr, self.mdp.transitions, y, beta, x, residual)
-        return Point(beta, x, residual, off, value)
+        residual_norm, value = kernels.point(self.mdp.space.csr, self.mdp.transitions, y, beta, x, residual)
+        return Point(beta, x, residual, residual_norm, value)
 
     def _newton_step(self, at: Point) -> FloatArray:
         """−(A D Aᵀ + μ)^{-1} ∇F; 0 at the last state."""
-        kernels.hessian_band(self.mdp.space.csr, self.mdp.transitions, at.x, DAMPING * min(1.0, at.off), self._band)
+        kernels.hessian_band(
+            self.mdp.space.csr, self.mdp.transitions, at.x, DAMPING * min(1.0, at.residual_norm), self._band
+        )
         step = -at.residual
         kernels.solve_band(self._band, step[:-1])
         return step

@@ -1,12 +1,14 @@
 """Planning in the face of uncertainty: the best policy for the best model between bounds, within budgets.
 
-The model is known only as a box, lo <= P(s'|s,a) <= hi, and what a pair costs by an estimate. The optimistic LP is over
-all policies and all models of the box at once, as measures q(s,a,s') (the extended LP of Efroni, Mannor & Pirotta):
+The model is known only by intervals, lower <= P(s'|s,a) <= upper, and what a pair costs by an estimate. The optimistic
+LP is over all policies and all models in the intervals at once, as measures q(s,a,s') (the extended LP of Efroni,
+Mannor & Pirotta):
 
-    minimise <c, x>   subject to   <d_i, x> <= α_i,   x(s,a) = Σ_s' q(s,a,s'),   lo x(s,a) <= q(s,a,s') <= hi x(s,a),
+    minimise <c, x>   subject to   <d_i, x> <= α_i,   x(s,a) = Σ_s' q(s,a,s'),
+                                   lower(s,a,s') x(s,a) <= q(s,a,s') <= upper(s,a,s') x(s,a),
 
 and q conserves flow. Without the budgets it is dynamic programming, so it is solved by the simplex method over the
-budgets alone, whose columns dynamic programming supplies (Dantzig–Wolfe; `kernels.optimistic.best_mixture`): a few
+budgets alone, whose columns dynamic programming supplies (Dantzig–Wolfe; `kernels.extended_lp.best_mixture`): a few
 passes over the tuples. The answer is held against the bound of weak duality before it is returned.
 """
 
@@ -19,6 +21,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.model import LayeredMDP, Policy, flat
 from tightrope.planning.kernels import extended_lp as kernels
+from tightrope.planning.policies import deterministic
 from tightrope.space import FloatArray, LayeredSpace
 
 #: How far an answer may be from the best, or over a budget: per step, in units of the largest |c| or |d|.
@@ -34,27 +37,29 @@ NEVER = 1e-300
 MAX_PIVOTS = 1000
 
 
-class Box(NamedTuple):
-    """lo(s,a,s') <= P(s'|s,a) <= hi(s,a,s'), and how wide: `radius` (n_pairs,), the sum of all radii of a pair."""
+class Intervals(NamedTuple):
+    """lower(s,a,s') <= P(s'|s,a) <= upper(s,a,s'), and how wide that is."""
 
-    lo: FloatArray
-    hi: FloatArray
-    radius: FloatArray
+    lower: FloatArray  # (n_tuples,)
+    upper: FloatArray  # (n_tuples,)
+    radius: (
+        FloatArray  # (n_pairs,) the sum of the radii of a pair, as they were before the intervals were cut to [0, 1]
+    )
 
     @classmethod
     def of_counts(
         cls, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64], log_term: float, scale: float = 1.0
-    ) -> "Box":
+    ) -> "Intervals":
         """Around the frequencies P̂ = M / N by the empirical Bernstein bound; a pair without visits is left free.
 
         β(s,a,s') = scale (√(4 P̂ (1 − P̂) log_term / N) + 14 log_term / (3 N)), and 1 at most.
         """
-        box = cls(np.empty(space.n_tuples), np.empty(space.n_tuples), np.empty(space.n_pairs))
-        kernels.bernstein_box(space.csr, N, M, log_term, scale, *box)
-        return box
+        intervals = cls(np.empty(space.n_tuples), np.empty(space.n_tuples), np.empty(space.n_pairs))
+        kernels.bernstein_intervals(space.csr, N, M, log_term, scale, *intervals)
+        return intervals
 
     @classmethod
-    def around(cls, mdp: LayeredMDP, radius: ArrayLike = 0.0) -> "Box":
+    def around(cls, mdp: LayeredMDP, radius: ArrayLike = 0.0) -> "Intervals":
         """A model plus and minus `radius`, a number or one for each tuple."""
         space, P = mdp.space, mdp.transitions
         beta = flat(np.broadcast_to(np.asarray(radius, np.float64), P.shape), space.n_tuples, "radius")
@@ -74,17 +79,18 @@ class OptimisticPlan:
     excess: float  # by how much the budget that fares worst is exceeded; 0 if all are met
 
 
-def best_response(space: LayeredSpace, box: Box, cost: FloatArray) -> tuple[float, FloatArray, Policy]:
+def best_response(space: LayeredSpace, intervals: Intervals, cost: FloatArray) -> tuple[float, FloatArray, Policy]:
     """min <cost, x> without budgets: the value, x (n_pairs,), and the policy, which is deterministic."""
     V, d, p = np.empty(space.n_states), np.empty(space.n_states), np.empty(space.n_tuples)
-    best, x, pi = np.empty(space.n_states - 1, dtype=np.int64), np.empty(space.n_pairs), np.zeros(space.n_pairs)
-    kernels.optimistic_actions(space.csr, box.lo, box.hi, cost, V, best, p)
+    best, x = np.empty(space.n_states - 1, dtype=np.int64), np.empty(space.n_pairs)
+    kernels.optimistic_actions(space.csr, intervals.lower, intervals.upper, cost, V, best, p)
     kernels.visits(space.csr, best, p, d, x)
-    pi[best] = 1.0
-    return float(V[0]), x, Policy.unchecked(space, pi)
+    return float(V[0]), x, deterministic(space, best)
 
 
-def plan(space: LayeredSpace, box: Box, loss: ArrayLike, constraints: ArrayLike, budgets: ArrayLike) -> OptimisticPlan:
+def plan(
+    space: LayeredSpace, intervals: Intervals, loss: ArrayLike, constraints: ArrayLike, budgets: ArrayLike
+) -> OptimisticPlan:
     """The optimistic LP: loss c (n_pairs,), constraints d (I, n_pairs), budgets α (I,); I may be 0."""
     c, alpha = flat(loss, space.n_pairs, "loss"), np.atleast_1d(np.asarray(budgets, dtype=np.float64))
     D = np.asarray(constraints, dtype=np.float64)
@@ -93,7 +99,7 @@ def plan(space: LayeredSpace, box: Box, loss: ArrayLike, constraints: ArrayLike,
     c_unit, d_unit = np.abs(c).max() or 1.0, np.abs(D).max(initial=0.0) or 1.0
     scaled, allowed = np.ascontiguousarray(D / d_unit), TOLERANCE * space.n_layers
     for zero in ZEROS:
-        attempt = _Attempt(space, box, c / c_unit, scaled, alpha / d_unit, zero * space.n_layers)
+        attempt = _Attempt(space, intervals, c / c_unit, scaled, alpha / d_unit, zero * space.n_layers)
         if attempt.gap <= allowed * (1 + attempt.multipliers.sum()) and (attempt.over or attempt.excess <= allowed):
             break
     else:
@@ -115,12 +121,12 @@ class _Attempt:
     """One run of the simplex method, and how good its answer is."""
 
     def __init__(
-        self, space: LayeredSpace, box: Box, c: FloatArray, D: FloatArray, alpha: FloatArray, zero: float
+        self, space: LayeredSpace, intervals: Intervals, c: FloatArray, D: FloatArray, alpha: FloatArray, zero: float
     ) -> None:
         self.x, self.multipliers = np.empty(space.n_pairs), np.empty(len(alpha))
         for _ in range(2):
             self.over = kernels.best_mixture(
-                space.csr, box.lo, box.hi, c, D, alpha, zero, MAX_PIVOTS, self.multipliers, self.x
+                space.csr, intervals.lower, intervals.upper, c, D, alpha, zero, MAX_PIVOTS, self.multipliers, self.x
             )
             self.excess = (D @ self.x - alpha).max(initial=0.0)
             if not self.over or self.excess > TOLERANCE * space.n_layers:
@@ -128,7 +134,7 @@ class _Attempt:
             alpha = alpha + self.excess + 10 * zero  # over by rounding alone: let that pass
         # weak duality: no x is better than the best for these prices; without one within α, none exceeds it less
         prices = self.multipliers @ D if self.over else c + self.multipliers @ D
-        least, _, self.elsewhere = best_response(space, box, prices)
+        least, _, self.elsewhere = best_response(space, intervals, prices)
         self.gap = (self.excess if self.over else c @ self.x) - (least - self.multipliers @ alpha)
 
 

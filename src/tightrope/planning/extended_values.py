@@ -5,7 +5,8 @@ import numpy as np
 from tightrope.confidence import L1Ball
 from tightrope.model import Policy
 from tightrope.planning.kernels.extended_values import extended_values
-from tightrope.space import FloatArray, IntArray, LayeredSpace
+from tightrope.planning.policies import deterministic
+from tightrope.space import FloatArray, LayeredSpace
 
 
 def optimistic_policy(space: LayeredSpace, ball: L1Ball, cost: FloatArray) -> Policy:
@@ -13,10 +14,3 @@ def optimistic_policy(space: LayeredSpace, ball: L1Ball, cost: FloatArray) -> Po
     V, best = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64)
     extended_values(space.csr, ball.center, ball.radius, cost, V, best)
     return deterministic(space, best)
-
-
-def deterministic(space: LayeredSpace, pairs: IntArray) -> Policy:
-    """The policy that takes the given pair at every state."""
-    pi = np.zeros(space.n_pairs)
-    pi[pairs] = 1.0
-    return Policy(space, pi)

@@ -23,6 +23,7 @@ from scipy.sparse import csr_array, hstack
 from tightrope.errors import ConvergenceError, InfeasibleError, InvalidInputError
 from tightrope.model import LayeredMDP, Policy, flat, inner
 from tightrope.planning.kernels.dynamic_programming import best_actions
+from tightrope.planning.policies import deterministic
 from tightrope.space import FloatArray
 
 #: How far an answer may be from the best, or over a budget: per step, in units of the largest |f| or |g_i|.
@@ -54,9 +55,7 @@ def best_policy(mdp: LayeredMDP, loss: ArrayLike) -> tuple[float, Policy]:
     space = mdp.space
     V, best = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64)
     best_actions(space.csr, mdp.transitions, flat(loss, space.n_tuples, "loss"), V, best)
-    pi = np.zeros(space.n_pairs)
-    pi[best] = 1.0
-    return float(V[0]), Policy(space, pi)
+    return float(V[0]), deterministic(space, best)
 
 
 def solve_cmdp(mdp: LayeredMDP, loss: ArrayLike, constraints: ArrayLike, budgets: ArrayLike) -> CMDPSolution:

@@ -16,7 +16,7 @@ from tightrope.confidence import Counts
 from tightrope.learners.base import BanditEpisode, require
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.planning.extended_lp import Box
+from tightrope.planning.extended_lp import Intervals
 from tightrope.space import FloatArray, LayeredSpace
 
 
@@ -74,10 +74,10 @@ class EstimatingLearner(CountingLearner):
         radius: FloatArray = self.radius_scale * np.sqrt(2 * log_term / np.maximum(1, visits))
         return radius
 
-    def _box(self, estimates: Estimates) -> Box:
+    def _box(self, estimates: Estimates) -> Intervals:
         """P̂ ± β^p with log(6 S²AH K / δ) (empirical Bernstein), β^p times the scale."""
         log_term = float(np.log(6 * self.space.n_tuples * self.episodes / self.level))
-        return Box.of_counts(self.space, estimates.N, estimates.M, log_term, self.radius_scale)
+        return Intervals.of_counts(self.space, estimates.N, estimates.M, log_term, self.radius_scale)
 
 
 def largest_multiplier(space: LayeredSpace, slack: float) -> float:

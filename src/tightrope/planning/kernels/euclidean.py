@@ -22,10 +22,10 @@ def point(csr, P, y, beta, x, residual):
                 for j in range(csr.pair_ptr[i], csr.pair_ptr[i + 1]):
                     residual[csr.successor[j]] -= P[j] * v
     residual[end] = 0.0
-    off = 0.0
+    residual_norm = 0.0
     for s in range(end):
-        off += abs(residual[s])
-    return off, F
+        residual_norm += abs(residual[s])
+    return residual_norm, F
 
 
 @jit

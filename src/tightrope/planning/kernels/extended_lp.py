@@ -1,4 +1,4 @@
-"""Planning when each P(s'|s,a) is only known to lie between lo and hi.
+"""Planning when each P(s'|s,a) is only known to lie between lower and upper.
 
 Costs are per pair: r (n_pairs,), D (I, n_pairs). x(s,a) is the probability that an episode passes through (s,a).
 """
@@ -12,11 +12,11 @@ NO_STEP = 1e-11
 
 
 @jit
-def bernstein_box(csr, N, M, log_term, scale, lo, hi, radius):
+def bernstein_intervals(csr, N, M, log_term, scale, lower, upper, radius):
     """[P̂ − β, P̂ + β] within [0, 1], β = min(scale (√(4 P̂ (1 − P̂) log_term / N) + 14 log_term / (3 N)), 1).
 
     N (n_pairs,) and M (n_tuples,) count visits, P̂ = M / N. A pair without visits is free; its β is as if N = 1.
-    Writes lo, hi and radius(s,a) = Σ_s' β(s,a,s').
+    Writes lower, upper and radius(s,a) = Σ_s' β(s,a,s').
     """
     for i in range(N.size):
         n = max(N[i], 1)
@@ -26,16 +26,16 @@ def bernstein_box(csr, N, M, log_term, scale, lo, hi, radius):
             deviation = np.sqrt(max(4.0 * P_hat * (1.0 - P_hat) * log_term / n, 0.0))
             beta = min(scale * (deviation + 14.0 * log_term / (3.0 * n)), 1.0)
             radius[i] += beta
-            lo[j] = max(P_hat - beta, 0.0) if N[i] > 0 else 0.0
-            hi[j] = min(P_hat + beta, 1.0) if N[i] > 0 else 1.0
+            lower[j] = max(P_hat - beta, 0.0) if N[i] > 0 else 0.0
+            upper[j] = min(P_hat + beta, 1.0) if N[i] > 0 else 1.0
 
 
 @jit
-def optimistic_actions(csr, lo, hi, r, V, best, p):
-    """V(s) = min_a [r(s,a) + min_p Σ_s' p(s') V(s')], p between lo and hi; V = 0 at the last state.
+def optimistic_actions(csr, lower, upper, r, V, best, p):
+    """V(s) = min_a [r(s,a) + min_p Σ_s' p(s') V(s')], p between lower and upper; V = 0 at the last state.
 
     Writes V, best(s), the pair of s that attains the minimum (the first of equals), and p, the minimiser of every pair:
-    what lo leaves of the mass goes to the successors of least V first.
+    what lower leaves of the mass goes to the successors of least V first.
     """
     layer_ptr, state_ptr, pair_ptr, successor = csr.layer_ptr, csr.state_ptr, csr.pair_ptr, csr.successor
     n_layers = layer_ptr.size - 2
@@ -49,7 +49,7 @@ def optimistic_actions(csr, lo, hi, r, V, best, p):
                 first, n = pair_ptr[i], pair_ptr[i + 1] - pair_ptr[i]
                 left = 1.0
                 for h in range(n):
-                    left -= lo[first + h]
+                    left -= lower[first + h]
                     if n == width:
                         order[h] = by_V[h]
                     else:  # few of many: sort them by insertion
@@ -61,9 +61,9 @@ def optimistic_actions(csr, lo, hi, r, V, best, p):
                 q = r[i]
                 for h in range(n):
                     j = first + order[h]
-                    more = max(min(hi[j] - lo[j], left), 0.0)
+                    more = max(min(upper[j] - lower[j], left), 0.0)
                     left -= more
-                    p[j] = lo[j] + more
+                    p[j] = lower[j] + more
                     q += p[j] * V[successor[j]]
                 if i == state_ptr[s] or q < V[s]:
                     V[s] = q
@@ -160,8 +160,8 @@ def enter(table, weight, direction, leaving):
 
 
 @jit
-def best_mixture(csr, lo, hi, c, D, alpha, tolerance, max_pivots, multipliers, x):
-    """min <c, x> over the x of all policies and all models between lo and hi with D x <= alpha.
+def best_mixture(csr, lower, upper, c, D, alpha, tolerance, max_pivots, multipliers, x):
+    """min <c, x> over the x of all policies and all models between lower and upper with D x <= alpha.
 
     The simplex method on the I + 1 rows D x <= alpha and Σ_k w_k = 1, where x = Σ_k w_k x_k. Its columns are the
     deterministic policies, each with a model; a basis mixes at most I + 1 of them, and dynamic programming on c + λ D,
@@ -174,13 +174,13 @@ def best_mixture(csr, lo, hi, c, D, alpha, tolerance, max_pivots, multipliers, x
     n_rows, n_pairs = D.shape
     m = n_rows + 1
     n_states = csr.layer_ptr[csr.layer_ptr.size - 1]
-    V, d, p = np.empty(n_states), np.empty(n_states), np.empty(lo.size)
+    V, d, p = np.empty(n_states), np.empty(n_states), np.empty(lower.size)
     best, r, x_new = np.empty(n_states - 1, dtype=np.int64), c.copy(), np.empty(n_pairs)
     column, direction, price = np.empty(m), np.empty(m), np.empty(m)
     table, weight, cost, X = np.eye(m), np.ones(m), np.zeros(m), np.zeros((m, n_pairs))
     weight[:n_rows] = alpha
 
-    optimistic_actions(csr, lo, hi, r, V, best, p)
+    optimistic_actions(csr, lower, upper, r, V, best, p)
     visits(csr, best, p, d, X[n_rows])
     cost[n_rows] = np.dot(c, X[n_rows])
     column_of(D, X[n_rows], column)
@@ -203,7 +203,7 @@ def best_mixture(csr, lo, hi, c, D, alpha, tolerance, max_pivots, multipliers, x
                 r[i] = c[i] if relief < 0 else 0.0
                 for h in range(n_rows):
                     r[i] += multipliers[h] * D[h, i]
-            optimistic_actions(csr, lo, hi, r, V, best, p)
+            optimistic_actions(csr, lower, upper, r, V, best, p)
             if V[0] - price[n_rows] >= -tolerance:
                 break
             visits(csr, best, p, d, x_new)
