@@ -5,11 +5,11 @@ from itertools import pairwise
 
 import numpy as np
 
+from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.model import SUM_TOLERANCE, Policy
 from tightrope.planning.hindsight import slater_slack
 from tightrope.problems.base import Problem
-from tightrope.problems.constraints import BOUND_TOLERANCE
 from tightrope.problems.losses import Adversary
 from tightrope.space import FloatArray, LayeredSpace
 

@@ -14,10 +14,10 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy, flat
 from tightrope.problems.constraints import (
-    BOUND_TOLERANCE,
     Constraints,
     NoiseChoice,
     checked_mean,

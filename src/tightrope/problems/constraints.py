@@ -12,11 +12,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.arguments import check_options, number, unknown
+from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray
-
-#: How far rounding may carry a sum of bounds past its limit.
-BOUND_TOLERANCE = 1e-9
 
 
 @runtime_checkable
