@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from tightrope.errors import InfeasibleError as InfeasibleError
     from tightrope.errors import InvalidInputError as InvalidInputError
     from tightrope.errors import TightropeError as TightropeError
-    from tightrope.experiments.run import History as History
+    from tightrope.experiments.history import History as History
     from tightrope.experiments.run import compare as compare
     from tightrope.experiments.run import run as run
     from tightrope.learners import load as load
@@ -45,7 +45,7 @@ _HOME = {
     "BanditEpisode": "learners.base",
     "ConvergenceError": "errors",
     "Episode": "learners.base",
-    "History": "experiments.run",
+    "History": "experiments.history",
     "InfeasibleError": "errors",
     "InvalidInputError": "errors",
     "KnownModel": "confidence",

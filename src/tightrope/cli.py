@@ -20,7 +20,7 @@ from tightrope.errors import ConvergenceError, InvalidInputError, TightropeError
 
 # numba, scipy and matplotlib are imported by the functions that need them: help is there at once
 if TYPE_CHECKING:
-    from tightrope.experiments.run import History
+    from tightrope.experiments.history import History
     from tightrope.learners import LearnerBase
     from tightrope.problems.base import Problem
     from tightrope.space import FloatArray
@@ -213,7 +213,7 @@ def run(
 ) -> None:
     """Play a problem and show regret and violation, exactly accounted for."""
     from tightrope.experiments import figures
-    from tightrope.experiments.units import describe_units
+    from tightrope.experiments.history import describe_units
     from tightrope.learners import make_learner
     from tightrope.storage.files import SETTINGS, claim_folder, write_json
 
@@ -318,8 +318,8 @@ def _play_one(
     request: Request, learner: str, seed: int, folder: Path, progress: Callable[[int], None] | None = None
 ) -> "History":
     """One run; its table is on disk before the next begins."""
+    from tightrope.experiments.history import in_units
     from tightrope.experiments.run import run
-    from tightrope.experiments.units import in_units
     from tightrope.storage.files import write_csv
 
     problem = request.make_problem()

@@ -25,7 +25,8 @@ from tightrope import (
     run,
     solve_cmdp,
 )
-from tightrope.experiments.run import COLUMNS, log_spaced
+from tightrope.experiments.history import COLUMNS
+from tightrope.experiments.run import log_spaced
 from tightrope.planning.hindsight import best_policy
 from tightrope.space import FloatArray
 
@@ -218,7 +219,7 @@ def test_log_spaced(episodes: int, records: int) -> None:
 def test_a_history_is_a_table() -> None:
     problem = small_problem()
     history = run(problem, recorder(problem, 30), episodes=30, records=7)
-    assert tuple(history) == COLUMNS
+    assert list(history) == list(COLUMNS)
     assert len(history) == len(COLUMNS)
     assert {len(column) for column in history.values()} == {len(log_spaced(30, 7))}
     assert "violation" in repr(history)

@@ -9,7 +9,7 @@ import pytest
 
 import tightrope as tr
 from tests.problems.folders import edit, fresh_shop, invoke, refused, write
-from tightrope.experiments.units import describe_units, in_units
+from tightrope.experiments.history import describe_units, in_units
 from tightrope.planning.hindsight import best_policy, solve_cmdp
 from tightrope.problems.files import load_problem
 

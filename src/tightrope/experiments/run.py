@@ -5,7 +5,7 @@ learner observes the trajectory and f^t and g^t, whole or (bandit feedback) as t
 sees the policy. What is recorded are exact expectations under the true model, never sampled returns.
 """
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Literal
 
@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 
 from tightrope.arguments import unknown, whole
 from tightrope.errors import InvalidInputError
+from tightrope.experiments.history import COLUMNS, History
 from tightrope.experiments.kernels import play
 from tightrope.learners import Maker, learner_called, make_learner
 from tightrope.learners.base import BanditEpisode, Episode, Learner
@@ -24,46 +25,6 @@ from tightrope.planning.hindsight import HindsightLP
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray, IntArray
 from tightrope.streams import streams
-
-COLUMNS = (
-    "episode",
-    "loss",
-    "hindsight",
-    "regret",
-    "violation",
-    "strong_violation",
-    "multiplier_norm",
-    "epoch",
-)
-
-
-class History(Mapping[str, FloatArray]):
-    """Columns over the logged episodes; loss, hindsight, regret and both violations are cumulative up to there.
-
-    loss              Σ <f^τ, θ̄^τ>
-    hindsight         the smallest Σ <f^τ, θ> of a fixed policy that meets the budgets in expectation
-    regret            loss − hindsight
-    violation         ‖[Σ (g^τ(θ̄^τ) − c)]_+‖₂: good episodes pay for bad ones
-    strong_violation  Σ ‖[g(θ̄^τ) − c]_+‖₂, g the mean: no paying back
-    multiplier_norm   ‖Q(t)‖₂, and epoch, ℓ(t): as they were while the episode was played
-    """
-
-    def __init__(self, columns: Mapping[str, FloatArray], settings: Mapping[str, float | str]) -> None:
-        self._columns = {name: np.asarray(columns[name]) for name in COLUMNS}
-        self.settings = dict(settings)
-
-    def __getitem__(self, name: str) -> FloatArray:
-        return self._columns[name]
-
-    def __iter__(self) -> Iterator[str]:
-        return iter(self._columns)
-
-    def __len__(self) -> int:
-        return len(self._columns)
-
-    def __repr__(self) -> str:
-        last = ", ".join(f"{name} {column[-1]:.6g}" for name, column in self.items())
-        return f"History({len(self['episode'])} records; last: {last})"
 
 
 def log_spaced(episodes: int, records: int = 60) -> NDArray[np.int64]:

@@ -1,0 +1,92 @@
+"""What a run recorded: columns over the logged episodes, in the learner's units or in the problem's own."""
+
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from tightrope.problems.base import Problem
+from tightrope.space import FloatArray
+
+
+class Column(NamedTuple):
+    """What stands over a column in a table, and what to say about it below."""
+
+    heading: str
+    meaning: str
+
+
+COLUMNS = {
+    "episode": Column("episodes", "how many were played so far"),
+    "loss": Column("loss", "of the policies played, in expectation"),
+    "hindsight": Column("LP value", "least loss of a fixed policy within the budgets, in hindsight"),
+    "regret": Column("regret", "loss − LP value"),
+    "violation": Column("violation", "the paper's, good episodes pay for bad ones"),
+    "strong_violation": Column("strong violation", "nothing is ever paid back"),
+    "multiplier_norm": Column("multiplier norm", "of the prices that the learner puts on the budgets"),
+    "epoch": Column("epoch", "how often the learner's picture of the dynamics was renewed"),
+}
+
+
+class History(Mapping[str, FloatArray]):
+    """Columns over the logged episodes; loss, hindsight, regret and both violations are cumulative up to there.
+
+    loss              Σ <f^τ, θ̄^τ>
+    hindsight         the smallest Σ <f^τ, θ> of a fixed policy that meets the budgets in expectation
+    regret            loss − hindsight
+    violation         ‖[Σ (g^τ(θ̄^τ) − c)]_+‖₂: good episodes pay for bad ones
+    strong_violation  Σ ‖[g(θ̄^τ) − c]_+‖₂, g the mean: no paying back
+    multiplier_norm   ‖Q(t)‖₂, and epoch, ℓ(t): as they were while the episode was played
+    """
+
+    def __init__(self, columns: Mapping[str, FloatArray], settings: Mapping[str, float | str]) -> None:
+        self._columns = {name: np.asarray(columns[name]) for name in COLUMNS}
+        self.settings = dict(settings)
+
+    def __getitem__(self, name: str) -> FloatArray:
+        return self._columns[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __repr__(self) -> str:
+        last = ", ".join(f"{name} {column[-1]:.6g}" for name, column in self.items())
+        return f"History({len(self['episode'])} records; last: {last})"
+
+
+def in_units(problem: Problem, history: History) -> History:
+    """`history` with loss, hindsight and regret in the units of the losses, and violations in those of the budgets.
+
+    A violation is one number over all constraints. If they were scaled differently it has no unit, and stays as it is:
+    each constraint in shares of what Assumption 2 allows it.
+    """
+    columns = dict(history)
+    for name in ("loss", "hindsight"):
+        columns[name] = problem.loss_in_units(columns[name], columns["episode"])
+    columns["regret"] = problem.regret_in_units(columns["regret"])
+    scale = violation_scale(problem)
+    for name in ("violation", "strong_violation"):
+        columns[name] = columns[name] * scale
+    return History(columns, history.settings)
+
+
+def violation_scale(problem: Problem) -> float:
+    """What a violation of 1 is in the units of the budgets, if they were all scaled alike; else 1."""
+    scales = np.unique(problem.constraint_scales)
+    return float(scales[0]) if len(scales) == 1 else 1.0
+
+
+def describe_units(problem: Problem) -> str:
+    """One line about the units of `in_units`; empty if there is nothing to say."""
+    parts = []
+    if problem.loss_unit:
+        parts.append(f"loss, LP value and regret in {problem.loss_unit}")
+    units = {unit for unit in problem.constraint_units if unit}
+    if len(np.unique(problem.constraint_scales)) > 1:
+        parts.append("violations in shares of what each budget's use was scaled to, since the budgets' units differ")
+    elif len(units) == 1:
+        parts.append(f"violations in {units.pop()}")
+    return "; ".join(parts)
