@@ -18,6 +18,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
+from scipy.optimize import isotonic_regression
 
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray
@@ -268,16 +269,8 @@ def _label_ends(axes: Axes, curves: Sequence[Curve], one_line: bool) -> None:
 
 def spread(heights: Sequence[float] | FloatArray, *, gap: float) -> FloatArray:
     """Heights nearest to these ascending ones (least squares) that are `gap` apart, in 0..1 if they fit."""
-    # with the gaps taken out this is isotonic regression: neighbours in the wrong order pool at their mean
     steps = gap * np.arange(len(heights))
-    pools: list[tuple[float, int]] = []
-    for height in heights - steps:
-        mean, n = float(height), 1
-        while pools and pools[-1][0] > mean:
-            before, m = pools.pop()
-            mean, n = (before * m + mean * n) / (m + n), m + n
-        pools.append((mean, n))
-    pooled = np.repeat([mean for mean, _ in pools], [n for _, n in pools])
+    pooled = isotonic_regression(heights - steps).x  # with the gaps taken out, neighbours in the wrong order pool
     return np.asarray(np.clip(pooled, 0.0, max(0.0, 1.0 - steps[-1])) + steps)
 
 
