@@ -1,22 +1,31 @@
 """The command line: what it prints where, what it writes, and how it fails."""
 
 import csv
+import functools
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Iterator
+from contextlib import chdir, contextmanager, suppress
 from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from joblib import parallel_config
 from typer.testing import CliRunner
 
 from tightrope import __version__, cli
-from tightrope.cli import Request, app, results
+from tightrope.cli import app
 from tightrope.errors import ConvergenceError
-from tightrope.experiments import run as running
+from tightrope.experiments import play as playing
+from tightrope.experiments.run import run
+from tightrope.learners.needs import NEEDS
 from tightrope.problems import make
+from tightrope.problems.suite import media_streaming
 
 SHORT = ["run", "media-streaming", "--episodes", "40"]
 
@@ -27,8 +36,10 @@ def invoke(*arguments: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
-def python(code: str, folder: Path) -> subprocess.Popen[str]:
-    return subprocess.Popen(
+@contextmanager
+def python(code: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process group of its own, which does not outlive the block."""
+    process = subprocess.Popen(
         [sys.executable, "-c", code],
         cwd=folder,
         stdin=subprocess.DEVNULL,
@@ -37,11 +48,35 @@ def python(code: str, folder: Path) -> subprocess.Popen[str]:
         text=True,
         start_new_session=True,
     )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
 
 
 @pytest.fixture(autouse=True)
 def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+class Run(NamedTuple):
+    """What one call of SHORT printed, and where it wrote."""
+
+    folder: Path
+    out: str
+    err: str
+
+
+@pytest.fixture(scope="module")
+def first(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """SHORT as it stands, with seed 0; shared, so nobody writes to it."""
+    place = tmp_path_factory.mktemp("first")
+    with chdir(place):
+        code, out, err = invoke(*SHORT)
+    assert code == 0
+    return Run(place / "runs/media-streaming-ucpd-T40-seed0", out, err)
 
 
 def read(path: Path) -> dict[str, list[float]]:
@@ -50,63 +85,65 @@ def read(path: Path) -> dict[str, list[float]]:
     return {name: [float(row[name]) for row in rows] for name in rows[0]}
 
 
-def test_a_run_writes_tables_picture_and_settings_and_says_where(tmp_path: Path) -> None:
-    code, out, err = invoke(*SHORT, "--seed", "3")
-    assert (code, err) == (0, "playing 40 episodes\n")
-    folder = Path("runs/media-streaming-ucpd-T40-seed3")
-    written = sorted(path.name for path in folder.iterdir())
-    assert written == ["history-seed3.csv", "picture.png", "picture.svg", "settings.json"]
-    for name in ("history-seed3.csv", "picture.png"):
-        assert str(folder / name) in out
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
 
-    history = running.run(make("media-streaming"), episodes=40, seed=3)
-    table = read(folder / "history-seed3.csv")
+
+def test_a_run_writes_tables_picture_and_settings_and_says_where(first: Run) -> None:
+    assert first.err == "playing 40 episodes\n"
+    assert sorted(contents(first.folder)) == ["history-seed0.csv", "picture.png", "picture.svg", "settings.json"]
+    for name in ("history-seed0.csv", "picture.png"):
+        assert str(Path("runs", first.folder.name, name)) in first.out
+
+    history = run(make("media-streaming"), episodes=40)
+    table = read(first.folder / "history-seed0.csv")
     assert list(table) == list(history)
     for name, column in history.items():
         np.testing.assert_array_equal(table[name], column)
 
-    settings = json.loads((folder / "settings.json").read_text())
+    settings = json.loads((first.folder / "settings.json").read_text())
     assert settings["tightrope"] == __version__
     assert settings["request"]["episodes"] == 40
     for name in ("alpha", "V", "mixing", "level", "radius_scale"):
         assert settings["learners"]["ucpd"][name] == history.settings[name]
-        assert f"{name} {history.settings[name]:.6g}" in out
+        assert f"{name} {history.settings[name]:.6g}" in first.out
 
 
-def test_the_table_has_the_last_record_of_every_seed_then_mean_and_standard_error() -> None:
-    columns = ["episode", "loss", "hindsight", "regret", "violation", "strong_violation"]
-    histories = [
-        {name: np.array([0.0, value]) for name, value in zip(columns, values, strict=True)}
-        for values in ([100, 1234.5, 1000, 234.5, 0.25, 3], [100, 1236.5, 1000, 236.5, 0.75, 5])
-    ]
-    request = Request(problem="p", losses=None, learner="l", episodes=100, seed=4, seeds=2)
-    head, *rows = [line.split("  ") for line in results(request, {"l": histories}, {"l": {}})[:5]]
-    assert [cell.strip() for cell in head if cell] == [
-        "seed", "episodes", "loss", "LP value", "regret", "violation", "strong violation"
-    ]  # fmt: skip
-    assert [[cell.strip() for cell in row if cell.strip()] for row in rows] == [
-        ["4", "100", "1234.5", "1000.0", "234.50", "0.2500", "3.0000"],
-        ["5", "100", "1236.5", "1000.0", "236.50", "0.7500", "5.0000"],
-        ["mean", "100", "1235.5", "1000.0", "235.50", "0.5000", "4.0000"],
-        ["± s.e.", "1.0", "0.0", "1.00", "0.2500", "1.0000"],
-    ]
-    lines = results(request, {"l": histories}, {"l": {}})
-    assert len({len(line) for line in lines[:5]}) == 1
-    assert any(line.startswith("violation:") and "strong violation:" in line for line in lines)
+@pytest.mark.parametrize("seeds", [1, 2])
+def test_every_run_makes_its_problem_and_its_learner_once(monkeypatch: pytest.MonkeyPatch, seeds: int) -> None:
+    """A rehearsal of `hindsight` plays all episodes: one that is thrown away doubles the work."""
+    made: list[str] = []
+
+    def counted(what: str, make: Callable[..., Any]) -> Callable[..., Any]:
+        @functools.wraps(make)
+        def counting(*args: Any, **options: Any) -> Any:
+            made.append(what)
+            return make(*args, **options)
+
+        return counting
+
+    monkeypatch.setattr(media_streaming, "media_streaming", counted("problem", media_streaming.media_streaming))
+    need = NEEDS["hindsight_policy"]
+    monkeypatch.setitem(NEEDS, "hindsight_policy", need._replace(answer=counted("rehearsal", need.answer)))
+    with parallel_config(backend="threading"):  # where the counting is seen
+        assert invoke(*SHORT, "--learner", "hindsight", "--seeds", str(seeds))[0] == 0
+    assert made.count("rehearsal") == seeds
+    assert made.count("problem") == (1 if seeds == 1 else 1 + seeds)  # and one to see that the request makes sense
 
 
-def test_several_seeds_in_parallel_give_the_bits_of_each_alone() -> None:
+def test_several_seeds_in_parallel_give_the_bits_of_each_alone(first: Run) -> None:
     assert invoke(*SHORT, "--seeds", "2", "--out", "both")[0] == 0
-    for seed in ("0", "1"):
-        assert invoke(*SHORT, "--seed", seed, "--out", f"only{seed}")[0] == 0
-        name = f"history-seed{seed}.csv"
-        assert Path("both", name).read_bytes() == Path(f"only{seed}", name).read_bytes()
-    assert Path("only0/history-seed0.csv").read_bytes() != Path("only1/history-seed1.csv").read_bytes()
+    assert invoke(*SHORT, "--seed", "1", "--out", "only1")[0] == 0
+    both, only = contents(Path("both")), contents(first.folder) | contents(Path("only1"))
+    for name in ("history-seed0.csv", "history-seed1.csv"):
+        assert both[name] == only[name]
+    assert both["history-seed0.csv"] != both["history-seed1.csv"]
 
 
 def test_several_learners_share_a_table_and_a_picture() -> None:
     names = "uniform,o-reps,uniform,uc-o-reps"
-    code, out, err = invoke(*SHORT, "--learners", names, "--seeds", "2")
+    with parallel_config(backend="threading"):  # processes are the subject of the test before
+        code, out, err = invoke(*SHORT, "--learners", names, "--seeds", "2")
     assert (code, err) == (0, "playing 6 runs\n")
     folder = Path("runs/media-streaming-uniform+o-reps+uc-o-reps-T40-seeds0-1")
     learners = ["uniform", "o-reps", "uc-o-reps"]
@@ -148,23 +185,22 @@ def test_losses_are_passed_on() -> None:
     code, out, _ = invoke(*SHORT, "--losses", "drifting")
     assert code == 0
     assert "drifting" in out
-    history = running.run(make("media-streaming", losses="drifting"), episodes=40)
+    history = run(make("media-streaming", losses="drifting"), episodes=40)
     table = read(Path("runs/media-streaming-drifting-ucpd-T40-seed0/history-seed0.csv"))
     np.testing.assert_array_equal(table["loss"], history["loss"])
 
 
-def test_the_same_run_may_write_again_but_no_other() -> None:
-    assert invoke(*SHORT, "--out", "here")[0] == 0
-    first = {path.name: path.read_bytes() for path in Path("here").iterdir()}
+def test_the_same_run_may_write_again_but_no_other(first: Run) -> None:
+    shutil.copytree(first.folder, "here")
     code, _, err = invoke(*SHORT, "--out", "here")
     assert code == 0
     assert "here" in err
-    assert {path.name: path.read_bytes() for path in Path("here").iterdir()} == first
+    assert contents(Path("here")) == contents(first.folder)
 
     code, out, err = invoke(*SHORT, "--out", "here", "--seed", "1")
     assert (code, out) == (2, "")
     assert "another run (seed 0, now 1)" in err
-    assert {path.name: path.read_bytes() for path in Path("here").iterdir()} == first
+    assert contents(Path("here")) == contents(first.folder)
 
 
 @pytest.mark.parametrize(
@@ -206,7 +242,7 @@ def test_a_failed_run_is_one_line_and_exit_code_1(monkeypatch: pytest.MonkeyPatc
     def fail(*args: object, **kwargs: object) -> None:
         raise ConvergenceError("stopped at a flow residual of 1\nabove its tolerance")
 
-    monkeypatch.setattr(running, "run", fail)
+    monkeypatch.setattr(playing, "run", fail)
     code, out, err = invoke(*SHORT)
     assert (code, out) == (1, "")
     assert err == "playing 40 episodes\ntightrope: seed 0: stopped at a flow residual of 1 above its tolerance\n"
@@ -216,22 +252,8 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*args: object, **kwargs: object) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(running, "run", fail)
+    monkeypatch.setattr(playing, "run", fail)
     assert isinstance(CliRunner().invoke(app, SHORT).exception, ZeroDivisionError)
-
-
-def test_progress_is_a_bar_on_a_terminal_and_a_note_elsewhere(
-    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with cli._bar("episodes", 40) as show:
-        show(40)
-    assert capsys.readouterr().err == "playing 40 episodes\n"
-
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True, raising=False)
-    monkeypatch.setenv("FORCE_COLOR", "1")  # rich looks here before it draws
-    with cli._bar("episodes", 40) as show:
-        show(40)
-    assert "40/40" in capsys.readouterr().err
 
 
 def test_lists() -> None:
@@ -266,7 +288,8 @@ def test_help_is_there_at_once(tmp_path: Path) -> None:
         "    assert CliRunner().invoke(app, arguments).exit_code == 0\n"
         "print(sorted({'numpy', 'scipy', 'numba', 'matplotlib', 'joblib'} & set(sys.modules)))"
     )
-    out, err = python(code, tmp_path).communicate(timeout=60)
+    with python(code, tmp_path) as process:
+        out, err = process.communicate(timeout=60)
     assert (out, err) == ("[]\n", "")
 
 
@@ -274,11 +297,16 @@ def test_help_is_there_at_once(tmp_path: Path) -> None:
 def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path, seeds: int) -> None:
     # a run too long to end by itself, interrupted as a terminal does it: the whole process group
     arguments = ["run", "media-streaming", "--episodes", "50000000", "--seeds", str(seeds)]
-    process = python(f"from tightrope.cli import app; app({arguments})", tmp_path)
-    assert process.stderr is not None
-    assert process.stderr.readline().startswith("playing")
-    os.killpg(process.pid, signal.SIGINT)
-    out, err = process.communicate(timeout=60)
+    # who starts the tests in the background has Ctrl-C ignored, and children inherit that
+    code = (
+        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"from tightrope.cli import app; app({arguments})"
+    )
+    with python(code, tmp_path) as process:
+        assert process.stderr is not None
+        assert process.stderr.readline().startswith("playing")
+        os.killpg(process.pid, signal.SIGINT)
+        out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "tightrope: interrupted\n")
 
 

@@ -7,7 +7,6 @@ import pytest
 
 import tightrope as tr
 from tests.learners.problems import problem_with
-from tightrope.experiments import tables
 
 PROBLEM = problem_with(1)
 
@@ -39,17 +38,3 @@ def test_wrong_names_are_refused_before_anything_is_played() -> None:
         tr.compare(PROBLEM, ["ucpd", "nobody"], episodes=10**9)
     with pytest.raises(tr.InvalidInputError, match="seeds"):
         tr.compare(PROBLEM, ["ucpd"], episodes=10, seeds=0)
-
-
-def test_the_table_of_one_seed_has_no_error_and_what_was_not_computed_is_nan() -> None:
-    columns = ["loss", "hindsight", "regret", "violation", "strong_violation"]
-    history = {name: np.array([0.0, value]) for name, value in zip(columns, (-1234.56, np.nan, 2, 0.5, 3), strict=True)}
-    head, row = tables.comparison({"a": [history]}, {"a": {"radius_scale": 0.25}})
-    assert row.split() == ["a", "0.25", "-1234.6", "nan", "2.0000", "0.5000", "3.0000"]
-    assert len(head) == len(row)
-
-
-def test_conditions_name_who_was_told_what() -> None:
-    [line] = tables.conditions(["uniform", "o-reps", "safe-baseline", "somebody's own"])
-    assert line == "told more than space and budgets: o-reps (model), safe-baseline (safe policy)"
-    assert tables.conditions(["uniform"]) == []

@@ -21,6 +21,8 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from scipy.optimize import isotonic_regression
 
 from tightrope.errors import InvalidInputError
+from tightrope.experiments.request import Request
+from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 from tightrope.storage.files import write_bytes
 
@@ -89,6 +91,15 @@ THREE_PANELS = (
 )
 #: Inches around the panels (left, right, below, above) and between them; the height of a label of one line.
 LEFT, RIGHT, BELOW, ABOVE, BETWEEN, LABEL = 0.62, 2.2, 0.53, 1.14, 2.6, 0.19
+
+
+def title(request: Request, problem: Problem) -> str:
+    """What was played, by whom and for how long, in a line."""
+    names = ", ".join(request.learners) if len(request.learners) <= 4 else f"{len(request.learners)} learners"
+    seeds = f"seed {request.seed}" if request.seeds == 1 else f"{request.seeds} seeds"
+    return (
+        f"{problem.name}, {problem.losses.name} losses · {names} · T = {grouped(request.episodes)} episodes · {seeds}"
+    )
 
 
 def draw(histories: Mapping[str, Sequence[Columns]], *, title: str) -> Figure:

@@ -1,53 +1,97 @@
-"""Several learners in one table: a line each, mean ± standard error over the seeds."""
+"""What a play came to, as text: a line for each seed of one learner, or a line for each of several learners."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import asdict
+from io import StringIO
 
 import numpy as np
+from rich.console import Console
+from rich.table import Table
 
+from tightrope.experiments.history import COLUMNS
+from tightrope.experiments.request import Request
 from tightrope.learners import LEARNERS
-from tightrope.space import FloatArray
+from tightrope.space import FloatArray, IntArray
 
-#: Heading and column of the history.
-COLUMNS = {
-    "loss": "loss",
-    "LP value": "hindsight",
-    "regret": "regret",
-    "violation": "violation",
-    "strong violation": "strong_violation",
-}
+#: One history per seed, by learner; and what each learner ran with.
+Histories = Mapping[str, Sequence[Mapping[str, FloatArray]]]
+Settings = Mapping[str, Mapping[str, float | str]]
+
+#: The columns of the history that are shown, and those that are explained below them.
+SHOWN = ("loss", "hindsight", "regret", "violation", "strong_violation")
+EXPLAINED = (("hindsight", "regret"), ("violation", "strong_violation"))
 
 #: What stands for a scale where there is no confidence term to scale.
 NONE = "–"
 
+#: No line is ever as wide as this, so none is wrapped.
+WIDTH = 10_000
 
-def comparison(
-    histories: Mapping[str, Sequence[Mapping[str, FloatArray]]],
-    settings: Mapping[str, Mapping[str, float | str]],
-) -> list[str]:
-    """The last records of every learner (one history per seed), and by how much its confidence terms were scaled."""
+
+def aligned(headings: Sequence[str], rows: Iterable[Sequence[str]], text: Collection[str] = ()) -> list[str]:
+    """Lines with the cells of a column below each other: words (the headings in `text`) left, numbers right."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in text else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    written = StringIO()
+    Console(file=written, width=WIDTH, color_system=None, markup=False, emoji=False, highlight=False).print(table)
+    return [line.rstrip() for line in written.getvalue().splitlines()]
+
+
+def results(request: Request, histories: Histories, settings: Settings) -> list[str]:
+    """The table of the last records, and what it means."""
+    meanings = ["; ".join(f"{COLUMNS[name].heading}: {COLUMNS[name].meaning}" for name in line) for line in EXPLAINED]
+    if len(histories) == 1:
+        [of_seeds] = histories.values()
+        return [*by_seed(request.all_seeds, of_seeds), "", *meanings]
+    spread = "" if request.seeds == 1 else f"mean ± standard error over {request.seeds} seeds; "
+    notes = [f"{spread}after {request.episodes} episodes", *conditions(request.learners)]
+    return [*comparison(histories, settings), "", *notes, *meanings]
+
+
+def by_seed(seeds: Iterable[int], histories: Sequence[Mapping[str, FloatArray]]) -> list[str]:
+    """The last records of one learner: a line a seed, then mean and standard error."""
+    shown = ("episode", *SHOWN)
+    last = np.array([[history[column][-1] for column in shown] for history in histories])
+    decimals = _decimals(last)
+    decimals[0] = 0
+
+    def row(name: str, values: FloatArray) -> list[str]:
+        return [name, *map("{:.{}f}".format, values, decimals)]
+
+    rows = [row(str(seed), values) for seed, values in zip(seeds, last, strict=True)]
+    if len(last) > 1:
+        _, _, *errors = row("", last.std(axis=0, ddof=1) / np.sqrt(len(last)))
+        rows += [row("mean", last.mean(axis=0)), ["± s.e.", "", *errors]]
+    return aligned(["seed", *(COLUMNS[name].heading for name in shown)], rows)
+
+
+def comparison(histories: Histories, settings: Settings) -> list[str]:
+    """The last records of every learner, mean ± standard error, and by how much its confidence terms were scaled."""
     last = np.array(
-        [[[run[column][-1] for column in COLUMNS.values()] for run in runs] for runs in histories.values()],
-        dtype=np.float64,
+        [[[run[column][-1] for column in SHOWN] for run in runs] for runs in histories.values()], dtype=np.float64
     )  # (learners, seeds, columns)
     mean = last.mean(axis=1)
     error = last.std(axis=1, ddof=1) / np.sqrt(last.shape[1]) if last.shape[1] > 1 else None
-    largest = np.nan_to_num(np.abs(last)).max(axis=(0, 1))
-    decimals = np.clip(4 - np.floor(np.log10(np.maximum(largest, 1))), 0, 4).astype(int)
-    cells = [["learner", "confidence scale", *COLUMNS]]
+    decimals = _decimals(last.reshape(-1, len(SHOWN)))
+    rows = []
     for i, name in enumerate(histories):
         scale = settings[name].get("radius_scale", NONE)
         row = [name, scale if isinstance(scale, str) else f"{scale:g}"]
         for k, places in enumerate(decimals):
             spread = "" if error is None else f" ± {error[i, k]:.{places}f}"
             row.append(f"{mean[i, k]:.{places}f}{spread}")
-        cells.append(row)
-    widths = [max(map(len, column)) for column in zip(*cells, strict=True)]
-    return [
-        "  ".join(
-            [f"{row[0]:<{widths[0]}}", *(f"{cell:>{width}}" for cell, width in zip(row[1:], widths[1:], strict=True))]
-        )
-        for row in cells
-    ]
+        rows.append(row)
+    return aligned(["learner", "confidence scale", *(COLUMNS[name].heading for name in SHOWN)], rows, text=["learner"])
+
+
+def _decimals(values: FloatArray) -> IntArray:
+    """(n_columns,) how many to show in each column, so that its largest value has about five digits."""
+    largest = np.nan_to_num(np.abs(values)).max(axis=0)
+    decimals: IntArray = np.clip(4 - np.floor(np.log10(np.maximum(largest, 1))), 0, 4).astype(np.int64)
+    return decimals
 
 
 def conditions(names: Sequence[str]) -> list[str]:
@@ -61,4 +105,14 @@ def conditions(names: Sequence[str]) -> list[str]:
     if told:
         words = (f"{name} ({', '.join(need.replace('_', ' ') for need in needs)})" for name, needs in told.items())
         lines.append(f"told more than space and budgets: {', '.join(words)}")
+    return lines
+
+
+def describe_settings(request: Request, settings: Settings) -> list[str]:
+    """What each learner ran with, beyond what the request says: a line each."""
+    asked, lines = asdict(request), []
+    for learner, values in settings.items():
+        own = {name: value for name, value in values.items() if name not in asked}
+        shown = ", ".join(f"{n} {value if isinstance(value, str) else f'{value:.6g}'}" for n, value in own.items())
+        lines.append(f"settings: {shown}" if len(settings) == 1 else f"settings of {learner}: {shown or 'none'}")
     return lines
