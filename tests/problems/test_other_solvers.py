@@ -1,6 +1,11 @@
 """Values without budgets by QuantEcon's backward induction, on every problem of the suite."""
 
+import fcntl
+import os
+import tempfile
 import warnings
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,11 +15,18 @@ from tests.problems.suite import NAMES, make_or_skip
 from tests.problems.twin import scenarios
 from tightrope.planning.hindsight import best_policy
 
-markov = pytest.importorskip("quantecon.markov")
+
+@pytest.fixture(scope="module")
+def markov() -> Any:
+    # as it is imported QuantEcon compiles into a cache of its own, which two processes that do so at once leave
+    # broken: LLVM then aborts both ("Symbol not found")
+    with Path(tempfile.gettempdir(), f"tightrope-{os.getuid()}-quantecon.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        return pytest.importorskip("quantecon.markov")
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_values_without_budgets(name: str) -> None:
+def test_values_without_budgets(name: str, markov: Any) -> None:
     problem = make_or_skip(name)
     space, P = problem.space, problem.mdp.transitions
     end = space.n_states - 1
