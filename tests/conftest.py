@@ -15,6 +15,7 @@ from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray, LayeredSpace
 
 settings.register_profile("deterministic", derandomize=True, deadline=None)
+settings.register_profile("brief", settings.get_profile("deterministic"), max_examples=5)  # for the count of branches
 settings.load_profile("deterministic")
 
 
