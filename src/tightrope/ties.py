@@ -53,15 +53,22 @@ class Ties:
         space, law = self.space, self.law[self.space.pair_of_tuple]
         owner = np.zeros(int(ascending.max()) + 1, dtype=np.int64)
         owner[ascending] = space.pair_of_tuple  # some pair that has the outcome
-        size = space.successors_per_pair
-        differs = (self.law[owner[ascending]] != law) | (size[owner[ascending]] != size[space.pair_of_tuple])
+        times, members = np.bincount(ascending), np.bincount(self.law)
+        differs = (self.law[owner[ascending]] != law) | (times[ascending] != members[law])
         if differs.any():
             j = int(np.argmax(differs))
-            (s, a), (r, b) = space.pairs[space.pair_of_tuple[j]], space.pairs[owner[ascending[j]]]
+            i = int(space.pair_of_tuple[j])
+            other = owner[ascending[j]] if self.law[owner[ascending[j]]] != law[j] else self._other_of(law[j], i)
+            (s, a), (r, b) = space.pairs[i], space.pairs[other]
             raise InvalidInputError(
                 f"state {s}, action {a} and state {r}, action {b} are tied, but differ in what they reach: "
                 "pairs that share an outcome must share all of them"
             )
+
+    def _other_of(self, law: int, pair: int) -> int:
+        """A pair of that law, another one if there is one."""
+        others = np.flatnonzero(self.law == law)
+        return int(others[others != pair][0]) if len(others) > 1 else pair
 
     def pooled(self, N: NDArray[np.integer], M: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Visits of every pair (n_pairs,) and tuple (n_tuples,) in; out, those of all that are tied to each."""

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
-from tightrope.model import LayeredMDP, Policy, flat
+from tightrope.model import SUM_TOLERANCE, LayeredMDP, Policy, flat
 from tightrope.problems.constraints import (
     Constraints,
     NoiseChoice,
@@ -26,6 +26,7 @@ from tightrope.problems.constraints import (
 )
 from tightrope.problems.losses import LossChoice, Losses, make_losses
 from tightrope.space import FloatArray, LayeredSpace
+from tightrope.ties import Ties
 
 Numbers = TypeVar("Numbers", float, FloatArray)
 
@@ -53,6 +54,7 @@ class Problem:
     loss_unit: str = ""  # what they are called, for headings: "euros"
     constraint_scales: FloatArray = ()  # type: ignore[assignment]  # (I,) likewise for each constraint; empty: all 1
     constraint_units: Sequence[str] = ()  # one for each constraint; empty: none has a name
+    ties: Ties | None = None  # which pairs share one law, as far as that is known beforehand
 
     def __post_init__(self) -> None:
         space, n_constraints = self.space, len(self.constraint_names)
@@ -68,6 +70,7 @@ class Problem:
             if len(names) not in (0, size):
                 raise InvalidInputError(f"{what} has {len(names)} names; expected {size}, or none")
         self._check_scales()
+        self._check_ties()
 
         mean = checked_mean(self.constraints.mean, largest_factor=1.0)
         if mean.shape != (n_constraints, space.n_tuples):
@@ -105,6 +108,21 @@ class Problem:
             raise InvalidInputError(f"loss_offset is {self.loss_offset}; it must be finite")
         object.__setattr__(self, "constraint_scales", scales)
 
+    def _check_ties(self) -> None:
+        if self.ties is None:
+            return
+        if self.ties.space != self.space:
+            raise InvalidInputError(f"the ties are for {self.ties.space!r}; the problem has {self.space!r}")
+        P = self.mdp.transitions
+        model = np.unique(self.ties.outcome, return_index=True)[1][self.ties.outcome]
+        differs = np.abs(P - P[model]) > SUM_TOLERANCE
+        if differs.any():
+            j = int(np.argmax(differs))
+            raise InvalidInputError(
+                f"{self.tuple_name(j)} and {self.tuple_name(int(model[j]))} are tied, but their probabilities are "
+                f"{P[j]:.9g} and {P[model[j]]:.9g}"
+            )
+
     @classmethod
     def from_units(
         cls,
@@ -123,6 +141,7 @@ class Problem:
         constraint_units: Sequence[str] = (),
         state_names: Sequence[str] = (),
         action_names: Sequence[str] = (),
+        ties: Ties | None = None,
     ) -> Self:
         """A problem whose losses, constraints and budgets are given in units of their own; scaled only if they must be.
 
@@ -154,6 +173,7 @@ class Problem:
             loss_unit=loss_unit,
             constraint_scales=scales,
             constraint_units=constraint_units,
+            ties=ties,
         )
 
     @property

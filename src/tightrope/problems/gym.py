@@ -80,6 +80,7 @@ def problem_from_gym(
     return Problem.from_units(
         name=name or _name(env),
         mdp=layout.mdp,
+        ties=layout.ties,
         scenarios=[layout.lay_out(own), *(layout.lay_out(charges(charge)) for charge in scenarios)],
         losses=losses,
         uses=np.array([layout.lay_out(charges(cost[i])) for i in names]).reshape(len(names), layout.space.n_tuples),

@@ -53,6 +53,7 @@ def load_problem(folder: str | PathLike[str], *, losses: LossChoice | None = Non
         problem = Problem.from_units(
             name=toml.whole.name or folder.resolve().name,
             mdp=layout.mdp,
+            ties=layout.ties,
             scenarios=scenarios,
             losses=sequence,
             uses=uses.mean(axis=0),

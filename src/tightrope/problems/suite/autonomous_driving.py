@@ -86,6 +86,7 @@ def autonomous_driving(
     return Problem.from_units(
         name="autonomous-driving",
         mdp=layout.mdp,
+        ties=layout.ties,
         scenarios=[minutes(jam) for jam in JAMS],
         losses=losses,
         loss_unit="minutes",

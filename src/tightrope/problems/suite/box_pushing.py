@@ -91,6 +91,7 @@ def box_pushing(
     return Problem.from_units(
         name="box-pushing",
         mdp=layout.mdp,
+        ties=layout.ties,
         scenarios=[
             layout.lay_out(lambda s, a, s_next, step: 1.0),
             layout.lay_out(lambda s, a, s_next, step: (1 + pushed(s, s_next)) / 2),

@@ -66,6 +66,7 @@ def cliff_walking(
     return Problem.from_units(
         name="cliff-walking",
         mdp=layout.mdp,
+        ties=layout.ties,
         scenarios=[
             layout.lay_out(lambda s, a, s_next, step: 1.0),
             layout.lay_out(lambda s, a, s_next, step: (1 + along(s)) / 2),

@@ -105,6 +105,7 @@ def edge_cloud(
     return Problem.from_units(
         name="edge-cloud",
         mdp=layout.mdp,
+        ties=layout.ties,
         scenarios=(1 - MIGRATION_PRICE) * price[:, host] + MIGRATION_PRICE * migration,
         losses=losses,
         uses=[delay, energy],

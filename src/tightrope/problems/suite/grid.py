@@ -64,6 +64,7 @@ def grid(
     return Problem.from_units(
         name="grid",
         mdp=layout.mdp,
+        ties=layout.ties,
         scenarios=[layout.lay_out(distance[next_cell]) for distance in distances],
         losses=losses,
         uses=[layout.lay_out(hazardous[next_cell])],

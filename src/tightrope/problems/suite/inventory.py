@@ -77,6 +77,7 @@ def inventory(
     return Problem.from_units(
         name="inventory",
         mdp=layout.mdp,
+        ties=layout.ties,
         scenarios=[-revenue(price) for price in prices],
         losses=losses,
         loss_unit="money",

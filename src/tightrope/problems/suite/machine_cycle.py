@@ -46,6 +46,7 @@ def machine_cycle(
     return Problem.from_units(
         name="machine-cycle",
         mdp=layout.mdp,
+        ties=layout.ties,
         scenarios=[-move * (s + 1) / n, -move * (n - s) / n, -move * (s == n // 2)],
         losses=losses,
         uses=[move],

@@ -76,6 +76,7 @@ def mars_rover(
     return Problem.from_units(
         name="mars-rover",
         mdp=layout.mdp,
+        ties=layout.ties,
         scenarios=[
             layout.lay_out(lambda s, a, s_next, step: 1.0),
             layout.lay_out(lambda s, a, s_next, step: (step + 1) / n_steps),

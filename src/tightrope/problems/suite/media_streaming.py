@@ -63,6 +63,7 @@ def media_streaming(
     return Problem.from_units(
         name="media-streaming",
         mdp=layout.mdp,
+        ties=layout.ties,
         scenarios=[level == 0, fill, 1 - fill],
         losses=losses,
         uses=[action == 0],

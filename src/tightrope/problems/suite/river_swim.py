@@ -59,6 +59,7 @@ def river_swim(
     return Problem.from_units(
         name="river-swim",
         mdp=layout.mdp,
+        ties=layout.ties,
         scenarios=[-high * upstream - low * downstream for high, low in REWARDS],
         losses=losses,
         uses=[action == SWIM],

@@ -67,6 +67,7 @@ def single_server_queue(
     return Problem.from_units(
         name="single-server-queue",
         mdp=layout.mdp,
+        ties=layout.ties,
         scenarios=[x, x * (step + 1) / n_steps, capacity - x],
         losses=losses,
         loss_unit="customers",

@@ -11,7 +11,7 @@ its own, before the first.
 """
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,7 @@ from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP
 from tightrope.problems.tabular.rows import Indices
 from tightrope.space import FloatArray, LayeredSpace
+from tightrope.ties import Ties
 
 #: What moves are charged, many at once: function(state, action, next_state, step) -> values.
 MoveFunction = Callable[[Indices, Indices, Indices, Indices], ArrayLike]
@@ -46,6 +47,7 @@ class Layout:
     probabilities: FloatArray  # (n_rows,)
     row_of_move: Indices  # (n_moves,)
     tuple_of_move: Indices  # (n_moves,) in ascending order
+    ties: Ties | None = None  # which pairs share one law, if any do
 
     @property
     def space(self) -> LayeredSpace:
@@ -152,3 +154,19 @@ def layout_of(
         row_of_move=row[moves],
         tuple_of_move=(np.cumsum(new) - 1)[moves],
     )
+
+
+def tied(layout: Layout, label: Indices) -> Layout:
+    """The layout with its ties: tuples that lead on from moves of one label, (n_moves,), are one outcome of one law.
+
+    A pair with one successor has no law to learn and stays on its own, and so does what has no move.
+    """
+    space, n_moves = layout.space, len(label)
+    alone = space.successors_per_pair[space.pair_of_tuple[layout.tuple_of_move]] == 1
+    # moves that were merged into a tuple stand for the least of their labels
+    least = np.full(space.n_tuples, np.iinfo(np.int64).max)
+    np.minimum.at(least, layout.tuple_of_move[~alone], label[~alone])
+    own = least == np.iinfo(np.int64).max
+    outcome = np.where(own, n_moves + int(label.max(initial=0)) + np.arange(space.n_tuples), least)
+    ties = Ties(space, outcome)
+    return replace(layout, ties=ties) if ties.n_laws < space.n_pairs else layout

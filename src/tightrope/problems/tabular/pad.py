@@ -10,19 +10,20 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InvalidInputError
-from tightrope.problems.tabular.layout import MERGED, Layout, layout_of
+from tightrope.problems.tabular.layout import MERGED, Layout, layout_of, tied
 from tightrope.problems.tabular.rows import Indices, Start, checked_rows, checked_start
 
 #: A layered state: its depth, the user's state, and whether that is only waited for.
 Place = tuple[int, int, bool]
 
 
-def pad(rows: ArrayLike, probabilities: ArrayLike, *, start: Start = 0) -> Layout:
+def pad(rows: ArrayLike, probabilities: ArrayLike, *, start: Start = 0, ties: ArrayLike | None = None) -> Layout:
     """Pad a graph without loops: rows (state, action, next_state), (n_rows, 3), and probabilities, (n_rows,).
 
     States where no row starts are where an episode is over. Only what can be reached from `start` is kept; a row of
     probability 0 counts as absent. Each move that skips layers leads through states in which one waits, which are
-    shared by all who wait for the same state.
+    shared by all who wait for the same state. Where several pairs have one law, `ties`, (n_rows,), says so: rows of the
+    same number are the same outcome.
 
     >>> long_or_short = [(0, 0, 1), (1, 0, 2), (2, 0, 3), (0, 1, 2)]
     >>> layout = pad(long_or_short, [1.0, 1.0, 1.0, 1.0])
@@ -63,7 +64,7 @@ def pad(rows: ArrayLike, probabilities: ArrayLike, *, start: Start = 0) -> Layou
     number = {place: j for j, place in enumerate(numbered)}
     links.sort(key=lambda link: (number[link[0]], link[1], number[link[2]]))
     depths, states, waiting = (np.array(column) for column in zip(*numbered, strict=True))
-    return layout_of(
+    layout = layout_of(
         table,
         P,
         sizes=np.bincount(depths).tolist(),
@@ -75,6 +76,16 @@ def pad(rows: ArrayLike, probabilities: ArrayLike, *, start: Start = 0) -> Layou
         links=np.array([(number[here], a, number[there]) for here, a, there, _ in links]),
         chances=chances,
     )
+    return layout if ties is None else tied(layout, _labels(ties, len(table))[layout.row_of_move])
+
+
+def _labels(ties: ArrayLike, n_rows: int) -> Indices:
+    labels = np.asarray(ties)
+    if labels.shape != (n_rows,) or not np.issubdtype(labels.dtype, np.integer):
+        raise InvalidInputError(
+            f"ties is of {labels.dtype} and shape {labels.shape}; expected a whole number for each of {n_rows} rows"
+        )
+    return labels.astype(np.int64)
 
 
 def _longest_paths(table: Indices, first_states: Indices) -> dict[int, int]:

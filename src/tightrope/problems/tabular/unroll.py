@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.arguments import whole
 from tightrope.errors import InvalidInputError
-from tightrope.problems.tabular.layout import MERGED, Layout, layout_of
+from tightrope.problems.tabular.layout import MERGED, Layout, layout_of, tied
 from tightrope.problems.tabular.rows import Start, checked_rows, checked_start
 
 
@@ -23,8 +23,9 @@ def unroll(
     """Unroll rows (state, action, next_state), of shape (n_rows, 3), and their probabilities, (n_rows,).
 
     Only what can be reached from `start` in `n_steps` steps is kept; a row of probability 0 counts as absent.
-    If the MDP changes over time, `steps`, (n_rows,), says at which step, 0..n_steps-1, each row holds. In a `terminal`
-    state the episode is over: it waits there to the last step, at no charge (rows that start there are left out).
+    If the MDP changes over time, `steps`, (n_rows,), says at which step, 0..n_steps-1, each row holds; if it does not,
+    a (state, action) has one law at all steps, and the layout's `ties` say so. In a `terminal` state the episode is
+    over: it waits there to the last step, at no charge (rows that start there are left out).
 
     >>> up_or_stay = [(0, 0, 0), (0, 1, 1), (1, 0, 1)]
     >>> layout = unroll(up_or_stay, [1.0, 1.0, 1.0], n_steps=3)
@@ -71,7 +72,7 @@ def unroll(
 
     move = np.concatenate(moves)
     states = np.concatenate(layers)
-    return layout_of(
+    layout = layout_of(
         table,
         P,
         sizes=[len(states) for states in layers],
@@ -83,3 +84,4 @@ def unroll(
         links=np.stack([np.concatenate(source), action[move], np.concatenate(target)], axis=1),
         chances=chances,
     )
+    return layout if steps is not None else tied(layout, layout.row_of_move)
