@@ -82,7 +82,7 @@ def test_every_import_between_rooms_is_an_arrow_of_the_picture() -> None:
 def test_what_the_page_tells_to_touch_is_there() -> None:
     """Links are tested with those of all documents; these are the names beside them."""
     for name, path in (
-        ("LEARNERS", "learners/__init__.py"),
+        ("LEARNERS", "learners/registry.py"),
         ("PROBLEMS", "problems/__init__.py"),
         ("LOSSES", "problems/losses/__init__.py"),
         ("NOISES", "problems/constraints.py"),
