@@ -168,7 +168,8 @@ def test_several_learners_share_a_table_and_a_picture() -> None:
     for words in (
         "over 2 seeds",
         "o-reps (model)",
-        "settings of uc-o-reps: learning_rate",
+        "settings of uc-o-reps: ",
+        "learning_rate",
         "settings of uniform: none",
     ):
         assert words in out

@@ -27,6 +27,7 @@ from tightrope import (
 )
 from tightrope.experiments.history import COLUMNS
 from tightrope.experiments.run import log_spaced
+from tightrope.learners.parameters import NOT_NEGATIVE, parameter
 from tightrope.planning.hindsight import best_policy
 from tightrope.space import FloatArray
 
@@ -37,9 +38,10 @@ class Recorder(UCPD):
     """UCPD that writes down what it was asked and shown."""
 
     name = "recorder"
+    radius_scale: float = parameter(NOT_NEGATIVE, default=0.3)
 
-    def __init__(self, space: LayeredSpace, budgets: FloatArray, *, episodes: int) -> None:
-        super().__init__(space, budgets, episodes=episodes, radius_scale=0.3)
+    def __post_init__(self) -> None:
+        super().__post_init__()
         self.log: list[tuple[Policy, Episode, FloatArray, int]] = []
 
     def observe(self, episode: Episode) -> None:
