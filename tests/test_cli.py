@@ -153,7 +153,13 @@ def test_several_learners_share_a_table_and_a_picture() -> None:
     settings = json.loads((folder / "settings.json").read_text())["learners"]
     assert list(settings) == learners
 
-    head, *rows = [line.split("  ") for line in out.splitlines()[2:6]]
+    spent = out.splitlines()[2:6]
+    assert spent[0].split("  ")[0] == "used an episode"
+    assert [line.split()[0] for line in spent[1:]] == learners
+    uniform = np.mean([read(folder / f"history-uniform-seed{seed}.csv")["use_fast_steps"][-1] / 40 for seed in (0, 1)])
+    assert float(spent[1].split()[1]) == pytest.approx(uniform, abs=0.001)
+    assert spent[1].endswith("within") == (uniform <= 5)
+    head, *rows = [line.split("  ") for line in out.splitlines()[7:11]]
     assert [cell.strip() for cell in head if cell.strip()] == [
         "learner", "confidence scale", "loss", "LP value", "regret", "violation", "strong violation"
     ]  # fmt: skip
@@ -164,7 +170,7 @@ def test_several_learners_share_a_table_and_a_picture() -> None:
         mean, error = cells[4].split(" ± ")
         assert float(mean) == pytest.approx(np.mean(last), abs=0.01)
         assert float(error) == pytest.approx(abs(last[0] - last[1]) / 2, abs=0.01)
-    assert len({len(line) for line in out.splitlines()[2:6]}) == 1
+    assert len({len(line) for line in out.splitlines()[7:11]}) == 1
     for words in (
         "over 2 seeds",
         "o-reps (model)",

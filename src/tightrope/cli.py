@@ -105,7 +105,7 @@ def run(
 ) -> None:
     """Play a problem and show regret and violation, exactly accounted for."""
     from tightrope.experiments import figures, tables
-    from tightrope.experiments.history import describe_units
+    from tightrope.experiments.history import budgets_of, describe_units
     from tightrope.experiments.play import play, prepare
     from tightrope.experiments.progress import bar
     from tightrope.experiments.request import Request
@@ -122,13 +122,15 @@ def run(
     played = play(prepared, folder, bar)
 
     settings, made = played.settings, prepared.problem
-    title = figures.title(request, made)
-    png, _ = figures.save(figures.draw(played.histories, title=title), folder, "picture")
+    title, budgets = figures.title(request, made), budgets_of(made)
+    png, _ = figures.save(figures.draw(played.histories, title=title, budgets=budgets), folder, "picture")
     write_json(folder / SETTINGS, {"tightrope": __version__, "request": asdict(request), "learners": settings})
     files = [folder / request.table_name(*run) for run in request.runs]
     lines = [
         f"{made.name}, {made.losses.name} losses, learner{'s' * (len(settings) > 1)} {', '.join(settings)}",
         "",
+        *tables.spending(budgets, played.histories),
+        *[""] * bool(budgets),
         *tables.results(request, played.histories, settings),
         *filter(None, [describe_units(made)]),
         *tables.describe_settings(request, settings),

@@ -7,6 +7,7 @@ like √T runs parallel to the dashed line. Zero and negative values have no pla
 holds any is linear around zero, logarithmic outside on either side, and says so.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -21,6 +22,7 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 from scipy.optimize import isotonic_regression
 
 from tightrope.errors import InvalidInputError
+from tightrope.experiments.history import USE, Budget
 from tightrope.experiments.request import Request
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
@@ -91,6 +93,8 @@ THREE_PANELS = (
 )
 #: Inches around the panels (left, right, below, above) and between them; the height of a label of one line.
 LEFT, RIGHT, BELOW, ABOVE, BETWEEN, LABEL = 0.62, 2.2, 0.53, 1.14, 2.6, 0.19
+#: Inches between one row of panels and the next.
+APART = 1.15
 
 
 def title(request: Request, problem: Problem) -> str:
@@ -102,10 +106,11 @@ def title(request: Request, problem: Problem) -> str:
     )
 
 
-def draw(histories: Mapping[str, Sequence[Columns]], *, title: str) -> Figure:
+def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Sequence[Budget] = ()) -> Figure:
     """Draw the runs of one or several learners: name → one history per seed, all logged at the same episodes.
 
-    Lines are means over the seeds; bands reach from the smallest to the largest.
+    Lines are means over the seeds; bands reach from the smallest to the largest. Below, for each of the `budgets`,
+    what an episode used of it on average up to there.
     """
     runs = [run for of_learner in histories.values() for run in of_learner]
     if not runs:
@@ -117,7 +122,7 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str) -> Figure:
 
     panels = TWO_PANELS if len(histories) == 1 else THREE_PANELS
     with mpl.rc_context(STYLE):
-        figure = _empty_figure(len(panels), len(histories))
+        figure = _empty_figure(len(panels), len(histories), len(budgets))
         height = figure.get_figheight()
         figure.text(0.02, 1 - 0.26 / height, title, size=13, weight="bold", va="center")
         seeds = f"; line: mean of {n_seeds} seeds, band: smallest to largest" if n_seeds > 1 else ""
@@ -128,32 +133,70 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str) -> Figure:
             color=MUTED,
             va="center",
         )
-        for axes, panel in zip(figure.axes, panels, strict=True):
+        for axes, panel in zip(figure.axes, panels, strict=False):
             _panel(axes, _curves(histories, panel.columns), last=episodes[-1], one_line=len(histories) > 1)
             _head(axes, panel.name, panel.meaning)
+        for axes, budget in zip(figure.axes[len(panels) :], budgets, strict=True):
+            _spending(axes, _per_episode(histories, budget), budget, last=episodes[-1])
+            meaning = ", ".join(filter(None, ["an episode, on average so far", budget.unit]))
+            _head(axes, f"Use of {budget.name}", meaning)
     return figure
 
 
-def _empty_figure(n_panels: int, n_learners: int) -> Figure:
-    """Two panels as wide as a page; three, wider, and high enough for the labels of all learners."""
-    if n_panels == 2:
-        figure = Figure(figsize=(10.4, 4.4), dpi=150)
-        figure.subplots(1, 2)
-        figure.subplots_adjust(left=0.06, right=0.86, bottom=0.12, top=0.74, wspace=0.48)
-        return figure
-    panel_width, panel_height = 3.2, max(2.73, 1.05 * LABEL * n_learners)
-    width = LEFT + 3 * panel_width + 2 * BETWEEN + RIGHT
-    height = BELOW + panel_height + ABOVE
+def _empty_figure(n_panels: int, n_learners: int, n_budgets: int) -> Figure:
+    """Panels side by side, as wide as a page for two; below them, in rows of as many, one for each budget."""
+    rows = 1 + math.ceil(n_budgets / n_panels)
+    panel_width = 3.2 if n_panels > 2 else 3.5
+    panel_height = max(2.73, 1.05 * LABEL * n_learners)
+    right, between = (RIGHT, BETWEEN) if n_panels > 2 else (1.46, 1.68)
+    width = LEFT + n_panels * panel_width + (n_panels - 1) * between + right
+    height = BELOW + rows * panel_height + (rows - 1) * APART + ABOVE
     figure = Figure(figsize=(width, height), dpi=150)
-    figure.subplots(1, 3)
-    figure.subplots_adjust(
+    grid = figure.add_gridspec(
+        rows,
+        n_panels,
         left=LEFT / width,
-        right=1 - RIGHT / width,
+        right=1 - right / width,
         bottom=BELOW / height,
         top=1 - ABOVE / height,
-        wspace=BETWEEN / panel_width,
+        wspace=between / panel_width,
+        hspace=APART / panel_height,
     )
+    for k in range(n_panels):
+        figure.add_subplot(grid[0, k])
+    for i in range(n_budgets):
+        figure.add_subplot(grid[1 + i // n_panels, i % n_panels])
     return figure
+
+
+def _per_episode(histories: Mapping[str, Sequence[Columns]], budget: Budget) -> list[Curve]:
+    """What an episode used of a budget, on average up to each."""
+    averages = {
+        name: [{"episode": run["episode"], budget.column: run[budget.column] / run["episode"]} for run in runs]
+        for name, runs in histories.items()
+    }
+    return _curves(averages, [budget.column])
+
+
+def _spending(axes: Axes, curves: Sequence[Curve], budget: Budget, *, last: float) -> None:
+    """Lines that should end below the limit; above it, the ground is coloured."""
+    values = np.concatenate([curve.values.ravel() for curve in curves])
+    low, high = min(values.min(), budget.limit), max(values.max(), budget.limit)
+    room = 0.12 * (high - low or abs(high) or 1.0)
+    axes.set_xscale("log")
+    axes.set_xlim(1, max(last, 2))
+    axes.set_ylim(low - room, high + room)
+    axes.set_xlabel("episode", loc="left", color=MUTED)
+    axes.axhspan(budget.limit, high + room, color=COLOURS["violation"], alpha=0.07, linewidth=0)
+    axes.axhline(budget.limit, color=INK, linewidth=1.0)
+    axes.annotate(
+        f"limit {budget.limit:.4g}", (0, budget.limit), (4, 3), ("axes fraction", "data"), "offset points", size=8.5
+    )
+    _lines(axes, curves)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.tick_params(length=3, width=0.8)
+    _label_ends(axes, curves, one_line=True)
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
@@ -179,7 +222,8 @@ def _curves(histories: Mapping[str, Sequence[Columns]], columns: Sequence[str]) 
                 continue
             episodes = np.asarray(runs[0]["episode"], dtype=np.float64)[known]
             if len(histories) == 1:
-                curve = Curve(column.replace("_", " "), COLOURS[column], "solid", episodes, values[:, known])
+                name, colour = column.removeprefix(USE).replace("_", " "), COLOURS.get(column, COLOURS["regret"])
+                curve = Curve(name, colour, "solid", episodes, values[:, known])
             else:
                 dash, mark = DASHES[i // len(PALETTE) % len(DASHES)]
                 curve = Curve(mark + learner, PALETTE[i % len(PALETTE)], dash, episodes, values[:, known])
@@ -200,6 +244,13 @@ def _panel(axes: Axes, curves: Sequence[Curve], *, last: float, one_line: bool) 
         axes.text(0.5, 0.5, "not computed", transform=axes.transAxes, ha="center", color=MUTED)
         axes.set_yticks([])
         return
+    _lines(axes, curves)
+    _scale(axes, np.concatenate([curve.values.ravel() for curve in curves]))
+    _square_root(axes, curves)
+    _label_ends(axes, curves, one_line)
+
+
+def _lines(axes: Axes, curves: Sequence[Curve]) -> None:
     for curve in curves:
         axes.plot(
             curve.episodes,
@@ -211,9 +262,6 @@ def _panel(axes: Axes, curves: Sequence[Curve], *, last: float, one_line: bool) 
         )
         low, high = curve.values.min(axis=0), curve.values.max(axis=0)
         axes.fill_between(curve.episodes, low, high, color=curve.colour, alpha=0.17, linewidth=0)
-    _scale(axes, np.concatenate([curve.values.ravel() for curve in curves]))
-    _square_root(axes, curves)
-    _label_ends(axes, curves, one_line)
 
 
 def _scale(axes: Axes, values: FloatArray) -> None:

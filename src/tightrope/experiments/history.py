@@ -1,5 +1,6 @@
 """What a run recorded: columns over the logged episodes, in the learner's units or in the problem's own."""
 
+import re
 from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
@@ -28,6 +29,34 @@ COLUMNS = {
 }
 
 
+#: What the column of a constraint's use begins with.
+USE = "use_"
+
+
+def use_columns(problem: Problem) -> list[str]:
+    """The columns of what was used of each budget, in the order of the constraints."""
+    return [USE + re.sub(r"\W+", "_", name) for name in problem.constraint_names]
+
+
+class Budget(NamedTuple):
+    """What is shown of a budget: in its own units, for an episode."""
+
+    column: str
+    name: str
+    unit: str
+    limit: float
+
+    def __str__(self) -> str:
+        return f"{self.name}, of {self.limit:.4g} {self.unit}".rstrip()
+
+
+def budgets_of(problem: Problem) -> list[Budget]:
+    """Every budget of a problem."""
+    units = problem.constraint_units or [""] * len(problem.budgets)
+    limits = problem.use_in_units(problem.budgets).tolist()
+    return [Budget(*row) for row in zip(use_columns(problem), problem.constraint_names, units, limits, strict=True)]
+
+
 class History(Mapping[str, FloatArray]):
     """Columns over the logged episodes; loss, hindsight, regret and both violations are cumulative up to there.
 
@@ -37,10 +66,12 @@ class History(Mapping[str, FloatArray]):
     violation         ‖[Σ (g^τ(θ̄^τ) − c)]_+‖₂: good episodes pay for bad ones
     strong_violation  Σ ‖[g(θ̄^τ) − c]_+‖₂, g the mean: no paying back
     multiplier_norm   ‖Q(t)‖₂, and epoch, ℓ(t): as they were while the episode was played
+    use_…             Σ g_i^τ(θ̄^τ), one for each constraint, by its name: what was used of its budget
     """
 
     def __init__(self, columns: Mapping[str, FloatArray], settings: Mapping[str, float | str]) -> None:
-        self._columns = {name: np.asarray(columns[name]) for name in COLUMNS}
+        uses = [name for name in columns if name.startswith(USE)]
+        self._columns = {name: np.asarray(columns[name]) for name in (*COLUMNS, *uses)}
         self.settings = dict(settings)
 
     def __getitem__(self, name: str) -> FloatArray:
@@ -58,7 +89,7 @@ class History(Mapping[str, FloatArray]):
 
 
 def in_units(problem: Problem, history: History) -> History:
-    """`history` with loss, hindsight and regret in the units of the losses, and violations in those of the budgets.
+    """`history` with loss, hindsight and regret in the units of the losses, violations and uses in the budgets'.
 
     A violation is one number over all constraints. If they were scaled differently it has no unit, and stays as it is:
     each constraint in shares of what Assumption 2 allows it.
@@ -69,6 +100,8 @@ def in_units(problem: Problem, history: History) -> History:
     columns["regret"] = problem.regret_in_units(columns["regret"])
     scale = violation_scale(problem)
     for name in ("violation", "strong_violation"):
+        columns[name] = columns[name] * scale
+    for name, scale in zip(use_columns(problem), problem.constraint_scales, strict=True):
         columns[name] = columns[name] * scale
     return History(columns, history.settings)
 

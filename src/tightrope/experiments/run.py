@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tightrope.arguments import unknown, whole
 from tightrope.errors import InvalidInputError
-from tightrope.experiments.history import COLUMNS, History
+from tightrope.experiments.history import COLUMNS, History, use_columns
 from tightrope.experiments.kernels import play
 from tightrope.learners import Maker, learner_called, make_learner
 from tightrope.learners.base import BanditEpisode, Episode, Learner
@@ -119,7 +119,7 @@ def run(
                 best = hindsight.solve(account.total_loss).value
             violation = norm(np.maximum(account.over, 0.0))
             spent = (account.loss, best, account.loss - best, violation, account.strong_violation)
-            rows.append((t, *spent, norm(multipliers), epoch))
+            rows.append((t, *spent, norm(multipliers), epoch, *(account.over + t * budgets)))
         if progress is not None and (t % report_every == 0 or t == episodes):
             progress(t)
 
@@ -132,7 +132,7 @@ def run(
         "planned_episodes": player.settings.get("episodes", episodes),  # what the learner was made for
         "seed": seed,
     }
-    return History(dict(zip(COLUMNS, table, strict=True)), settings)
+    return History(dict(zip((*COLUMNS, *use_columns(problem)), table, strict=True)), settings)
 
 
 def compare(

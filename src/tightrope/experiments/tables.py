@@ -8,7 +8,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from tightrope.experiments.history import COLUMNS
+from tightrope.experiments.history import COLUMNS, Budget
 from tightrope.experiments.request import Request
 from tightrope.learners import LEARNERS
 from tightrope.space import FloatArray, IntArray
@@ -23,6 +23,9 @@ EXPLAINED = (("hindsight", "regret"), ("violation", "strong_violation"))
 
 #: What stands for a scale where there is no confidence term to scale.
 NONE = "–"
+
+#: By which share a budget may be exceeded by rounding.
+WITHIN = 1e-9
 
 #: No line is ever as wide as this, so none is wrapped.
 WIDTH = 10_000
@@ -49,6 +52,19 @@ def results(request: Request, histories: Histories, settings: Settings) -> list[
     spread = "" if request.seeds == 1 else f"mean ± standard error over {request.seeds} seeds; "
     notes = [f"{spread}after {request.episodes} episodes", *conditions(request.learners)]
     return [*comparison(histories, settings), "", *notes, *meanings]
+
+
+def spending(budgets: Sequence[Budget], histories: Histories) -> list[str]:
+    """What an episode used of each budget, on average over all episodes and seeds: a line for each learner."""
+    rows = []
+    for name, runs in histories.items():
+        row = [name]
+        for budget in budgets:
+            use = float(np.mean([run[budget.column][-1] / run["episode"][-1] for run in runs]))
+            share = f" ({use / budget.limit:.1%})" if budget.limit > 0 else ""
+            row.append(f"{use:.4g}{share} {'OVER' if use > budget.limit + WITHIN * abs(budget.limit) else 'within'}")
+        rows.append(row)
+    return aligned(["used an episode", *map(str, budgets)], rows, text=["used an episode"]) if budgets else []
 
 
 def by_seed(seeds: Iterable[int], histories: Sequence[Mapping[str, FloatArray]]) -> list[str]:

@@ -5,12 +5,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.feedback import within
 from tightrope.space import FloatArray, IntArray, LayeredSpace
-
-#: How far losses and constraints may exceed the bounds of Assumption 2 by rounding.
-BOUND_TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, slots=True)

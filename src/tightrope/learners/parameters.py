@@ -12,7 +12,7 @@ carried, what a checkpoint holds.
 import dataclasses
 import math
 from numbers import Real
-from typing import Any, Literal, NamedTuple, dataclass_transform
+from typing import Any, ClassVar, Literal, NamedTuple, dataclass_transform
 
 from tightrope.errors import InvalidInputError
 
@@ -63,8 +63,11 @@ def carried(*, init: Literal[False] = False) -> Any:
 class Declared:
     """Every subclass is a dataclass with keyword-only fields, as type checkers know from here."""
 
+    _init_by_hand: ClassVar[bool] = False
+
     def __init_subclass__(cls) -> None:
-        dataclasses.dataclass(kw_only=True, eq=False, repr=False)(cls)
+        cls._init_by_hand |= "__init__" in vars(cls)  # then whoever derives from it inherits that one
+        dataclasses.dataclass(kw_only=True, eq=False, repr=False, init=not cls._init_by_hand)(cls)
 
     @classmethod
     def parameter_fields(cls) -> "dict[str, dataclasses.Field[Any]]":
