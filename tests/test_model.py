@@ -150,6 +150,29 @@ def test_never_reached_is_uniform() -> None:
     np.testing.assert_allclose(Policy.from_occupancy(space, theta).probabilities, [1, 0, 1, 1 / 3, 1 / 3, 1 / 3])
 
 
+def test_transitions_that_are_a_little_off_are_scaled_and_rounding_is_kept() -> None:
+    """Within the tolerance but beyond rounding, a pair sums to one all the same; what only rounds is left as it is."""
+    space = LayeredSpace.dense([1, 2, 1], 2)
+    given = np.array([0.5, 0.5 + 8e-10, 0.1, 0.9 + 1e-15, 1, 1 - 8e-10, 1, 1])
+    P = LayeredMDP(space, given).transitions
+    np.testing.assert_allclose(space.sum_over_successors(P), 1, rtol=0, atol=1e-14)
+    np.testing.assert_array_equal(P[:2], given[:2] / given[:2].sum())
+    np.testing.assert_array_equal(P[2:4], given[2:4])
+
+
+def test_mass_whose_reciprocal_is_no_number_counts_as_none() -> None:
+    """1 / 1e-310 is infinite and shares of so little would be nan: uniform; of a little more they are exact."""
+    theta = np.array([3.0, 1.0, 2.0, 2.0, 1.0, 3.0, 0.0, 4.0])
+    for mass in (1e-310, 5e-324):
+        tiny = np.minimum(theta, 1.0) * mass
+        np.testing.assert_array_equal(Policy.from_occupancy(SPACE, tiny).probabilities, 0.5)
+        np.testing.assert_array_equal(LayeredMDP.from_occupancy(SPACE, tiny).transitions, EVEN)
+    for scale in (1.0, 1e-290):
+        policy, mdp = Policy.from_occupancy(SPACE, scale * theta), LayeredMDP.from_occupancy(SPACE, scale * theta)
+        np.testing.assert_allclose(policy.probabilities, [0.5, 0.5, 0.25, 0.75, 0, 1], rtol=1e-15)
+        np.testing.assert_allclose(mdp.transitions, [0.75, 0.25, 0.5, 0.5, 1, 1, 1, 1], rtol=1e-15)
+
+
 @given(spaces())
 def test_uniform_policy(space: LayeredSpace) -> None:
     s = space.pairs[:, 0]
