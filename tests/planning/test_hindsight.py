@@ -204,6 +204,16 @@ def test_budgets_of_any_size_stand_side_by_side(rng: np.random.Generator) -> Non
     np.testing.assert_allclose(mixed.multipliers, np.append(plain.multipliers, 0.0) / units, rtol=1e-6, atol=1e-9)
 
 
+def test_the_largest_number_is_a_budget_that_never_binds() -> None:
+    """Scaled up for the solver it would overflow: beyond what an episode can spend, budgets are all alike."""
+    never = np.finfo(np.float64).max
+    g = [[0.0, 1.0], [1.0, 0.0]]
+    solution = solve_cmdp(fork(2), [2.0, 0.0], g, [0.5, never])
+    assert solution.value == pytest.approx(1.0, abs=1e-12)
+    np.testing.assert_allclose(solution.multipliers, [2.0, 0.0], atol=1e-12)
+    assert slater_slack(fork(2), g, [0.5, never]) == pytest.approx(0.5, abs=1e-12)
+
+
 @pytest.mark.parametrize("seed", range(6))
 def test_transitions_of_tiny_probability_count(seed: int) -> None:
     """Probabilities down to 1e-14, many below what the LP solver itself would drop."""
