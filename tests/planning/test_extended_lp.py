@@ -11,6 +11,7 @@ from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSp
 from tightrope.planning import extended_lp
 from tightrope.planning.extended_lp import Intervals, best_response, plan
 from tightrope.planning.hindsight import best_policy, solve_cmdp
+from tightrope.planning.kernels.extended_lp import first_to_leave
 from tightrope.space import FloatArray
 
 
@@ -130,6 +131,13 @@ def test_budgets_that_leave_no_room_at_all_are_met(shortage: float, rng: np.rand
         answer = plan(mdp.space, intervals, c, [d], [least - shortage])
         assert answer.excess == 0
         assert answer.value == pytest.approx(c @ x, abs=1e-4)
+
+
+@pytest.mark.parametrize(("relief", "leaving"), [(0, 0), (1, 1), (2, 2), (3, 0), (-1, 0)])
+def test_of_columns_that_run_out_together_relief_leaves_first(relief: int, leaving: int) -> None:
+    """The first three have no weight left at a step of 0.5, the fourth at 2; the fifth only gains."""
+    weight, direction = np.array([0.5, 1.0, 0.25, 4.0, 0.1]), np.array([1.0, 2.0, 0.5, 2.0, -1.0])
+    assert first_to_leave(weight, direction, relief) == leaving
 
 
 def test_a_plan_that_is_not_good_enough_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
