@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.typing import ArrayLike
 
 from tightrope import UCPD, Episode, InvalidInputError, LayeredSpace, make
 from tightrope.learners import LEARNERS, make_learner
@@ -35,6 +36,28 @@ def test_an_episode_is_taken_apart() -> None:
     np.testing.assert_array_equal(f, loss)
     np.testing.assert_array_equal(g, constraints)
     assert checked_episode(SPACE, 0, 1, Episode([0, 2, 3], [1, 0], loss, np.zeros((0, 8))))[2].shape == (0, 8)
+
+
+def test_rounding_at_the_bounds_is_forgiven_and_nothing_more() -> None:
+    """Of |f| <= 1, Σ_i max |g_i| <= 1 and Σ|c_i| <= L."""
+    rounding, wrong = 1e-10, 1e-7
+    none, path = np.zeros(8), ([0, 2, 3], [1, 0])
+    for loss, constraint, words in ((1.0, 0.0, "loss is 1 at tuple"), (0.0, 1.0, "constraint 0 is 1 at tuple")):
+        f, g = none + loss, [none + constraint]
+        checked_episode(SPACE, 1, 1, Episode(*path, f * (1 + rounding), np.multiply(g, 1 + rounding)))
+        with pytest.raises(InvalidInputError, match=words):
+            checked_episode(SPACE, 1, 1, Episode(*path, f * (1 + wrong), np.multiply(g, 1 + wrong)))
+    checked_budgets(SPACE, [2 * (1 + rounding)])
+    with pytest.raises(InvalidInputError, match="above the 2 steps"):
+        checked_budgets(SPACE, [2 * (1 + wrong)])
+
+
+@pytest.mark.parametrize("empty", [[], (), np.zeros(0), np.zeros((8, 0))])
+def test_nothing_at_all_fits_where_there_are_no_constraints(empty: ArrayLike) -> None:
+    episode = Episode([0, 2, 3], [1, 0], np.zeros(8), empty)
+    assert checked_episode(SPACE, 0, 1, episode)[2].shape == (0, 8)
+    with pytest.raises(InvalidInputError, match=r"constraints has shape .*; expected \(1, 8\)"):
+        checked_episode(SPACE, 1, 1, episode)
 
 
 def test_refusals_say_which_episode() -> None:

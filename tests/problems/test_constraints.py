@@ -123,6 +123,12 @@ def test_without_noise_the_bound_is_on_the_mean_alone() -> None:
 # ------------------------------------------------------------------------------- every law, by name
 
 
+def test_rounding_at_the_bound_is_forgiven_and_nothing_more() -> None:
+    Deterministic([[0.5, 0.0], [0.0, -0.5 - 1e-10]])
+    with pytest.raises(InvalidInputError, match="can reach 1 in sum"):
+        Deterministic([[0.5, 0.0], [0.0, -0.5 - 1e-7]])
+
+
 def test_there_is_an_example_of_every_law() -> None:
     assert set(CHOICES) == set(NOISES)
 
