@@ -120,6 +120,29 @@ def test_one_of_each_kind_comes_back_bit_for_bit(tmp_path: Path) -> None:
     assert again.draws.random() == rng.random()
 
 
+class Drawing(Everything):
+    """Draws a number in every episode, from a generator of its own."""
+
+    name = "drawing"
+
+    def observe(self, episode: Episode) -> None:
+        super().observe(episode)
+        self.number = float(self.rng.random())
+
+
+def test_a_learner_that_draws_goes_on_with_the_same_numbers(tmp_path: Path) -> None:
+    episode = Episode([0, 1, 3, 5], [0, 0, 0], np.zeros(SPACE.n_tuples), np.zeros((1, SPACE.n_tuples)))
+    made = Drawing(SPACE, [0.3], episodes=7)
+    for _ in range(3):
+        made.observe(episode)
+    again = load(saved(made, tmp_path), Drawing)
+    assert isinstance(again, Drawing)
+    for _ in range(3):
+        made.observe(episode)
+        again.observe(episode)
+        assert again.number == made.number
+
+
 def test_the_same_state_gives_the_same_bytes_and_another_one_others(tmp_path: Path) -> None:
     at = next(iter(WORLDS.values()))()
     one, other = (make_learner("drift-plus-penalty", at, episodes=9) for _ in range(2))
