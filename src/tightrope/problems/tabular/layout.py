@@ -63,16 +63,17 @@ class Layout:
         """(n_tuples,) a loss or constraint, flat over `space.tuples`; where moves are merged, its expectation.
 
         `values` holds one value for each (state, action), for each (state, action, next_state), or for each
-        row that was given; or it is a function(state, action, next_state, step) that takes arrays of moves.
+        row that was given; or it is a function(state, action, next_state, step) that takes arrays of moves. If that
+        returns many values for each move, (…, n_moves), so is the result (…, n_tuples).
         """
         row = self.row_of_move
         state, action, next_state = self.rows[row].T
         if callable(values):
             step = self.step[self.space.tuples[self.tuple_of_move, 0]]
             charged = np.asarray(values(state, action, next_state, step), dtype=np.float64)
-            if charged.shape not in ((), row.shape):
+            if charged.shape and charged.shape[-1] != len(row):
                 raise InvalidInputError(f"the function returned shape {charged.shape}; expected {row.shape}")
-            return self._merged(np.broadcast_to(charged, row.shape))
+            return self._merged(np.broadcast_to(charged, (*charged.shape[:-1], len(row))))
 
         table = np.asarray(values, dtype=np.float64)
         n_states, n_actions = int(self.rows[:, (0, 2)].max()) + 1, int(self.rows[:, 1].max()) + 1
@@ -97,14 +98,15 @@ class Layout:
         return (*shown[:-1], "end")
 
     def _merged(self, charged: FloatArray) -> FloatArray:
-        """Flat over moves in, flat over tuples out: Σ p·charged / Σ p over the moves of each tuple."""
+        """Flat over moves in, flat over tuples out (last axis): Σ p·charged / Σ p over the moves of each tuple."""
         first = np.flatnonzero(np.diff(self.tuple_of_move, prepend=-1))
         p = self.probabilities[self.row_of_move]
-        mean = np.add.reduceat(p * charged, first) / np.add.reduceat(p, first)
+        mean = np.add.reduceat(p * charged, first, axis=-1) / np.add.reduceat(p, first)
         # a mean lies between what it is a mean of: rounding must not carry it past a bound such as |f| <= 1
-        mean = np.clip(mean, np.minimum.reduceat(charged, first), np.maximum.reduceat(charged, first))
-        flat = np.zeros(self.space.n_tuples)
-        flat[self.tuple_of_move[first]] = mean
+        least, most = (extreme.reduceat(charged, first, axis=-1) for extreme in (np.minimum, np.maximum))
+        mean = np.clip(mean, least, most)
+        flat = np.zeros((*charged.shape[:-1], self.space.n_tuples))
+        flat[..., self.tuple_of_move[first]] = mean
         return flat
 
 
