@@ -1,13 +1,18 @@
 """Every kind of damage to a problem's folder is one line that a person can act on, and exit code 2."""
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from tests.problems.folders import edit, fresh_shop, invoke, refused, rewrite, write
-from tightrope.problems.files import tables
+from tightrope import InvalidInputError
+from tightrope.problems.files import charges, dynamics, load_problem, reading, tables
+from tightrope.problems.tabular.layout import Layout
+from tightrope.problems.tabular.unroll import unroll
 
 Damage = Callable[[Path], object]
 
@@ -25,6 +30,15 @@ def replaced(name: str, text: str | bytes) -> Damage:
 
 def removed(name: str) -> Damage:
     return lambda folder: (folder / name).unlink()
+
+
+def pipe(name: str) -> Damage:
+    """Nobody will ever write to it."""
+    return together(removed(name), lambda folder: os.mkfifo(folder / name))
+
+
+def linked(name: str, to: str) -> Damage:
+    return together(removed(name), lambda folder: (folder / name).symlink_to(to))
 
 
 def substituted(name: str, *changes: str) -> Damage:
@@ -79,7 +93,46 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         "line 10: Expected 'int', got 'str' in n_steps",
     ),
     "negative n_steps": (changed(TOML, "n_steps = 7", "n_steps = -7"), "line 10: Expected 'int' >= 1 in n_steps"),
-    "enormous n_steps": (changed(TOML, "n_steps = 7", "n_steps = 999999999"), "line 10: 999999999 steps of 10 rows do"),
+    "enormous n_steps": (
+        changed(TOML, "n_steps = 7", "n_steps = 1000000"),
+        "line 10: 1000000 steps, and an episode has at most 10000; let a step stand for more time",
+    ),
+    "n_steps of thousands of digits": (
+        changed(TOML, "n_steps = 7", f"n_steps = {'7' * 5000}"),
+        "problem.toml is no valid TOML: Exceeds the limit (4300 digits)",
+    ),
+    "n_steps of hundreds of digits": (
+        changed(TOML, "n_steps = 7", f"n_steps = {'7' * 400}"),
+        "problem.toml, line 10: the number in n_steps is too large to reckon with",
+    ),
+    "brackets without end": (
+        replaced(TOML, "n_steps = " + "[" * 3000),
+        "problem.toml: brackets within brackets without end",
+    ),
+    "braces without end": (replaced(TOML, "n_steps = " + "{ a = " * 3000), "problem.toml: brackets within brackets"),
+    "dots without end": (
+        changed(TOML, "n_steps = 7", "n_steps = 7\n" + "a . 'b'." * 60_000 + "c = 1"),
+        "problem.toml, line 11: a key with more than 50 dots; none has more than three",
+    ),
+    "name of a file with a null character": (
+        changed(TOML, '"loss.csv"', '"loss\\u0000.csv"'),
+        "'shop/loss\\x00.csv' is no name of a file",
+    ),
+    "name of a file that is too long": (
+        changed(TOML, '"loss.csv"', f'"{"loss" * 100}.csv"'),
+        "loss.csv cannot be read: File name too long",
+    ),
+    "file below a file": (
+        changed(TOML, '"loss.csv"', '"technician.csv/loss.csv"'),
+        "problem.toml, line 15: shop has no file 'technician.csv/loss.csv'",
+    ),
+    # what is no file
+    "pipe for a declaration": (pipe(TOML), "shop/problem.toml is a pipe, not a file"),
+    "pipe for a table": (pipe(LOSS), "shop/loss.csv is a pipe, not a file"),
+    "device for a declaration": (linked(TOML, "/dev/zero"), "shop/problem.toml is a device, not a file"),
+    "device for a table": (linked(USES, "/dev/zero"), "shop/technician.csv is a device, not a file"),
+    "folder for a table": (changed(TOML, '"loss.csv"', '".."'), "shop/.. is a folder, not a file"),
+    "link to itself": (linked(MOVES, MOVES), "shop/transitions.csv cannot be read: Too many levels of symbolic links"),
     "unknown start": (
         changed(TOML, 'start = "good"', 'start = "goood"'),
         "line 11: start names a state that no row has, 'goood'; did you mean 'good'?",
@@ -220,6 +273,10 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         changed(USES, "good,run,0\ngood,service,2", 'good,run,0\n\n"good",service,two'),
         "technician.csv, line 4, column 3 (hours): two where a number should be",
     ),
+    "absurdly large": (
+        changed(LOSS, "2,worn,run,-20", "2,worn,run,-1e300"),
+        "loss.csv, line 10, column 4 (loss): -1e+300 is too large to reckon with; choose a larger unit",
+    ),
     "infinity": (changed(LOSS, "2,worn,run,-20", "2,worn,run,inf"), "line 10, column 4 (loss): inf where a number"),
     # transitions
     "probability above one": (
@@ -304,6 +361,10 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         substituted(LOSS, "(?m)^2,", "4,"),
         "loss.csv, line 8, column 1 (episode): episode 4, but there is no episode 2",
     ),
+    "episode beyond counting": (
+        changed(LOSS, "3,good,run,-60", "1e90,good,run,-60"),
+        "loss.csv, line 14, column 1 (episode): 1e+90 is no whole number from 1 up",
+    ),
     "episode zero": (
         substituted(LOSS, "(?m)^1,", "0,"),
         "loss.csv, line 2, column 1 (episode): 0 is no whole number from 1 up",
@@ -362,9 +423,147 @@ def test_long_lists_of_names_are_cut_short(shop: Path) -> None:
     assert "known" not in message
 
 
-def test_an_unreadable_file(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def deny(path: Path) -> str:
-        raise PermissionError(13, "Permission denied")
+def deny(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file of this name can be read."""
+    really = os.open
 
-    monkeypatch.setattr(tables, "decode", deny)
-    assert "shop/transitions.csv cannot be read: Permission denied" in refused(shop)
+    def denied(path: str | Path, flags: int, mode: int = 0o777) -> int:
+        if Path(path).name == name:
+            raise PermissionError(13, "Permission denied")
+        return really(path, flags, mode)
+
+    monkeypatch.setattr(os, "open", denied)
+
+
+@pytest.mark.parametrize("name", [TOML, MOVES, USES])
+def test_an_unreadable_file(shop: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    deny(name, monkeypatch)
+    assert f"shop/{name} cannot be read: Permission denied" in refused(shop)
+
+
+def test_a_missing_file_beside_a_name_that_is_not_utf_8(shop: Path) -> None:
+    (shop / LOSS).unlink()
+    (shop / os.fsdecode(b"caf\xe9.csv")).touch()
+    assert says(shop).endswith("shop has no file 'loss.csv' (known: technician.csv, transitions.csv)")
+
+
+def test_a_missing_file_beside_many_others(shop: Path) -> None:
+    for i in range(40):
+        (shop / f"old{i}.csv").touch()
+    edit(shop, TOML, ('"loss.csv"', '"los.csv"'))
+    assert says(shop) == "shop/problem.toml, line 15: shop has no file 'los.csv'; did you mean 'loss.csv'?"
+
+
+def test_what_is_not_named_is_not_read(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write(shop, "diary.txt", "private")
+    deny("diary.txt", monkeypatch)
+    load_problem(shop)
+
+
+# too much
+
+
+def says(folder: Path) -> str:
+    """Why a folder is refused, without the command."""
+    with pytest.raises(InvalidInputError) as refusal:
+        load_problem(folder)
+    return str(refusal.value)
+
+
+def test_a_file_that_is_too_large_is_refused_unread(shop: Path) -> None:
+    for name, size, words in (
+        (LOSS, 200_000_000, "shop/loss.csv has 200.0 MB, and at most 64 are read; leave out what can be left out"),
+        (TOML, 2_000_000, "shop/problem.toml has 2.0 MB, and at most 1 are read; leave out what can be left out"),
+    ):
+        os.truncate(shop / name, size)  # with a hole: it takes no room on the disk
+        assert says(shop) == words
+
+
+def test_a_file_that_grows_while_it_is_read(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    size = (shop / TOML).stat().st_size
+    monkeypatch.setattr(os, "fstat", lambda descriptor: os.stat_result((0o100644, *[0] * 9)))
+    with pytest.raises(InvalidInputError, match=r"problem\.toml has .* MB"):
+        reading.read_regular(shop / TOML, size - 1)
+    assert len(reading.read_regular(shop / TOML, size)) == size
+
+
+@pytest.mark.parametrize("ends", ["\n", "\r\n", "\r"])
+def test_too_many_lines_or_cells(shop: Path, ends: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Exactly as many as are allowed will do; the heading is one, and blank ones count."""
+    text = "\n" + (shop / LOSS).read_text()
+    (shop / LOSS).write_bytes(text.replace("\n", ends).encode())
+    monkeypatch.setattr(tables, "MOST_LINES", 20)
+    monkeypatch.setattr(tables, "MOST_CELLS", 19 * 4 + 1)
+    load_problem(shop)
+    monkeypatch.setattr(tables, "MOST_LINES", 19)
+    assert says(shop).startswith("shop/loss.csv has 20 lines, and at most 19 are read; record fewer episodes, or let a")
+    monkeypatch.setattr(tables, "MOST_LINES", 20)
+    monkeypatch.setattr(tables, "MOST_CELLS", 19 * 4)
+    assert says(shop).startswith("shop/loss.csv has 77 cells, and at most 76 are read")
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        together(),
+        changed(TOML, 'start = "good"', "start = { good = 0.5, worn = 0.5 }"),
+        together(
+            substituted(MOVES, "broken,(stand|repair).*\n", ""),
+            changed(TOML, 'start = "good"', 'start = "good"\nterminal = ["broken"]'),
+            substituted(LOSS, ".,broken.*\n", ""),
+            substituted(USES, "broken.*\n", ""),
+        ),
+        with_column(MOVES, "step", *map(str, range(7))),
+        together(changed(MOVES, "good,run,good,0.5", "good,run,good,0", "good,run,worn,0.5", "good,run,worn,1")),
+    ],
+    ids=["plain", "start by lot", "terminal", "steps", "probability 0"],
+)
+def test_moves_are_counted_before_they_are_laid_out(
+    shop: Path, change: Damage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Exactly as many as are allowed will do; one more is refused before anything is laid out."""
+    change(shop)
+    edit(shop, TOML, ("n_steps = 7", "n_steps = 7\nallow_unreachable = true"))
+    laid_out: list[int] = []
+
+    def counted(*rows: Any, **options: Any) -> Layout:
+        layout = unroll(*rows, **options)
+        laid_out.append(len(layout.row_of_move) + int(layout.waiting[:-1].sum()))
+        return layout
+
+    monkeypatch.setattr(dynamics, "unroll", counted)
+    load_problem(shop)
+    monkeypatch.setattr(dynamics, "MOST_MOVES", laid_out[0])
+    load_problem(shop)
+    monkeypatch.setattr(dynamics, "MOST_MOVES", laid_out[0] - 1)
+    assert f"steps have {laid_out[0]} moves, and at most {laid_out[0] - 1} are laid out; lower n_steps" in says(shop)
+    assert len(laid_out) == 2
+
+
+def test_a_long_episode_of_few_moves_is_fine(shop: Path) -> None:
+    """A chain of 300 states, met one after the other: 300 moves, not 300 times 300."""
+    names = [f"s{i}" for i in range(300)]
+    rows = [f"{a},go,{b},1" for a, b in zip(names, [*names[1:], "s0"], strict=True)]
+    write(shop, MOVES, "\n".join(["state,action,next_state,probability", *rows]))
+    write(shop, LOSS, "state,action,loss\ns0,go,1\n")
+    text = (shop / TOML).read_text().partition("[constraints")[0]
+    text = text.replace('"good"', '"s0"').replace("= 7", "= 300").replace("bounds", "default = 0\nbounds")
+    write(shop, TOML, text)
+    assert load_problem(shop).space.n_tuples == 300
+
+
+def test_too_many_recorded_numbers(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    n_tuples = load_problem(shop).space.n_tuples
+    monkeypatch.setattr(charges, "MOST_NUMBERS", 3 * n_tuples)
+    load_problem(shop)
+    monkeypatch.setattr(charges, "MOST_NUMBERS", 3 * n_tuples - 1)
+    assert says(shop) == (
+        f"shop/loss.csv: laid out, 3 episodes make {3 * n_tuples} numbers, and at most {3 * n_tuples - 1} fit; "
+        "record fewer episodes, or lower n_steps in problem.toml"
+    )
+    write(shop, LOSS, "state,action,loss\ngood,run,1\n")
+    edit(shop, TOML, ("[-100, 60]", "[-100, 60]\ndefault = 0"))
+    with_column(USES, "episode", "1", "2")(shop)
+    copied(USES, "more.csv")(shop)
+    edit(shop, TOML, ("budget = 2 ", 'budget = 2\n[constraints.hours]\ntable="more.csv"\nbudget=3 '))
+    assert f"technician.csv: laid out, 2 episodes make {4 * n_tuples} numbers" in says(shop)

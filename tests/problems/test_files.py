@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,8 @@ import tightrope as tr
 from tests.problems.folders import edit, fresh_shop, invoke, refused, write
 from tightrope.experiments.history import describe_units, in_units
 from tightrope.planning.hindsight import best_policy, solve_cmdp
-from tightrope.problems.files import load_problem
+from tightrope.problems.files import charges, load_problem
+from tightrope.problems.files import tables as tables_module
 
 
 @pytest.fixture
@@ -172,6 +174,28 @@ def test_recorded_constraints_are_drawn_episode_by_episode(shop: Path) -> None:
     assert problem.constraint_scales[0] * problem.constraints.mean[0].max() == pytest.approx(9)
 
 
+def test_episodes_are_laid_out_together_as_one_by_one(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Two at a time, all at once, and each in a file of its own: the same bits. Rows come in any order; some lack."""
+    rng = np.random.default_rng(4)
+    pairs = [line.rpartition(",")[0] for line in (shop / "technician.csv").read_text().split()[1:]]
+    rows = [(t, pair, round(rng.uniform(-100, 60), 3)) for t in range(1, 8) for pair in pairs if rng.random() < 0.8]
+    rng.shuffle(rows)
+    heading = "state,action,loss"
+    write(shop, "loss.csv", "\n".join([f"episode,{heading}", *(f"{t},{pair},{f}" for t, pair, f in rows)]))
+    edit(shop, "problem.toml", ("[-100, 60]", "[-100, 60]\ndefault = 7"))
+
+    def losses(n: int) -> list[bytes]:
+        play = load_problem(shop).losses.begin(np.random.default_rng(0))
+        return [np.array(play.loss(t)).tobytes() for t in range(1, n + 1)]
+
+    together = losses(7)
+    monkeypatch.setattr(charges, "AT_ONCE", 2 * len(load_problem(shop).space.tuples) + 60)
+    assert losses(7) == together
+    for t in range(1, 8):
+        write(shop, "loss.csv", "\n".join([heading, *(f"{pair},{f}" for at, pair, f in rows if at == t)]))
+        assert losses(1) == [together[t - 1]]
+
+
 def test_losses_may_be_chosen(shop: Path) -> None:
     assert load_problem(shop).losses.name == "replay"
     assert load_problem(shop, losses="drifting").losses.name == "drifting"
@@ -281,6 +305,36 @@ def test_parquet_is_as_good_as_csv(shop: Path) -> None:
         pyarrow.table({"state": ["good", "nowhere"], "action": ["run", "run"], "loss": [1, 2]}), shop / "loss.parquet"
     )
     assert "loss.parquet, row 2, column 1 (state): there is no state 'nowhere'" in refused(shop)
+
+
+def test_parquet_that_claims_too_much_is_refused_unread(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A few kilobytes can hold a million equal rows, and one text a thousand times."""
+    import pyarrow
+    import pyarrow.parquet
+
+    edit(shop, "problem.toml", ('"loss.csv"', '"loss.parquet"'))
+    rows: dict[str, list[Any]] = {"state": ["good"], "action": ["run"], "loss": [1.0]}
+
+    def written(columns: dict[str, Any]) -> str:
+        pyarrow.parquet.write_table(pyarrow.table(columns), shop / "loss.parquet")
+        return refused(shop)
+
+    assert "loss.parquet has 1000001 rows, and at most 1000000 are read" in written(
+        {name: pyarrow.array(column * 1_000_001) for name, column in rows.items()}
+    )
+    assert "loss.parquet, column 3 (loss): list<element: int64>; a column holds names or numbers" in written(
+        {**rows, "loss": [[1]]}
+    )
+    assert "loss.parquet, column 1 (state): binary; a column" in written({**rows, "state": [b"good"]})
+    assert "loss.parquet has no rows" in written({name: pyarrow.array([], "string") for name in rows})
+    assert "there is no use for a column 'lost'" in written({**rows, "lost": [1]})
+    assert "loss.parquet, row 1, column 1 (state): the cell is empty" in written({**rows, "state": [None]})
+    long = "x" * 100_000
+    text = written({"state": [long] * 5000, "action": ["run"] * 5000, "loss": [1.0] * 5000})
+    assert f"there is no state '{long}'" in text
+    cells = tables_module._cells(pyarrow.chunked_array([pyarrow.array([long, None, long]).dictionary_encode()]))
+    assert cells[0] is cells[2]
+    assert cells[1] is None
 
 
 def test_parquet_without_its_package(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:

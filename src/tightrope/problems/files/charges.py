@@ -4,6 +4,7 @@ Columns state, action and the value; with next_state or step the value depends o
 gaps) the table holds one recorded function after another.
 """
 
+import math
 from functools import partial
 
 import numpy as np
@@ -12,12 +13,19 @@ from numpy.typing import NDArray
 from tightrope.errors import InvalidInputError
 from tightrope.problems.files.declaration import Charged, Toml
 from tightrope.problems.files.dynamics import Dynamics, not_known
-from tightrope.problems.files.tables import Table
+from tightrope.problems.files.tables import LARGEST_WHOLE, Table
 from tightrope.problems.tabular.rows import Indices
 from tightrope.space import FloatArray
 
 #: The columns that say which move a row is about; the first two are needed.
 MOVE = ("state", "action", "next_state", "step")
+
+#: How many numbers the recorded losses, or all the recorded constraints, may be once they are laid out: with what is
+#: made of them on the way they fit into a gigabyte.
+MOST_NUMBERS = 20_000_000
+
+#: As many are laid out at once, so that the arrays in between stay small.
+AT_ONCE = 1_000_000
 
 
 class Charges:
@@ -26,56 +34,79 @@ class Charges:
     def __init__(self, toml: Toml, table: Table, dynamics: Dynamics, part: Charged, *keys: str) -> None:
         self.toml, self.table, self.dynamics, self.part, self.keys = toml, table, dynamics, part, keys
         self.column = part.column or keys[-1]
-        self.values = np.array(table.numbers(self.column))
+        self.values = table.numbers(self.column)
         self._check_bounds()
         self.columns = [name for name in MOVE if name in table.columns]
         self.moves = self._moves()
         self.codes = self._codes(*self.moves.T)
+        self._check_moves()
         self.has_episodes = "episode" in table.columns
-        listed = table.whole_numbers("episode", at_least=1) if self.has_episodes else [1] * len(table)
-        self.episodes = np.array(listed)
+        once = np.ones(len(table), dtype=np.int64)
+        self.episodes = table.whole_numbers("episode", at_least=1) if self.has_episodes else once
         self._check_episodes()
+        self.n_episodes = int(self.episodes.max())
 
     def lay_out(self) -> FloatArray:
         """(n_episodes, n_tuples) in the table's own units."""
-        rows = []
-        for episode in range(1, int(self.episodes.max()) + 1):
-            of_episode = np.flatnonzero(self.episodes == episode)
-            of_episode = of_episode[np.argsort(self.codes[of_episode])]
-            rows.append(self.dynamics.layout.lay_out(partial(self._charged, of_episode)))
-        return np.array(rows)
+        layout = self.dynamics.layout
+        self.check_size(self.n_episodes * layout.space.n_tuples)
+        order = np.lexsort((self.codes, self.episodes))
+        laid_out = np.empty((self.n_episodes, layout.space.n_tuples))
+        many = max(1, AT_ONCE // len(layout.row_of_move))
+        rows = np.split(order, np.flatnonzero(np.diff(self.episodes[order])) + 1)
+        for k in range(0, self.n_episodes, many):
+            laid_out[k : k + many] = layout.lay_out(partial(self._charged, rows[k : k + many]))
+        return laid_out
+
+    def check_size(self, n_numbers: int) -> None:
+        """Refuse more numbers than fit."""
+        if n_numbers > MOST_NUMBERS:
+            raise InvalidInputError(
+                f"{self.table.path}: laid out, {self.n_episodes} episodes make {n_numbers} numbers, and at most "
+                f"{MOST_NUMBERS} fit; record fewer episodes, or lower n_steps in {self.toml.path.name}"
+            )
 
     def _charged(
-        self, rows: Indices, state: Indices, action: Indices, next_state: Indices, step: Indices
+        self, rows_of_episodes: list[Indices], state: Indices, action: Indices, next_state: Indices, step: Indices
     ) -> FloatArray:
-        """The values of many moves, among `rows`, which are sorted by their codes."""
+        """(…, n_moves) the values of many moves in several episodes, whose rows are sorted by their codes."""
         every = dict(zip(MOVE, (state, action, next_state, step), strict=True))
         wanted = self._codes(*(every[name] for name in self.columns))
-        found = rows[np.minimum(np.searchsorted(self.codes[rows], wanted), len(rows) - 1)]
-        lacking = self.codes[found] != wanted
-        if self.part.default is not None:
-            return np.where(lacking, self.part.default, self.values[found])
-        if lacking.any():
-            j = int(np.argmax(lacking))
-            during = f" in episode {self.episodes[rows[0]]}" if self.has_episodes else ""
-            raise InvalidInputError(
-                f"{self.table.path}: there is no row for {self._name([every[name][j] for name in self.columns])}"
-                f"{during}; add one, or set default in [{'.'.join(self.keys)}] of {self.toml.path.name}"
-            )
-        charged: FloatArray = self.values[found]
+        charged = np.empty((len(rows_of_episodes), len(wanted)))
+        for k, rows in enumerate(rows_of_episodes):
+            found = rows[np.minimum(np.searchsorted(self.codes[rows], wanted), len(rows) - 1)]
+            charged[k] = self.values[found]
+            lacking = self.codes[found] != wanted
+            if lacking.any():
+                if self.part.default is None:
+                    j = int(np.argmax(lacking))
+                    raise self._no_row([every[name][j] for name in self.columns], int(self.episodes[rows[0]]))
+                charged[k, lacking] = self.part.default
         return charged
+
+    def _no_row(self, move: list[np.int64], episode: int) -> InvalidInputError:
+        during = f" in episode {episode}" if self.has_episodes else ""
+        return InvalidInputError(
+            f"{self.table.path}: there is no row for {self._name(move)}{during}; add one, or set default in "
+            f"[{'.'.join(self.keys)}] of {self.toml.path.name}"
+        )
 
     def _codes(self, *columns: Indices) -> Indices:
         """One number for each row of these columns, another for each other one."""
         n_states, n_actions = len(self.dynamics.states), len(self.dynamics.actions)
         sizes = dict(zip(MOVE, (n_states, n_actions, n_states, self.dynamics.n_steps), strict=True))
+        if math.prod(sizes[name] for name in self.columns) > LARGEST_WHOLE:
+            raise InvalidInputError(
+                f"{self.table.path}: {n_states} states, {n_actions} actions and {self.dynamics.n_steps} steps are too "
+                "many to tell all moves apart"
+            )
         codes = np.zeros(len(columns[0]), dtype=np.int64)
         for name, column in zip(self.columns, columns, strict=True):
             codes = codes * sizes[name] + column
         return codes
 
     def _moves(self) -> Indices:
-        """(n_rows, n_columns) the moves that the rows are about, in numbers; all of them can happen."""
+        """(n_rows, n_columns) the moves that the rows are about, in numbers."""
         table, dynamics = self.table, self.dynamics
         columns = []
         for name in self.columns:
@@ -83,20 +114,25 @@ class Charges:
                 columns.append(dynamics.step_column(table))
                 continue
             known = dynamics.actions if name == "action" else dynamics.states
-            for row, cell in enumerate(table.names(name)):
-                if cell not in known:
-                    raise not_known(f"{table.where(row, name)}: there is no {name.removeprefix('next_')}", cell, known)
-            columns.append([known[cell] for cell in table.names(name)])
-        moves: NDArray[np.int64] = np.array(columns).T
-        width = 3 if "next_state" in self.columns else 2
-        possible = {move[:width] for move in dynamics.rows}
-        for row, move in enumerate(moves[:, :width].tolist()):
-            if tuple(move) not in possible:
-                raise InvalidInputError(
-                    f"{table.where(row)}: {self._name(moves[row, :width])} cannot happen; "
-                    f"{dynamics.table.path.name} has no such row"
+            names = table.names(name)
+            numbers = np.array([known.get(cell, -1) for cell in names])
+            for row in np.flatnonzero(numbers < 0)[:1].tolist():
+                raise not_known(
+                    f"{table.where(row, name)}: there is no {name.removeprefix('next_')}", names[row], known
                 )
-        return moves
+            columns.append(numbers)
+        return np.stack([column for column in columns if column is not None], axis=1)
+
+    def _check_moves(self) -> None:
+        """Refuse a move that cannot happen, whatever the step."""
+        width = 3 if "next_state" in self.columns else 2
+        sizes = (len(self.dynamics.states), len(self.dynamics.actions), len(self.dynamics.states))[:width]
+        given, possible = (np.ravel_multi_index(m[:, :width].T, sizes) for m in (self.moves, self.dynamics.rows))
+        for row in np.flatnonzero(~np.isin(given, possible))[:1].tolist():
+            raise InvalidInputError(
+                f"{self.table.where(row)}: {self._name(self.moves[row, :width])} cannot happen; "
+                f"{self.dynamics.table.path.name} has no such row"
+            )
 
     def _name(self, move: NDArray[np.int64] | list[np.int64]) -> str:
         names = {"state": list(self.dynamics.states), "action": list(self.dynamics.actions)}
@@ -111,27 +147,28 @@ class Charges:
         if self.part.bounds is None:
             return
         low, high = self.part.bounds
-        where = self.toml.where(*self.keys, "bounds")
         if not low < high:
-            raise InvalidInputError(f"{where}: bounds are {low:g} and {high:g}; the second should be larger")
+            raise InvalidInputError(
+                f"{self.toml.where(*self.keys, 'bounds')}: bounds are {low:g} and {high:g}; the second should be larger"
+            )
         default = self.part.default
         if default is not None and not low <= default <= high:
             raise InvalidInputError(f"{self.toml.where(*self.keys, 'default')}: {default:g} lies outside the bounds")
         for row in np.flatnonzero(~((low <= self.values) & (self.values <= high)))[:1].tolist():
             raise InvalidInputError(
                 f"{self.table.where(row, self.column)}: {self.values[row]:g} lies outside the bounds {low:g} to "
-                f"{high:g} ({where})"
+                f"{high:g} ({self.toml.where(*self.keys, 'bounds')})"
             )
 
     def _check_episodes(self) -> None:
         """Refuse a gap, and two values for one move."""
-        for episode in range(1, int(self.episodes.max()) + 1):
-            if not (self.episodes == episode).any():
-                row = int(np.argmax(self.episodes > episode))
-                raise InvalidInputError(
-                    f"{self.table.where(row, 'episode')}: episode {self.episodes[row]}, but there is no episode "
-                    f"{episode}; they count 1, 2, 3, … without gaps"
-                )
+        there = np.unique(self.episodes)
+        for k in np.flatnonzero(there != np.arange(1, len(there) + 1))[:1].tolist():
+            row = int(np.argmax(self.episodes > k + 1))
+            raise InvalidInputError(
+                f"{self.table.where(row, 'episode')}: episode {self.episodes[row]}, but there is no episode "
+                f"{k + 1}; they count 1, 2, 3, … without gaps"
+            )
         order = np.lexsort((self.codes, self.episodes))
         same = (np.diff(self.codes[order]) == 0) & (np.diff(self.episodes[order]) == 0)
         for i in np.flatnonzero(same)[:1].tolist():

@@ -15,9 +15,16 @@ import msgspec
 
 from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError
-from tightrope.problems.files.tables import decode
+from tightrope.problems.files.reading import decode, read_regular
+from tightrope.problems.files.tables import LARGEST_NUMBER
 
 FILE = "problem.toml"
+
+#: How many bytes it may have.
+MOST_BYTES = 1_000_000
+
+#: Keys with so many dots take tomllib time that grows with their square; none of ours has more than three.
+DEEP = re.compile(r"""(?<![\w"'-])(?>(?:[\w-]++|"(?:[^"\\\n]|\\.){0,99}+"|'[^'\n]{0,99}+')[ \t]*+\.[ \t]*+){50}""")
 
 Choice = str | dict[str, Any]
 
@@ -68,18 +75,26 @@ class Toml:
     def __init__(self, path: Path) -> None:
         self.path = path
         try:
-            self.text = decode(path)
+            self.data = read_regular(path, MOST_BYTES)
         except (FileNotFoundError, NotADirectoryError) as error:
             if not path.parent.is_dir():
                 raise InvalidInputError(f"there is no folder {path.parent}") from error
             raise InvalidInputError(f"{path.parent} has no {FILE}; `tightrope new` writes an example") from error
         except OSError as error:
             raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
+        self.text = decode(path, self.data)
+        if deep := DEEP.search(self.text):
+            line = self.text.count("\n", 0, deep.start()) + 1
+            raise InvalidInputError(f"{path}, line {line}: a key with more than 50 dots; none has more than three")
         try:
             content = tomllib.loads(self.text)
-        except tomllib.TOMLDecodeError as error:
+            self._check_numbers(content)
+        except InvalidInputError:
+            raise
+        except ValueError as error:  # of tomllib, or of Python for a number with thousands of digits
             raise InvalidInputError(f"{path} is no valid TOML: {error}") from error
-        self._check_finite(content)
+        except RecursionError as error:
+            raise InvalidInputError(f"{path}: brackets within brackets without end; close them") from error
         self.whole = self._read(content, Declaration)
         self.loss = self._read(self.whole.loss, LossDeclaration, "loss")
         self.constraints = {
@@ -102,16 +117,20 @@ class Toml:
                 raise
             raise type(error)(f"{self.where(*keys)}: {error}") from error
 
-    def _check_finite(self, content: Any, *keys: str) -> None:
-        """TOML knows inf and nan; nothing here can be either."""
+    def _check_numbers(self, content: Any, *keys: str) -> None:
+        """TOML knows inf and nan, and numbers of any size; nothing here can be any of them."""
         if isinstance(content, float) and not math.isfinite(content):
             raise InvalidInputError(f"{self.where(*keys)}: {content} in {'.'.join(keys)}; a number should be there")
+        if isinstance(content, int | float) and abs(content) > LARGEST_NUMBER:
+            raise InvalidInputError(
+                f"{self.where(*keys)}: the number in {'.'.join(keys)} is too large to reckon with; choose a larger unit"
+            )
         if isinstance(content, dict):
             for key, inner in content.items():
-                self._check_finite(inner, *keys, key)
+                self._check_numbers(inner, *keys, key)
         if isinstance(content, list):
             for inner in content:
-                self._check_finite(inner, *keys)
+                self._check_numbers(inner, *keys)
 
     def _read(self, content: dict[str, Any], kind: type[Part], *keys: str) -> Part:
         """A part of the file as a struct, refused with the line that is wrong."""
@@ -138,7 +157,7 @@ def _line_of(text: str, keys: tuple[str, ...]) -> int | None:
     for number, line in enumerate(text.splitlines(), start=1):
         try:
             parsed: Any = tomllib.loads(line)
-        except tomllib.TOMLDecodeError:
+        except (ValueError, RecursionError):
             # the first line of a value that goes on, or a line inside one
             match = re.match(r"\s*([\w-]+)\s*=", line)
             parsed = {match[1]: None} if match else {}

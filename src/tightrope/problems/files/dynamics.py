@@ -4,27 +4,25 @@ Columns state, action, next_state, probability; with a column step (0..n_steps-1
 """
 
 import difflib
-from collections import defaultdict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 import numpy as np
 
 from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError
 from tightrope.problems.files.declaration import Toml
-from tightrope.problems.files.tables import Table
-from tightrope.problems.tabular.rows import Start
+from tightrope.problems.files.tables import SHOWN, Table
+from tightrope.problems.tabular.rows import Indices, Start
 from tightrope.problems.tabular.unroll import unroll
 from tightrope.space import FloatArray
 
 #: How far probabilities may be from summing to one: they may have been written with six digits.
 ROUNDING = 1e-5
 
-#: Steps times rows; more would not fit.
-LARGEST = 50_000_000
-
-#: How many names an error lists.
-SHOWN = 12
+#: How many steps an episode may have, and how many moves it may choose from, each counted at every step where it can be
+#: met: so much is laid out in seconds and fits into a gigabyte.
+MOST_STEPS = 10_000
+MOST_MOVES = 2_000_000
 
 
 class Dynamics:
@@ -32,22 +30,22 @@ class Dynamics:
 
     def __init__(self, toml: Toml, table: Table) -> None:
         self.toml, self.table, self.n_steps = toml, table, toml.whole.n_steps
-        if self.n_steps * len(table) > LARGEST:
+        if self.n_steps > MOST_STEPS:
             raise InvalidInputError(
-                f"{toml.where('n_steps')}: {self.n_steps} steps of {len(table)} rows do not fit; "
-                f"{LARGEST} rows in all can be laid out"
+                f"{toml.where('n_steps')}: {self.n_steps} steps, and an episode has at most {MOST_STEPS}; "
+                "let a step stand for more time"
             )
         columns = [table.names(name) for name in ("state", "action", "next_state")]
         self.states = _numbered(name for pair in zip(columns[0], columns[2], strict=True) for name in pair)
         self.actions = _numbered(columns[1])
         vocabularies = (self.states, self.actions, self.states)
-        self.rows: list[tuple[int, ...]] = list(
-            zip(*([v[name] for name in names] for v, names in zip(vocabularies, columns, strict=True)), strict=True)
-        )
+        self.rows: Indices = np.array(
+            [[v[name] for name in names] for v, names in zip(vocabularies, columns, strict=True)]
+        ).T
         self.steps = self.step_column(table)
         self.terminal = {self._declared("terminal", name) for name in toml.whole.terminal}
         probabilities = self._probabilities()
-        self._check_reachable(probabilities)
+        self._check_moves(probabilities)
         self.layout = unroll(
             self.rows,
             probabilities,
@@ -57,17 +55,16 @@ class Dynamics:
             terminal=self.terminal,
         )
 
-    def step_column(self, table: Table) -> list[int] | None:
+    def step_column(self, table: Table) -> Indices | None:
         """The cells of the column step, if there is one, each from 0 to n_steps - 1."""
         if "step" not in table.columns:
             return None
         steps = table.whole_numbers("step", at_least=0)
-        for row, step in enumerate(steps):
-            if step >= self.n_steps:
-                raise InvalidInputError(
-                    f"{table.where(row, 'step')}: step {step}, but with n_steps = {self.n_steps} "
-                    f"the last step is {self.n_steps - 1}"
-                )
+        for row in np.flatnonzero(steps >= self.n_steps)[:1].tolist():
+            raise InvalidInputError(
+                f"{table.where(row, 'step')}: step {steps[row]}, but with n_steps = {self.n_steps} "
+                f"the last step is {self.n_steps - 1}"
+            )
         return steps
 
     def _declared(self, key: str, name: str) -> int:
@@ -90,77 +87,95 @@ class Dynamics:
     def _probabilities(self) -> FloatArray:
         """The column of probabilities, those of every pair scaled to sum to exactly one."""
         table = self.table
-        p = np.array(table.numbers("probability"))
-        first: dict[tuple[int, ...], int] = {}
-        rows_of_pair: dict[tuple[int, ...], list[int]] = defaultdict(list)
-        for row, (key, chance) in enumerate(zip(self.rows, p.tolist(), strict=True)):
-            if not 0 <= chance <= 1:
-                raise InvalidInputError(f"{table.where(row, 'probability')}: {chance:g} lies outside 0 to 1")
-            at = () if self.steps is None else (self.steps[row],)
-            if (before := first.setdefault((*at, *key), row)) != row:
-                raise InvalidInputError(
-                    f"{table.where(row)}: the same state, action and next_state as in {table.place(before)}"
-                )
-            if key[0] in self.terminal:
-                raise InvalidInputError(
-                    f"{table.where(row, 'state')}: a row starts in {self._state(key[0])}, which is terminal "
-                    f"({self.toml.where('terminal')})"
-                )
-            rows_of_pair[(*at, *key[:2])].append(row)
-        for rows in rows_of_pair.values():
-            total = p[rows].sum()
-            if abs(total - 1) > ROUNDING:
-                state, action, _ = self.rows[rows[0]]
-                raise InvalidInputError(
-                    f"{table.where(rows[0], 'probability')}: the probabilities of {self._state(state)}, action "
-                    f"{list(self.actions)[action]!r} sum to {total:.6g} over {len(rows)} rows; they should sum to 1"
-                )
-            p[rows] /= total
-        return p
-
-    def _check_reachable(self, p: FloatArray) -> None:
-        """Refuse a state that can be met where no row starts, and, unless allowed, one that cannot be met at all."""
-        starting: dict[tuple[int, int], list[int]] = defaultdict(list)  # (step or 0, state) -> rows
-        for row, (state, _, _) in enumerate(self.rows):
-            starting[0 if self.steps is None else self.steps[row], state].append(row)
-        start = self._start()
-        layer = dict.fromkeys(start if isinstance(start, Mapping) else [start], -1)  # state -> a row that leads there
-        if over := self.terminal & layer.keys():
+        p = table.numbers("probability")
+        for row in np.flatnonzero(~((p >= 0) & (p <= 1)))[:1].tolist():
+            raise InvalidInputError(f"{table.where(row, 'probability')}: {p[row]:g} lies outside 0 to 1")
+        for row in np.flatnonzero(np.isin(self.rows[:, 0], list(self.terminal)))[:1].tolist():
             raise InvalidInputError(
-                f"{self.toml.where('start')}: the start {self._state(min(over))} is terminal; the episode would be over"
+                f"{table.where(row, 'state')}: a row starts in {self._state(self.rows[row, 0])}, which is terminal "
+                f"({self.toml.where('terminal')})"
             )
-        met: set[tuple[int, int]] = set()
+        at = np.zeros(len(p), dtype=np.int64) if self.steps is None else self.steps
+        state, action, next_state = self.rows.T
+        order = np.lexsort((next_state, action, state, at))  # of equal ones, the first stays first
+        changes = np.diff(np.stack([at, state, action, next_state])[:, order]) != 0
+        for i in np.flatnonzero(~changes.any(axis=0))[:1].tolist():
+            raise InvalidInputError(
+                f"{table.where(order[i + 1])}: the same state, action and next_state as in {table.place(order[i])}"
+            )
+        pair = np.empty(len(p), dtype=np.int64)
+        pair[order] = np.append(0, np.cumsum(changes[:3].any(axis=0)))
+        totals = np.bincount(pair, p)
+        for row in np.flatnonzero((np.abs(totals - 1) > ROUNDING)[pair])[:1].tolist():
+            raise InvalidInputError(
+                f"{table.where(row, 'probability')}: the probabilities of {self._state(state[row])}, action "
+                f"{list(self.actions)[action[row]]!r} sum to {totals[pair[row]]:.6g} over {(pair == pair[row]).sum()} "
+                "rows; they should sum to 1"
+            )
+        return p / totals[pair]
+
+    def _check_moves(self, p: FloatArray) -> None:
+        """Refuse a state that can be met where no row starts, one that cannot be met at all, and too many moves.
+
+        The moves of every step are counted here, before anything of that size is made.
+        """
+        start = self._start()
+        layer = np.array(sorted(start) if isinstance(start, Mapping) else [start])
+        for state in self.terminal.intersection(layer.tolist()):
+            raise InvalidInputError(
+                f"{self.toml.where('start')}: the start {self._state(state)} is terminal; the episode would be over"
+            )
+        rows = np.flatnonzero(p > 0)
+        place = self._place(self.rows[:, 0], self.steps)
+        rows = rows[np.argsort(place[rows], kind="stable")]
+        over, met, n_moves, here = np.array(sorted(self.terminal), dtype=np.int64), [], 0, rows[:0]
         for k in range(self.n_steps):
-            next_layer: dict[int, int] = {}
-            for state, led in layer.items():
-                here = (0 if self.steps is None else k, state)
-                if state in self.terminal or here in met:  # without steps, a state leads where it led before
-                    continue
-                if here not in starting:
-                    where = self.toml.where("start") if led < 0 else self.table.where(led, "next_state")
-                    then = "" if self.steps is None else f" at step {k}"
-                    raise InvalidInputError(
-                        f"{where}: {self._state(state)} can be met at step {k}, but no row starts there{then}; "
-                        f"add one, or list it as terminal in {self.toml.path.name}"
-                    )
-                met.add(here)
-                next_layer |= {self.rows[row][2]: row for row in starting[here] if p[row] > 0}
+            going = np.setdiff1d(layer, over)
+            met.append(self._place(going, k))
+            first, last = (np.searchsorted(place[rows], met[-1], side=side) for side in ("left", "right"))
+            for state in going[first == last][:1].tolist():
+                raise self._stuck(state, k, here)
+            count = last - first
+            here = rows[np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())]
+            next_layer = np.union1d(self.rows[here, 2], np.intersect1d(layer, over))
+            settled = self.steps is None and np.array_equal(next_layer, layer)  # the other steps are like this one
+            n_moves += (len(here) + (len(going) < len(layer))) * (self.n_steps - k if settled else 1)
+            if n_moves > MOST_MOVES:
+                raise InvalidInputError(
+                    f"{self.toml.where('n_steps')}: {self.n_steps if settled else k + 1} steps have {n_moves} moves, "
+                    f"and at most {MOST_MOVES} are laid out; lower n_steps, or merge states"
+                )
+            if settled:
+                break
             layer = next_layer
         if not self.toml.whole.allow_unreachable:
-            for here, rows in starting.items():
-                if here not in met:
-                    then = f"in {self.n_steps} steps" if self.steps is None else f"at step {here[0]}"
-                    raise InvalidInputError(
-                        f"{self.table.where(rows[0], 'state')}: {self._state(here[1])} cannot be reached from the "
-                        f"start {then}; drop its rows, mend those that should lead there, or set allow_unreachable = "
-                        f"true in {self.toml.path.name}"
-                    )
+            for row in np.flatnonzero(~np.isin(place, np.concatenate(met)))[:1].tolist():
+                then = f"in {self.n_steps} steps" if self.steps is None else f"at step {self.steps[row]}"
+                raise InvalidInputError(
+                    f"{self.table.where(row, 'state')}: {self._state(self.rows[row, 0])} cannot be reached from the "
+                    f"start {then}; drop its rows, mend those that should lead there, or set allow_unreachable = "
+                    f"true in {self.toml.path.name}"
+                )
+
+    def _place(self, state: Indices, step: Indices | int | None) -> Indices:
+        """One number for a state and a step; without a column step, all steps are alike."""
+        return state if self.steps is None or step is None else state + np.multiply(step, len(self.states))
+
+    def _stuck(self, state: int, k: int, before: Indices) -> InvalidInputError:
+        """What to say of a state that is met at step k, by some of the rows `before`, where no row starts."""
+        led = before[self.rows[before, 2] == state]
+        where = self.table.where(led[0], "next_state") if len(led) else self.toml.where("start")
+        then = "" if self.steps is None else f" at step {k}"
+        return InvalidInputError(
+            f"{where}: {self._state(state)} can be met at step {k}, but no row starts there{then}; "
+            f"add one, or list it as terminal in {self.toml.path.name}"
+        )
 
     def _state(self, number: int) -> str:
         return f"state {list(self.states)[number]!r}"
 
 
-def not_known(complaint: str, name: str, known: Mapping[str, int]) -> InvalidInputError:
+def not_known(complaint: str, name: str, known: Collection[str]) -> InvalidInputError:
     """As `unknown`, but a long list is cut short."""
     if len(known) <= SHOWN:
         return unknown(complaint, name, known)

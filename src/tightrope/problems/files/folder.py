@@ -3,26 +3,31 @@
 What is wrong is said with file, line and column, in the names and units of the files.
 """
 
+import os
 from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 
 import numpy as np
 
-from tightrope.arguments import unknown
 from tightrope.errors import InfeasibleError, InvalidInputError
+from tightrope.model import inner
 from tightrope.planning.hindsight import TOLERANCE, best_policy, slater_slack
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import Replay, largest_factor
 from tightrope.problems.files.charges import Charges
 from tightrope.problems.files.declaration import FILE, Charged, Toml
-from tightrope.problems.files.dynamics import Dynamics
-from tightrope.problems.files.tables import Table, read_table
+from tightrope.problems.files.dynamics import Dynamics, not_known
+from tightrope.problems.files.reading import read_regular
+from tightrope.problems.files.tables import MOST_BYTES, Table, read_table
 from tightrope.problems.losses import LossChoice
 from tightrope.space import FloatArray
 
 #: The columns that say what a row is about; only what is charged can have episodes.
 KEYS = ("state", "action", "next_state", "step")
+
+#: Up to this size, it is found out before a run whether budgets can be met together.
+MOST_TUPLES = 10_000
 
 
 def load_problem(folder: str | PathLike[str], *, losses: LossChoice | None = None) -> Problem:
@@ -92,13 +97,29 @@ class Files:
             part: Charged = toml.loss if keys[0] == "loss" else toml.constraints[keys[1]]
             name, needed = part.table, ["state", "action", part.column or keys[-2]]
         if name not in self._tables:
-            folder = toml.path.parent
-            if not (folder / name).is_file():
-                there = [entry.name for entry in folder.iterdir() if entry.is_file() and entry.name != FILE]
-                raise unknown(f"{toml.where(*keys)}: {folder} has no file", name, there)
-            self._tables[name] = read_table(folder / name)
+            data = self._read(name, *keys)
+            self._tables[name] = read_table(toml.path.parent / name, data, needed, self._known[name])
         self._tables[name].check_columns(needed, self._known[name])
         return self._tables[name]
+
+    def _read(self, name: str, *keys: str) -> bytes:
+        folder = self.toml.path.parent
+        try:
+            return read_regular(folder / name, MOST_BYTES)
+        except (FileNotFoundError, NotADirectoryError) as error:
+            there = [other for other in _files_in(folder) if other != FILE]
+            raise not_known(f"{self.toml.where(*keys)}: {folder} has no file", name, there) from error
+        except OSError as error:
+            raise InvalidInputError(f"{folder / name} cannot be read: {error.strerror or error}") from error
+
+
+def _files_in(folder: Path) -> list[str]:
+    """The names of the files in a folder, as far as they can be seen and written."""
+    try:
+        with os.scandir(folder) as entries:
+            return [entry.name for entry in entries if entry.is_file() and entry.name.isprintable()]
+    except OSError:
+        return []
 
 
 def _read_uses(toml: Toml, files: Files, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
@@ -111,13 +132,15 @@ def _read_uses(toml: Toml, files: Files, dynamics: Dynamics) -> tuple[FloatArray
         most = float(np.abs(constraint.bounds or charged).max())
         if most == 0:
             raise InvalidInputError(f"{charges.table.path}: {charges.column} is 0 everywhere; nothing needs a budget")
-        budget = f"{toml.where(*keys, 'budget')}: a budget of {constraint.budget:g} {constraint.unit} for {name!r}"
-        if constraint.budget > n_steps * most:
-            raise InvalidInputError(
-                f"{budget}, but {n_steps} steps use {n_steps * most:g} at most: it can never bind; lower it, or drop it"
-            )
-        if constraint.budget < -n_steps * most:
-            raise InfeasibleError(f"{budget}, but {n_steps} steps use {-n_steps * most:g} at least: it cannot be met")
+        if abs(constraint.budget) > n_steps * most:
+            budget = f"{toml.where(*keys, 'budget')}: a budget of {constraint.budget:g} {constraint.unit} for {name!r}"
+            steps = f"but {n_steps} steps use"
+            if constraint.budget > 0:
+                raise InvalidInputError(
+                    f"{budget}, {steps} {n_steps * most:g} at most: it can never bind; lower it, or drop it"
+                )
+            raise InfeasibleError(f"{budget}, {steps} {-n_steps * most:g} at least: it cannot be met")
+        charges.check_size(charges.n_episodes * len(toml.constraints) * dynamics.layout.space.n_tuples)
         tables.append(charges.lay_out())
         largest.append(most)
     lengths = {len(table) for table in tables} - {1}
@@ -136,15 +159,18 @@ def _check_feasible(toml: Toml, problem: Problem) -> None:
     """Refuse budgets that no policy can meet, in the words of the files."""
     mdp, g, budgets = problem.mdp, problem.constraints.mean, problem.budgets
     allowed = TOLERANCE * problem.space.n_layers
+    together = len(budgets) <= 1
     for i, (name, constraint) in enumerate(toml.constraints.items()):
-        least = best_policy(mdp, g[i])[0]
+        least, frugal = best_policy(mdp, g[i])
         if least > budgets[i] + allowed:
             scale = float(problem.constraint_scales[i])
             raise InfeasibleError(
                 f"{toml.where('constraints', name, 'budget')}: a budget of {constraint.budget:g} {constraint.unit} for "
                 f"{name!r} cannot be met: every policy uses at least {least * scale:.6g} an episode"
             )
-    if len(budgets) > 1 and slater_slack(mdp, g, budgets) < -allowed:
+        together = together or bool((inner(g, mdp.occupancy(frugal)) <= budgets).all())
+    # only if no policy so far meets them all; a large LP takes minutes, and a run solves it in any case
+    if not together and problem.space.n_tuples <= MOST_TUPLES and slater_slack(mdp, g, budgets) < -allowed:
         raise InfeasibleError(
             f"{toml.where('constraints')}: each budget can be met, but not all of them together; raise one"
         )

@@ -1,18 +1,40 @@
 """Tables on disk, CSV or Parquet, whose every cell knows where it stands.
 
 A CSV file is UTF-8 (a byte-order mark and any kind of line end are fine), separated by commas, and its first line names
-the columns. Parquet needs the extra `parquet`.
+the columns. Parquet needs the extra `parquet`. What is too much is refused before anything is made of it, and columns
+are checked before the first row.
 """
 
 import csv
 import io
 import math
-from collections.abc import Collection, Mapping, Sequence
+from array import array
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError, missing
+from tightrope.problems.files.reading import decode
+from tightrope.space import FloatArray
+
+#: How many bytes a table may have, how many lines (or rows), and how many cells: so much fits into a gigabyte.
+MOST_BYTES = 64_000_000
+MOST_LINES = 1_000_000
+MOST_CELLS = 10_000_000
+
+#: Sums and products of larger numbers might overflow.
+LARGEST_NUMBER = 1e100
+
+#: Above this, not every whole number is a float.
+LARGEST_WHOLE = 2**53
+
+#: How many names an error lists.
+SHOWN = 12
 
 
 class Table:
@@ -40,7 +62,7 @@ class Table:
         head = self.path if self.lines is None else f"{self.path}, line 1"
         for name in needed:
             if name not in self.columns:
-                raise InvalidInputError(f"{head}: there is no column {name!r} (there is {', '.join(self.columns)})")
+                raise InvalidInputError(f"{head}: there is no column {name!r} (there is {listed(self.columns)})")
         for k, name in enumerate(self.columns):
             if name not in known:
                 raise unknown(f"{head}, column {k + 1}: there is no use for a column", name, known)
@@ -52,92 +74,154 @@ class Table:
             raise InvalidInputError(f"{self.where(names.index(''), column)}: the cell is empty")
         return names
 
-    def numbers(self, column: str) -> list[float]:
-        """The cells of a column as finite numbers."""
-        numbers = []
-        for row, cell in enumerate(self.columns[column]):
-            try:
-                number = float(cell)
-            except (TypeError, ValueError):
-                number = math.nan
-            if not math.isfinite(number) or isinstance(cell, bool):
-                shown = "empty" if cell is None or str(cell).strip() == "" else str(cell)
-                raise InvalidInputError(f"{self.where(row, column)}: {shown} where a number should be, such as 0.25")
-            numbers.append(number)
+    def numbers(self, column: str) -> FloatArray:
+        """The cells of a column as numbers, finite and not absurdly large."""
+        cells = self.columns[column]
+        numbers = np.array([_number(cell) for cell in cells])
+        for row in np.flatnonzero(~np.isfinite(numbers))[:1].tolist():
+            shown = "" if cells[row] is None else str(cells[row]).strip()
+            raise InvalidInputError(
+                f"{self.where(row, column)}: {shown or 'empty'} where a number should be, such as 0.25"
+            )
+        for row in np.flatnonzero(np.abs(numbers) > LARGEST_NUMBER)[:1].tolist():
+            raise InvalidInputError(
+                f"{self.where(row, column)}: {numbers[row]:g} is too large to reckon with; choose a larger unit"
+            )
         return numbers
 
-    def whole_numbers(self, column: str, at_least: int) -> list[int]:
+    def whole_numbers(self, column: str, at_least: int) -> NDArray[np.int64]:
         """The cells of a column as whole numbers."""
         numbers = self.numbers(column)
-        for row, number in enumerate(numbers):
-            if number != int(number) or number < at_least:
-                raise InvalidInputError(f"{self.where(row, column)}: {number:g} is no whole number from {at_least} up")
-        return [int(number) for number in numbers]
+        whole = (numbers == np.floor(numbers)) & (at_least <= numbers) & (numbers <= LARGEST_WHOLE)
+        for row in np.flatnonzero(~whole)[:1].tolist():
+            raise InvalidInputError(
+                f"{self.where(row, column)}: {numbers[row]:g} is no whole number from {at_least} up"
+            )
+        return numbers.astype(np.int64)
 
 
-def read_table(path: Path) -> Table:
-    """The table at `path`: Parquet if it is called so, else CSV."""
+def _number(cell: Any) -> float:
+    """What is no number becomes nan; neither is true or false one."""
     try:
-        if path.suffix.lower() in (".parquet", ".pq"):
-            return _read_parquet(path)
-        return _read_csv(path)
-    except OSError as error:
-        raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
+        return math.nan if isinstance(cell, bool) else float(cell)
+    except (TypeError, ValueError, OverflowError):
+        return math.nan
 
 
-def decode(path: Path) -> str:
-    """The text of a file, refused with the line of the first byte that is not UTF-8."""
-    data = path.read_bytes()
+def read_table(path: Path, data: bytes, needed: Collection[str], known: Collection[str]) -> Table:
+    """The table in `data`, read from `path`: Parquet if it is called so, else CSV. Its columns are checked."""
+    if path.suffix.lower() in (".parquet", ".pq"):
+        return _read_parquet(path, data, needed, known)
     try:
-        return data.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        line = data.count(b"\n", 0, error.start) + 1
-        raise InvalidInputError(
-            f"{path}, line {line}: byte {data[error.start]:#04x} is not UTF-8; save the file in that encoding"
-        ) from error
+        return _read_csv(path, data, needed, known)
+    except UnicodeDecodeError:
+        decode(path, data)
+        raise
 
 
-def _read_csv(path: Path) -> Table:
-    text = decode(path)
-    reader = csv.reader(io.StringIO(text, newline=""), strict=True)
-    rows: list[list[str]] = []
-    lines: list[int] = []
+def listed(names: Iterable[str]) -> str:
+    """The first few names."""
+    names = iter(names)
+    shown = list(islice(names, SHOWN))
+    return ", ".join([*shown, "…"] if next(names, None) is not None else shown)
+
+
+def _read_csv(path: Path, data: bytes, needed: Collection[str], known: Collection[str]) -> Table:
+    n_lines = data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
+    _check_amount(path, lines=n_lines, cells=n_lines + data.count(b","))
+    reader = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline=""), strict=True)
     try:
+        head = next(([cell.strip() for cell in cells] for cells in reader if any(map(str.strip, cells))), None)
+        if head is None:
+            raise InvalidInputError(f"{path} is empty; its first line should name its columns")
+        _check_heading(f"{path}, line {reader.line_num}", head)
+        columns: list[list[str]] = [[] for _ in head]
+        lines = array("q")
+        table = Table(path, dict(zip(head, columns, strict=True)), lines)
+        table.check_columns(needed, known)
         for cells in reader:
-            if any(cell.strip() for cell in cells):
-                rows.append([cell.strip() for cell in cells])
-                lines.append(reader.line_num)
+            if not any(map(str.strip, cells)):
+                continue
+            if len(cells) != len(head):
+                raise InvalidInputError(
+                    f"{path}, line {reader.line_num}: {len(cells)} cells where the heading has {len(head)} "
+                    f"({listed(head)})"
+                )
+            lines.append(reader.line_num)
+            for column, cell in zip(columns, cells, strict=True):
+                column.append(cell)
     except csv.Error as error:
         raise InvalidInputError(f"{path}, line {reader.line_num}: {error}") from error
-    if not rows:
-        raise InvalidInputError(f"{path} is empty; its first line should name its columns")
-    head, *body = rows
-    if len(head) == 1 and (";" in head[0] or "\t" in head[0]):
-        raise InvalidInputError(f"{path}, line {lines[0]}: columns are separated by commas, not {head[0]!r}")
-    for k, name in enumerate(head):
-        if not name or name in head[:k]:
-            complaint = f"the name {name!r} comes twice" if name else "the name is empty"
-            raise InvalidInputError(f"{path}, line {lines[0]}, column {k + 1}: {complaint}")
-    if not body:
+    if not lines:
         raise InvalidInputError(f"{path} has a heading but no rows")
-    for cells, line in zip(body, lines[1:], strict=True):
-        if len(cells) != len(head):
+    return table
+
+
+def _check_amount(path: Path, **amounts: int) -> None:
+    """Refuse more than fits, before it is taken apart."""
+    for what, amount in amounts.items():
+        most = MOST_CELLS if what == "cells" else MOST_LINES
+        if amount > most:
             raise InvalidInputError(
-                f"{path}, line {line}: {len(cells)} cells where the heading has {len(head)} ({', '.join(head)})"
+                f"{path} has {amount} {what}, and at most {most} are read; record fewer episodes, or let a default "
+                "stand for rows that are alike"
             )
-    return Table(path, dict(zip(head, zip(*body, strict=True), strict=True)), lines[1:])
 
 
-def _read_parquet(path: Path) -> Table:
+def _check_heading(where: str, head: Sequence[str]) -> None:
+    if len(head) == 1 and (";" in head[0] or "\t" in head[0]):
+        raise InvalidInputError(f"{where}: columns are separated by commas, not {head[0]!r}")
+    seen: set[str] = set()
+    for k, name in enumerate(head):
+        if not name or name in seen:
+            complaint = f"the name {name!r} comes twice" if name else "the name is empty"
+            raise InvalidInputError(f"{where}, column {k + 1}: {complaint}")
+        seen.add(name)
+
+
+def _read_parquet(path: Path, data: bytes, needed: Collection[str], known: Collection[str]) -> Table:
     try:
         import pyarrow
         import pyarrow.parquet
     except ImportError as error:
         raise missing("pyarrow", extra="parquet") from error
     try:
-        columns = pyarrow.parquet.read_table(path).to_pydict()
-    except pyarrow.ArrowException as error:
+        file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data))
+        _check_schema(path, file, needed, known)
+        # text is kept once however often it comes, as small files can hold a great deal of it
+        text = [field.name for field in file.schema_arrow if pyarrow.types.is_string(field.type)]
+        file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data), read_dictionary=text)
+        columns = {name: _cells(column) for name, column in zip(file.schema_arrow.names, file.read(), strict=True)}
+    except InvalidInputError:
+        raise
+    except Exception as error:  # whatever pyarrow stumbles over, it is the file that is wrong
         raise InvalidInputError(f"{path} is no Parquet file, or damaged: {error}") from error
-    if not columns or not len(next(iter(columns.values()))):
-        raise InvalidInputError(f"{path} has no rows")
     return Table(path, columns, None)
+
+
+def _check_schema(path: Path, file: Any, needed: Collection[str], known: Collection[str]) -> None:
+    """Refuse wrong columns and too many rows, before any of them is read."""
+    from pyarrow import types
+
+    names = file.schema_arrow.names
+    if not names or not file.metadata.num_rows:
+        raise InvalidInputError(f"{path} has no rows")
+    _check_heading(str(path), names)
+    Table(path, dict.fromkeys(names, ()), None).check_columns(needed, known)
+    _check_amount(path, rows=file.metadata.num_rows, cells=file.metadata.num_rows * len(names))
+    for k, field in enumerate(file.schema_arrow):
+        kind = field.type
+        if types.is_nested(kind) or types.is_binary(kind) or types.is_fixed_size_binary(kind):
+            raise InvalidInputError(f"{path}, column {k + 1} ({field.name}): {kind}; a column holds names or numbers")
+
+
+def _cells(column: Any) -> list[Any]:
+    """The cells of a column; equal texts are one and the same object."""
+    cells: list[Any] = []
+    for chunk in column.chunks:
+        if hasattr(chunk, "dictionary"):
+            words = chunk.dictionary.to_pylist()
+            cells.extend(None if i is None else words[i] for i in chunk.indices.to_pylist())
+        else:
+            cells.extend(chunk.to_pylist())
+    return cells
