@@ -1,6 +1,7 @@
 """Problems in folders: the example runs, and what a folder says is so."""
 
 import re
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import tightrope as tr
 from tests.problems.folders import edit, fresh_shop, invoke, refused, write
 from tightrope.experiments.history import describe_units, in_units
 from tightrope.planning.hindsight import best_policy, solve_cmdp
-from tightrope.problems.files import charges, load_problem
+from tightrope.problems.files import charges, load_problem, load_with_digest
 from tightrope.problems.files import tables as tables_module
 
 
@@ -194,6 +195,43 @@ def test_episodes_are_laid_out_together_as_one_by_one(shop: Path, monkeypatch: p
     for t in range(1, 8):
         write(shop, "loss.csv", "\n".join([heading, *(f"{pair},{f}" for at, pair, f in rows if at == t)]))
         assert losses(1) == [together[t - 1]]
+
+
+# what was read
+
+
+def test_the_digest_is_of_what_was_read(shop: Path) -> None:
+    """Every byte of every table, in a folder below or beside; not what lies there unread, nor where it all lies."""
+    Path("shared").mkdir()
+    (shop / "below").mkdir()
+    (shop / "loss.csv").rename(shop / "below" / "loss.csv")
+    (shop / "technician.csv").rename("shared/technician.csv")
+    edit(shop, "problem.toml", ('"loss.csv"', '"below/loss.csv"'), ('"technician.csv"', '"../shared/technician.csv"'))
+    problem, plain = load_with_digest(shop)
+    assert problem.name == "shop"
+    assert load_with_digest(shop)[1] == plain == load_with_digest(shop, losses="drifting")[1]
+    write(shop, "notes.txt", "nobody reads this")
+    (shop / "below" / "old.csv").touch()
+    assert load_with_digest(shop.absolute())[1] == plain
+    Path("else").mkdir()
+    shutil.copytree("shop", "else/where")
+    shutil.copytree("shared", "else/shared")
+    assert load_with_digest("else/where")[1] == plain
+    seen = {plain}
+    for name in ("problem.toml", "transitions.csv", "below/loss.csv", "../shared/technician.csv"):
+        (shop / name).write_bytes((shop / name).read_bytes() + b"\n")
+        seen.add(load_with_digest(shop)[1])
+    assert len(seen) == 5
+
+
+def test_bytes_that_move_from_one_table_to_the_next_are_a_change(shop: Path) -> None:
+    loss, uses = (shop / "loss.csv").read_text(), (shop / "technician.csv").read_text()
+    digests = set()
+    for k in range(3):
+        write(shop, "loss.csv", loss + "\n" * k)
+        write(shop, "technician.csv", "\n" * (2 - k) + uses)
+        digests.add(load_with_digest(shop)[1])
+    assert len(digests) == 3
 
 
 def test_losses_may_be_chosen(shop: Path) -> None:

@@ -3,6 +3,7 @@
 What is wrong is said with file, line and column, in the names and units of the files.
 """
 
+import hashlib
 import os
 from dataclasses import replace
 from os import PathLike
@@ -34,6 +35,14 @@ def load_problem(folder: str | PathLike[str], *, losses: LossChoice | None = Non
     """The problem in `folder`; `losses`, if given, is how its losses follow one another, whatever the folder says.
 
     Losses and constraints are scaled to meet Assumption 2; the problem carries the way back to their own units.
+    """
+    return load_with_digest(folder, losses=losses)[0]
+
+
+def load_with_digest(folder: str | PathLike[str], *, losses: LossChoice | None = None) -> tuple[Problem, str]:
+    """`load_problem`, and a digest of every byte that was read for it, wherever the tables lie: edited, it is another.
+
+    Moved or copied as a whole, it is the same; what lies beside it unread is no part of it.
     """
     folder = Path(folder)
     toml = Toml(folder / FILE)
@@ -75,7 +84,7 @@ def load_problem(folder: str | PathLike[str], *, losses: LossChoice | None = Non
     if len(uses) > 1:
         problem = replace(problem, constraints=Replay(uses / problem.constraint_scales[:, None]))
     _check_feasible(toml, problem)
-    return problem
+    return problem, files.digest
 
 
 class Files:
@@ -83,6 +92,8 @@ class Files:
 
     def __init__(self, toml: Toml) -> None:
         self.toml = toml
+        self._digest = hashlib.sha256()
+        self._note(FILE, toml.data)
         self._tables: dict[str, Table] = {}
         self._known = {toml.whole.transitions: {*KEYS, "probability"}}
         parts: list[tuple[str, Charged]] = [("loss", toml.loss), *toml.constraints.items()]
@@ -98,9 +109,19 @@ class Files:
             name, needed = part.table, ["state", "action", part.column or keys[-2]]
         if name not in self._tables:
             data = self._read(name, *keys)
+            self._note(name, data)
             self._tables[name] = read_table(toml.path.parent / name, data, needed, self._known[name])
         self._tables[name].check_columns(needed, self._known[name])
         return self._tables[name]
+
+    @property
+    def digest(self) -> str:
+        """Of all that was read so far: the names by which the declaration calls the files, and what is in them."""
+        return self._digest.hexdigest()
+
+    def _note(self, name: str, data: bytes) -> None:
+        self._digest.update(f"{name}\0{len(data)}\0".encode())
+        self._digest.update(data)
 
     def _read(self, name: str, *keys: str) -> bytes:
         folder = self.toml.path.parent
