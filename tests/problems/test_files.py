@@ -1,7 +1,9 @@
 """Problems in folders: the example runs, and what a folder says is so."""
 
+import os
 import re
 import shutil
+import tomllib
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import tightrope as tr
 from tests.problems.folders import edit, fresh_shop, invoke, refused, write
 from tightrope.experiments.history import describe_units, in_units
 from tightrope.planning.hindsight import best_policy, solve_cmdp
-from tightrope.problems.files import charges, load_problem, load_with_digest
+from tightrope.problems.files import charges, load_problem, load_with_digest, write_example
 from tightrope.problems.files import tables as tables_module
 
 
@@ -52,6 +54,30 @@ def test_new_where_no_folder_can_be(shop: Path) -> None:
     code, _, err = invoke("new", "shop/problem.toml/inside")
     assert code == 2
     assert "cannot make the folder" in err
+
+
+def test_new_with_a_name_that_is_not_utf_8(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, out, err = invoke("new", os.fsdecode(b"caf\xe9"))
+    assert (code, out) == (2, "")
+    assert err == "tightrope: b'caf\\xe9' is not UTF-8; choose a name that is\n"
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["two\nlines", "two\rlines", "tab\tbed", "bell\x07", "{brace}", "héhé", "no\u2028break"]
+)
+def test_new_with_an_unusual_name_writes_what_can_be_read(tmp_path: Path, name: str) -> None:
+    write_example(tmp_path / name)
+    assert load_problem(tmp_path / name).name == name
+    text = (tmp_path / name / "problem.toml").read_text("utf-8")
+    assert tomllib.loads(text)["n_steps"] == 7
+    assert (f"tightrope run {tmp_path / name}\n" in text) == name.isprintable()
+
+
+def test_a_folder_whose_name_is_not_utf_8_has_one_that_is(shop: Path) -> None:
+    odd = shop.rename(os.fsdecode(b"caf\xe9"))
+    assert load_problem(odd).name == "caf\\xe9"
 
 
 def test_the_budget_of_the_example_binds(shop: Path) -> None:

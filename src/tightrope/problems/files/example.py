@@ -1,5 +1,6 @@
 """The example that `tightrope new` writes: a machine that wears out, and a technician with little time."""
 
+import os
 from pathlib import Path
 
 from tightrope.errors import InvalidInputError
@@ -81,13 +82,18 @@ broken,repair,6
 def write_example(folder: Path) -> list[Path]:
     """Write the example to `folder`, which must not exist yet; returns the files."""
     try:
+        str(folder).encode()
+    except UnicodeEncodeError as error:
+        raise InvalidInputError(f"{os.fsencode(folder)!r} is not UTF-8; choose a name that is") from error
+    try:
         folder.mkdir(parents=True)
     except FileExistsError as error:
         raise InvalidInputError(f"{folder} is there already; choose a name that is not") from error
     except OSError as error:
         raise InvalidInputError(f"cannot make the folder {folder}: {error.strerror or error}") from error
     contents = {
-        "problem.toml": TOML.format(folder=folder),
+        # a comment is one line, whatever a folder is called
+        "problem.toml": TOML.format(folder=folder if str(folder).isprintable() else "FOLDER"),
         "transitions.csv": TRANSITIONS,
         "loss.csv": LOSS,
         "technician.csv": TECHNICIAN,

@@ -65,7 +65,7 @@ def load_with_digest(folder: str | PathLike[str], *, losses: LossChoice | None =
         sequence = "replay" if len(scenarios) > 1 else "fixed"
     with toml.blaming("loss", "sequence", when=losses is None):
         problem = Problem.from_units(
-            name=toml.whole.name or folder.resolve().name,
+            name=toml.whole.name or _name_of(folder),
             mdp=layout.mdp,
             ties=layout.ties,
             scenarios=scenarios,
@@ -85,6 +85,11 @@ def load_with_digest(folder: str | PathLike[str], *, losses: LossChoice | None =
         problem = replace(problem, constraints=Replay(uses / problem.constraint_scales[:, None]))
     _check_feasible(toml, problem)
     return problem, files.digest
+
+
+def _name_of(folder: Path) -> str:
+    """What a folder is called, in characters that can be written anywhere: what is not UTF-8 is spelt out."""
+    return os.fsencode(folder.resolve().name).decode(errors="backslashreplace")
 
 
 class Files:
