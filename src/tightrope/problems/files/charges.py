@@ -21,8 +21,8 @@ from tightrope.space import FloatArray
 MOVE = ("state", "action", "next_state", "step")
 
 #: How many numbers the recorded losses, or all the recorded constraints, may be once they are laid out: with what is
-#: made of them on the way they fit into a gigabyte.
-MOST_NUMBERS = 20_000_000
+#: made of them on the way they fit into a gigabyte, and are ready in seconds.
+MOST_NUMBERS = 10_000_000
 
 #: As many are laid out at once, so that the arrays in between stay small.
 AT_ONCE = 1_000_000

@@ -99,14 +99,16 @@ class Layout:
 
     def _merged(self, charged: FloatArray) -> FloatArray:
         """Flat over moves in, flat over tuples out (last axis): Σ p·charged / Σ p over the moves of each tuple."""
-        first = np.flatnonzero(np.diff(self.tuple_of_move, prepend=-1))
-        p = self.probabilities[self.row_of_move]
-        mean = np.add.reduceat(p * charged, first, axis=-1) / np.add.reduceat(p, first)
-        # a mean lies between what it is a mean of: rounding must not carry it past a bound such as |f| <= 1
-        least, most = (extreme.reduceat(charged, first, axis=-1) for extreme in (np.minimum, np.maximum))
-        mean = np.clip(mean, least, most)
         flat = np.zeros((*charged.shape[:-1], self.space.n_tuples))
-        flat[..., self.tuple_of_move[first]] = mean
+        flat[..., self.tuple_of_move] = charged
+        merged = np.bincount(self.tuple_of_move, minlength=self.space.n_tuples)[self.tuple_of_move] > 1
+        if merged.any():
+            p, charged = self.probabilities[self.row_of_move[merged]], charged[..., merged]
+            first = np.flatnonzero(np.diff(self.tuple_of_move[merged], prepend=-1))
+            mean = np.add.reduceat(p * charged, first, axis=-1) / np.add.reduceat(p, first)
+            # a mean lies between what it is a mean of: rounding must not carry it past a bound such as |f| <= 1
+            least, most = (extreme.reduceat(charged, first, axis=-1) for extreme in (np.minimum, np.maximum))
+            flat[..., self.tuple_of_move[merged][first]] = np.clip(mean, least, most)
         return flat
 
 
