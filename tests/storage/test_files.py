@@ -147,3 +147,10 @@ def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
         with pytest.raises(InvalidInputError, match=f"folder {folder}"):
             claim_folder(folder, REQUEST)
+
+
+def test_names_that_are_not_utf_8_read_back_from_json(tmp_path: Path) -> None:
+    value = {"problem": os.fsdecode(b"caf\xe9"), "plain": "café → \\"}
+    write_json(tmp_path / "settings.json", value)
+    assert json.loads((tmp_path / "settings.json").read_text("utf-8")) == value
+    assert "café → " in (tmp_path / "settings.json").read_text("utf-8")

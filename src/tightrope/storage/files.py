@@ -45,7 +45,9 @@ def write_bytes(path: Path, data: bytes) -> None:
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
     """Indented JSON with a final newline, through `replacing`; NaN and infinity are refused."""
-    write_bytes(path, (json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n").encode())
+    text = json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
+    # a name that is not UTF-8 has characters that cannot be encoded; escaped, as JSON knows it, they read back
+    write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def write_csv(path: Path, columns: Mapping[str, NDArray[np.float64]]) -> None:
