@@ -322,3 +322,21 @@ def test_the_installed_command_is_this_one() -> None:
     done = subprocess.run([command, "list", "problems"], capture_output=True, text=True, check=True)
     assert done.stdout == invoke("list", "problems")[1]
     assert cli.main.__module__ == "tightrope.cli"
+
+
+@pytest.mark.parametrize("place", ["tables/loss.csv", "../loss.csv"])
+def test_a_table_that_lies_elsewhere_makes_another_problem_when_it_is_edited(place: str) -> None:
+    assert invoke("new", "mine")[0] == 0
+    table = Path("mine", place)
+    table.parent.mkdir(exist_ok=True)
+    Path("mine/loss.csv").rename(table)
+    toml = Path("mine/problem.toml")
+    toml.write_text(toml.read_text().replace('"loss.csv"', f'"{place}"'))
+    assert invoke("run", "mine", "--episodes", "5")[0] == 0
+    results = Path("runs/mine-ucpd-T5-seed0/history-seed0.csv")
+    before = results.read_bytes()
+    table.write_text(table.read_text().replace("50", "49", 1))
+    code, _, err = invoke("run", "mine", "--episodes", "5")
+    assert code == 2
+    assert "holds another run" in err
+    assert results.read_bytes() == before

@@ -115,6 +115,7 @@ def run(
         problem=problem, losses=losses, learner=learner, episodes=episodes, seed=seed, seeds=seeds
     ).located()
     prepared = prepare(request)  # what is wrong is refused before anything is written
+    request = prepared.request
     folder = out or Path("runs", request.name)
     if claim_folder(folder, asdict(request)):
         _note(f"{folder} holds this very run already; writing it anew")

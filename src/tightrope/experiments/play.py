@@ -41,7 +41,7 @@ class Played:
 
 def prepare(request: Request) -> Prepared:
     """Make the problem and look up the learners, or refuse the request before anything is written."""
-    problem = request.make_problem()
+    problem, request = request.make_problem()
     for name in request.learners:
         learner_called(name)
     if len(request.runs) > 1:
@@ -94,7 +94,7 @@ def _play_one(
     progress: Callable[[int], None] | None = None,
 ) -> tuple[History, Settings]:
     """One run; its table is on disk before the next begins."""
-    problem = problem or request.make_problem()
+    problem = problem or request.make_problem()[0]
     try:
         learner = learner or make_learner(name, problem, episodes=request.episodes, seed=seed)
         history = run(problem, learner, episodes=request.episodes, seed=seed, progress=progress)

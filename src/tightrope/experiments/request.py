@@ -1,14 +1,14 @@
 """What is asked for: a problem, learners, episodes and seeds, as plain data."""
 
-import hashlib
 import os
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
+from tightrope.errors import InvalidInputError
 from tightrope.problems import PROBLEMS, make
 from tightrope.problems.base import Problem
-from tightrope.problems.files import load_problem
+from tightrope.problems.files import load_with_digest
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -24,10 +24,10 @@ class Request:
     contents: str | None = None  # digest of the files, where the problem is a folder: edited, it is another problem
 
     def located(self) -> Self:
-        """The same; a folder by the shortest way to write it, and with a digest of what is in it."""
+        """The same, a folder by the shortest way to write it."""
         if not self.is_folder:
             return self
-        plain = replace(self, problem=os.path.normpath(self.problem), contents=_digest(Path(self.problem)))
+        plain = replace(self, problem=os.path.normpath(self.problem))
         return plain if plain.is_folder else replace(plain, problem=f".{os.sep}{plain.problem}")
 
     @property
@@ -65,18 +65,11 @@ class Request:
         path = Path(self.problem)
         return self.problem not in PROBLEMS and (len(path.parts) != 1 or path.is_absolute() or path.exists())
 
-    def make_problem(self) -> Problem:
-        """The problem, with the losses asked for."""
+    def make_problem(self) -> tuple[Problem, Self]:
+        """The problem, with the losses asked for, and the request for just that: with a digest of what was read."""
         if self.is_folder:
-            return load_problem(self.problem, losses=self.losses)
-        return make(self.problem) if self.losses is None else make(self.problem, losses=self.losses)
-
-
-def _digest(folder: Path) -> str:
-    """Of all files in a folder: their names and what is in them."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.glob("*")):
-        if path.is_file():
-            digest.update(f"{path.name}\0{path.stat().st_size}\0".encode())
-            digest.update(path.read_bytes())
-    return digest.hexdigest()
+            problem, contents = load_with_digest(self.problem, losses=self.losses)
+            if self.contents not in (None, contents):
+                raise InvalidInputError(f"{self.problem} was changed while it was played; run it again")
+            return problem, replace(self, contents=contents)
+        return make(self.problem) if self.losses is None else make(self.problem, losses=self.losses), self
