@@ -204,9 +204,7 @@ def flow_residual(space: LayeredSpace, theta: FloatArray) -> float:
 def set_violation(instance: Instance, theta: FloatArray) -> float:
     """The most by which a conditional leaves its ball, without the compressed rows."""
     pair = pair_of_tuple(instance.space)
-    mass = np.bincount(pair, theta)[pair]
-    off = np.bincount(
-        pair,
-        np.abs(np.divide(theta, mass, where=mass > 0, out=np.zeros_like(theta)) - instance.confidence.center),
-    )
-    return float(np.max(np.where(np.bincount(pair, theta) > 0, off - instance.confidence.radius, 0.0), initial=0.0))
+    mass = np.bincount(pair, theta)
+    p = np.divide(theta, mass[pair], where=mass[pair] > 0, out=np.zeros_like(theta))
+    distance = np.bincount(pair, np.abs(p - instance.confidence.center))
+    return float(np.max(np.where(mass > 0, distance - instance.confidence.radius, 0.0), initial=0.0))

@@ -1,12 +1,12 @@
 """What the learner knows of the dynamics: counts, epochs, and confidence sets around the counted frequencies.
 
-A confidence set answers one question for every pair (s,a) (`projection/kernels/sets.py`); the projection needs nothing
-else of it. A confidence *rule* makes a set out of counts, once per epoch.
+A confidence set is what may be true of every pair (s,a); how the projection works with one is in `projection/sets.py`.
+A confidence *rule* makes a set out of counts, once per epoch.
 """
 
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,25 +14,16 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.errors import InvalidInputError
 from tightrope.kernels import counting
 from tightrope.kernels.balls import are_balls
-from tightrope.model import ROUNDING, SUM_TOLERANCE, LayeredMDP, flat
-from tightrope.projection.kernels.box import BoxData
-from tightrope.projection.kernels.sets import L1Data
-from tightrope.projection.lanes import Layout
+from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.ties import Ties
 
-#: A ball smaller than this is a point: the thresholds that clip to it would be lost in rounding.
-SMALLEST_RADIUS = 1e-14
-
 
 class ConfidenceSet(Protocol):
-    """A set of conditionals for every pair."""
+    """A set of conditionals for every pair. To project on sets of a new kind, see `projection/sets.py`."""
 
     def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
         """(n_pairs,) which pairs may have any conditional at all; these are solved for together."""
-
-    def lay_out(self, space: LayeredSpace, layout: Layout) -> Any:
-        """The set as a NamedTuple of arrays, whose type has a kernel that `projection.kernels.sets` knows of."""
 
     def check(self, space: LayeredSpace) -> None:
         """Refuse a space that the set does not fit."""
@@ -50,14 +41,6 @@ class L1Ball:
 
     def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
         return self.radius >= 2
-
-    def lay_out(self, space: LayeredSpace, layout: Layout) -> L1Data:
-        totals = space.sum_over_successors(self.center)
-        off = (np.abs(totals - 1) > ROUNDING) & (self.radius < 2)
-        center = self.center / space.expand_to_tuples(np.where(off, totals, 1.0)) if off.any() else self.center
-        radius = self.radius[layout.pair]
-        radius = np.where(radius < 2, np.where(radius < SMALLEST_RADIUS, 0.0, radius), np.inf)
-        return L1Data(layout.spread(center), radius)
 
     def check(self, space: LayeredSpace) -> None:
         flat(self.center, space.n_tuples, "center")
@@ -99,12 +82,6 @@ class Box:
     def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
         anything = np.logical_and.reduceat((self.lower <= 0) & (self.upper >= 1), space.csr.pair_ptr[:-1])
         return anything if self.ball is None else anything & self.ball.free(space)
-
-    def lay_out(self, space: LayeredSpace, layout: Layout) -> BoxData:
-        lower, upper = layout.spread(self.lower), layout.spread(self.upper)
-        if self.ball is None:
-            return BoxData(lower, upper, center=lower, radius=np.full(len(layout.origin), np.inf))
-        return BoxData(lower, upper, *self.ball.lay_out(space, layout))
 
     def check(self, space: LayeredSpace) -> None:
         lower, upper = flat(self.lower, space.n_tuples, "lower"), flat(self.upper, space.n_tuples, "upper")

@@ -42,11 +42,11 @@ def set_violation(instance: Boxed, theta: FloatArray) -> float:
     box, pair = instance.confidence, pair_of_tuple(instance.space)
     mass = np.bincount(pair, theta)
     p = np.divide(theta, mass[pair], where=mass[pair] > 0, out=box.lower.copy())
-    off = float(np.max(np.where(mass[pair] > 0, np.maximum(box.lower - p, p - box.upper), 0.0)))
+    most = float(np.max(np.where(mass[pair] > 0, np.maximum(box.lower - p, p - box.upper), 0.0)))
     if box.ball is not None:
         distance = np.bincount(pair, np.abs(p - box.ball.center)) - box.ball.radius
-        off = max(off, float(np.max(np.where(mass > 0, distance, 0.0), initial=0.0)))
-    return off
+        most = max(most, float(np.max(np.where(mass > 0, distance, 0.0), initial=0.0)))
+    return most
 
 
 def conic_solution(instance: Boxed, **tolerances: float) -> tuple[str, FloatArray]:
@@ -65,8 +65,8 @@ def conic_solution(instance: Boxed, **tolerances: float) -> tuple[str, FloatArra
         held.append((entering - leaving)[1:-1] @ theta == 0)
     bound = np.flatnonzero(box.ball.radius < 2) if box.ball is not None else np.array([], dtype=int)
     if box.ball is not None and len(bound):
-        off = cp.abs(theta - sp.diags(box.ball.center) @ mass)
-        held.append(by_pair[bound] @ off <= sp.diags(box.ball.radius[bound]) @ by_pair[bound] @ theta)
+        away = cp.abs(theta - sp.diags(box.ball.center) @ mass)
+        held.append(by_pair[bound] @ away <= sp.diags(box.ball.radius[bound]) @ by_pair[bound] @ theta)
     cost = instance.cost @ theta + cp.sum(cp.kl_div(theta, instance.reference))
     problem = cp.Problem(cp.Minimize(cost), held)
     problem.solve(solver=cp.CLARABEL, **tolerances)

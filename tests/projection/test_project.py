@@ -32,9 +32,9 @@ def conic_solution(instance: Instance) -> tuple[str, np.ndarray]:
     bound = np.flatnonzero(instance.confidence.radius < 2)
     balls = []
     if len(bound):
-        off = theta - sp.diags(instance.confidence.center) @ by_pair.T @ by_pair @ theta
+        away = theta - sp.diags(instance.confidence.center) @ by_pair.T @ by_pair @ theta
         limits = sp.diags(instance.confidence.radius[bound]) @ by_pair[bound] @ theta
-        balls = [by_pair[bound] @ cp.abs(off) <= limits]
+        balls = [by_pair[bound] @ cp.abs(away) <= limits]
     cost = instance.cost @ theta + cp.sum(cp.kl_div(theta, instance.reference))
     problem = cp.Problem(cp.Minimize(cost), [held, *flows, *balls])
     problem.solve(solver=cp.CLARABEL)

@@ -1,4 +1,4 @@
-"""The kernels of the subproblem against plain NumPy: the formulas of solver.md, written pair by pair."""
+"""The kernels of the subproblem against `projection.reference`, the same in plain NumPy, and by their definitions."""
 
 import numpy as np
 import pytest
@@ -6,65 +6,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.instances import Instance, random_instance
-from tightrope.kernels.arithmetic import LARGEST, dot, exp, log
-from tightrope.kernels.compile import jit
+from tightrope.projection import reference
 from tightrope.projection.kernels import conjugate, dual, hessian, tridiagonal
-from tightrope.projection.kernels.sets import LANES
-from tightrope.projection.lanes import lay_out
+from tightrope.projection.kernels.placement import LANES
+from tightrope.projection.kernels.workspace import allocate_panels, by_name
+from tightrope.projection.lanes import assign_lanes
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, LayeredSpace
 
 SEEDS = st.integers(0, 2000)
-
-
-class Twin:
-    """The dual at one β: everything by its definition, in dense loops."""
-
-    def __init__(self, instance: Instance, beta: FloatArray) -> None:
-        space = instance.space
-        self.space, n = space, space.n_states
-        self.F, self.inflow, self.outflow = 0.0, np.zeros(n), np.zeros(n)
-        self.theta, self.H = np.zeros(space.n_tuples), np.zeros((n, n))
-        u = instance.reference * np.exp(-instance.cost)
-        layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)
-        for k in range(space.n_layers):
-            answers = []
-            for i, (s, _) in enumerate(space.pairs):
-                if layer[s] == k:
-                    rows = np.flatnonzero((space.tuples[:, :2] == space.pairs[i]).all(axis=1))
-                    center, radius = instance.confidence.center[rows], instance.confidence.radius[i]
-                    w = u[rows] * np.exp(beta[space.tuples[rows, 2]])
-                    answers.append((s, rows, *pair_answer(w, center, radius)))
-            v = np.array([log_W - beta[s] for s, _, _, log_W, _ in answers])
-            self.F += np.logaddexp.reduce(v)
-            for (s, rows, p, _, groups), q in zip(answers, np.exp(v - np.logaddexp.reduce(v)), strict=True):
-                to = space.tuples[rows, 2]
-                self.theta[rows] = q * p
-                self.outflow[s] += q
-                self.inflow[to] += q * p
-                a = np.zeros(n)
-                a[s] += 1
-                a[to] -= p
-                self.H += q * np.outer(a, a)
-                for group in groups:
-                    p_G = np.where(group, p, 0.0)
-                    if p_G.sum() > 0:
-                        self.H[np.ix_(to, to)] += q * (np.diag(p_G) - np.outer(p_G, p_G) / p_G.sum())
-
-
-def pair_answer(w: FloatArray, center: FloatArray, radius: float) -> tuple[FloatArray, float, list[np.ndarray]]:
-    """p*, log W and the groups that move together, with the thresholds found by sorting."""
-    p, groups = w / w.sum(), [np.ones(len(w), dtype=bool)]
-    if radius < 2 and np.abs(p - center).sum() > radius:
-        x, y = 0.0, np.inf
-        if radius > 0:  # any set of terms bounds the root, the right one attains it: sort, then take the best bound
-            up = np.argsort(center / w)
-            x = np.min((radius / 2 + np.cumsum(center[up])) / np.cumsum(w[up]))
-            y = np.max((np.cumsum(center[up[::-1]]) - radius / 2) / np.cumsum(w[up[::-1]]))
-        p = np.minimum(np.maximum(center, x * w), y * w)
-        groups = [x * w > center, y * w < center]
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return p, float(np.sum(np.where(p > 0, p * np.log(w / p), 0.0))), groups
 
 
 class Evaluated:
@@ -73,24 +23,25 @@ class Evaluated:
     def __init__(self, instance: Instance, beta: FloatArray) -> None:
         self.instance, self.projector = instance, Projector(instance.space)
         self.projector.prepare(instance.confidence)
-        self.layout, self.panel_ptr = self.projector._layout, self.projector._panel_ptr
-        self.work = dual.unpack(*self.projector._buffers)
+        assert self.projector._stacks is not None
+        self.lanes, self.panel_ptr = self.projector._lanes, self.projector._panel_ptr
+        self.work = by_name(instance.space.n_layers + 1, *self.projector._stacks)
         self.theta = np.empty(instance.space.n_tuples)
-        assert not dual.tilt(self.layout, instance.reference, instance.cost, self.work, self.theta)
+        assert not dual.tilt(self.lanes, instance.reference, instance.cost, self.work, self.theta)
         self.F, self.residual = self.again(beta, logarithmic=False)
 
     def again(self, beta: FloatArray, logarithmic: bool) -> tuple[float, float]:
-        F, residual = dual.evaluate(self.layout, self.projector._data, beta, logarithmic, self.work)
+        F, residual = dual.evaluate(self.lanes, self.projector._data, beta, logarithmic, self.work)
         return F, residual
 
     def divided(self, logarithmic: bool = False) -> FloatArray:
         """θ; to be asked for once."""
-        dual.divide(self.layout, logarithmic, self.work, self.theta)
+        dual.divide(self.lanes, logarithmic, self.work, self.theta)
         return self.theta
 
     def H(self, damping: float) -> FloatArray:
         """The matrix that the panels then hold, upper blocks mirrored."""
-        hessian.assemble(self.layout, self.panel_ptr, damping, self.work)
+        hessian.assemble(self.lanes, self.projector._data, damping, self.work)
         space, panels = self.instance.space, self.work.panels
         H = np.zeros((space.n_states,) * 2)
         for k in range(space.n_layers):
@@ -115,7 +66,7 @@ def potentials(space: LayeredSpace, rng: np.random.Generator, size: float) -> Fl
 def test_evaluate(seed: int, size: float) -> None:
     instance = random_instance(seed, max_steps=4, max_width=4, max_actions=3)
     beta = potentials(instance.space, np.random.default_rng(seed), size)
-    ours, twin = Evaluated(instance, beta), Twin(instance, beta)
+    ours, twin = Evaluated(instance, beta), reference.dual(*instance, beta)
     assert pytest.approx(twin.F, rel=1e-10, abs=1e-9) == ours.F
     np.testing.assert_allclose(ours.work.inflow[1:-1], twin.inflow[1:-1], atol=1e-9)
     np.testing.assert_allclose(ours.work.outflow, twin.outflow, atol=1e-9)
@@ -146,7 +97,7 @@ def test_tilting_by_logarithms(seed: int) -> None:
     instance = random_instance(seed, max_steps=4, max_width=4)
     ours, work = (lambda e: (e, e.work))(Evaluated(instance, np.zeros(instance.space.n_states)))
     u = work.u.copy()
-    assert dual.tilt(ours.layout, instance.reference * 1e-150, instance.cost, work, ours.theta)
+    assert dual.tilt(ours.lanes, instance.reference * 1e-150, instance.cost, work, ours.theta)
     np.testing.assert_allclose(np.exp(work.u + 150 * np.log(10.0)), u, rtol=1e-11)
 
 
@@ -168,7 +119,7 @@ def test_hessian(seed: int, damping: float) -> None:
     instance = random_instance(seed, max_steps=4, max_width=4, max_actions=3)
     space = instance.space
     ours = Evaluated(instance, np.zeros(space.n_states))
-    twin = Twin(instance, np.zeros(space.n_states))
+    twin = reference.dual(*instance, np.zeros(space.n_states))
     H = twin.H + damping * np.diag(twin.inflow + twin.outflow)
     H[-1], H[:, -1] = 0.0, 0.0  # the last state's potential is fixed
     assert len(ours.work.panels) > 0
@@ -181,8 +132,8 @@ def test_sweeps(seed: int, damping: float) -> None:
     instance = random_instance(seed, max_steps=4, max_width=4, max_actions=3)
     space = instance.space
     ours = Evaluated(instance, np.zeros(space.n_states))
-    work, layout = ours.work, ours.layout
-    twin = Twin(instance, np.zeros(space.n_states))
+    work, lanes, data = ours.work, ours.lanes, ours.projector._data
+    twin = reference.dual(*instance, np.zeros(space.n_states))
     H = (twin.H + damping * np.diag(twin.inflow + twin.outflow))[:-1, :-1]
     layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)[:-1]
     B = np.where(layer[:, None] + 1 == layer[None, :], H, 0.0)
@@ -193,18 +144,18 @@ def test_sweeps(seed: int, damping: float) -> None:
     U = np.diag(C) + B
 
     c, d, t, y = np.empty((4, space.n_states))
-    conjugate.pivots(layout, damping, work, c, d)
+    conjugate.pivots(lanes, data, damping, work, c, d)
     np.testing.assert_allclose(c[:-1], C, atol=1e-9)
     assert (c[:-1] >= (1 - 1e-9) * work.outflow[:-1]).all()
     E = inside - np.diag(d[:-1])
 
     v = np.random.default_rng(seed).standard_normal(space.n_states)
     v[-1] = 0.0
-    conjugate.backward(layout, work, c, v, t, y)
+    conjugate.backward(lanes, data, work, c, v, t, y)
     size = 1 + np.abs(t).max()
     np.testing.assert_allclose(U @ t[:-1], v[:-1], atol=1e-9 * size)
     np.testing.assert_allclose(y[:-1], E @ t[:-1], atol=1e-9 * size)
-    product = conjugate.forward(layout, work, c, d, v, t, y)
+    product = conjugate.forward(lanes, work, c, d, v, t, y)
     size += np.abs(y).max()
     np.testing.assert_allclose(U.T @ y[:-1], H @ t[:-1], atol=1e-9 * size)
     assert product == pytest.approx(v @ y, abs=1e-9 * size)
@@ -215,8 +166,7 @@ def test_factorise_and_solve(inner: list[int], seed: int) -> None:
     """Against numpy.linalg on a random positive definite block-tridiagonal matrix."""
     rng = np.random.default_rng(seed)
     space = LayeredSpace.dense([1, *inner, 1], 1)
-    projector = Projector(space)
-    panels, panel_ptr, layer_state = projector._panels, projector._panel_ptr, space.csr.layer_ptr.astype(np.uint32)
+    (panel_ptr, panels), layer_state = allocate_panels(np.array([1, *inner])), space.csr.layer_ptr.astype(np.uint32)
     layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)
     near = np.abs(layer[:, None] - layer[None, :]) <= 1
     A = np.where(near, rng.standard_normal((space.n_states,) * 2), 0.0)
@@ -241,65 +191,39 @@ def test_conjugate_gradients_solve(seed: int) -> None:
     b = work.outflow - work.inflow
     b[[0, -1]] = 0.0
     x = b.copy()
-    conjugate.conjugate_gradients(ours.layout, 0.1, work, 1e-10, 500, x)
+    conjugate.conjugate_gradients(ours.lanes, ours.projector._data, 0.1, 1e-10, 500, work, x)
     assert np.abs(H @ x[:-1] - b[:-1]).sum() <= 1e-9 * max(np.abs(b).sum(), 1e-3)
 
 
-@given(st.floats(-LARGEST, LARGEST))
-def test_exponential(x: float) -> None:
-    assert exp(x) == pytest.approx(np.exp(x), rel=1e-14)
-
-
-def test_exponential_beyond_its_range() -> None:
-    assert [exp(x) for x in (np.inf, 1e308, -np.inf, -1e308, np.nan)] == [np.inf, np.inf, 0.0, 0.0, 0.0]
-
-
-@given(st.floats(1e-300, 1e300) | st.floats(0.5, 2.0))
-def test_logarithm(x: float) -> None:
-    assert log(x) == pytest.approx(np.log(x), rel=1e-15, abs=1e-300)
-
-
-@jit
-def dot_of(a, i, b, j, n):  # type: ignore[no-untyped-def]
-    return dot(a, i, b, j, n)  # type: ignore[call-arg]
-
-
-@given(st.integers(0, 40), st.integers(0, 5), st.integers(0, 5))
-def test_dot(n: int, i: int, j: int) -> None:
-    a, b = np.random.default_rng(n).standard_normal((2, 50))
-    ours = dot_of(a, np.uint32(i), b, np.uint32(j), np.uint32(n))
-    assert ours == pytest.approx(a[i : i + n] @ b[j : j + n], abs=1e-13)
-
-
 @given(SEEDS, st.sampled_from([0.0, 0.5, 1.0]))
-def test_layout_has_a_slot_for_every_tuple(seed: int, share_free: float) -> None:
+def test_lanes_have_a_slot_for_every_tuple(seed: int, share_free: float) -> None:
     """One of its own for a tuple of a pair with a set, a common one for equal moves of the free pairs of a state."""
     space = random_instance(seed, max_width=30, max_actions=4).space
     free = np.random.default_rng(seed).random(space.n_pairs) < share_free
-    layout = lay_out(space, free)
+    lanes = assign_lanes(space, free)
     free_tuple = space.expand_to_tuples(free)
     moves = np.where(free_tuple[:, None], space.tuples * [1, 0, 1] - [0, 1, 0], space.tuples)  # action -1
     _, which = np.unique(moves, axis=0, return_inverse=True)
-    _, slot_of_move = np.unique(layout.slot, return_inverse=True)
+    _, slot_of_move = np.unique(lanes.slot, return_inverse=True)
     together = set(zip(which.tolist(), slot_of_move.tolist(), strict=True))
     assert len(together) == which.max() + 1 == slot_of_move.max() + 1
-    np.testing.assert_array_equal(layout.successor[layout.slot], space.tuples[:, 2])
-    np.testing.assert_array_equal(layout.origin, space.pairs[layout.pair, 0])
+    np.testing.assert_array_equal(lanes.successor[lanes.slot], space.tuples[:, 2])
+    np.testing.assert_array_equal(lanes.origin, space.pairs[lanes.pair, 0])
 
-    lanes = np.diff(layout.chunk_pair.astype(int))
-    assert lanes.max() <= LANES
+    n_lanes = np.diff(lanes.chunk_pair.astype(int))
+    assert n_lanes.max() <= LANES
     layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)
-    for c, n in enumerate(lanes):
-        pairs = layout.pair[layout.chunk_pair[c] : layout.chunk_pair[c + 1]]
+    for chunk, n in enumerate(n_lanes):
+        pairs = lanes.pair[lanes.chunk_pair[chunk] : lanes.chunk_pair[chunk + 1]]
         assert len(set(layer[space.pairs[pairs, 0]])) == 1
         assert len(set(free[pairs])) == 1
-        table = layout.successor[layout.chunk_slot[c] : layout.chunk_slot[c + 1]].reshape(-1, n)
+        table = lanes.successor[lanes.chunk_slot[chunk] : lanes.chunk_slot[chunk + 1]].reshape(-1, n)
         assert set(layer[table.ravel()]) == {layer[space.pairs[pairs[0], 0]] + 1}
-        assert layout.aligned[c] == (table == table[:, :1]).all()
+        assert lanes.aligned[chunk] == (table == table[:, :1]).all()
         for v, i in enumerate(pairs):
             tuples = np.arange(space.csr.pair_ptr[i], space.csr.pair_ptr[i + 1])
-            np.testing.assert_array_equal(layout.slot[tuples], layout.chunk_slot[c] + np.arange(len(tuples)) * n + v)
-    first_pairs = layout.pair[layout.chunk_pair[layout.layer_chunk[:-1]]]
+            np.testing.assert_array_equal(lanes.slot[tuples], lanes.chunk_slot[chunk] + np.arange(len(tuples)) * n + v)
+    first_pairs = lanes.pair[lanes.chunk_pair[lanes.layer_chunk[:-1]]]
     np.testing.assert_array_equal(layer[space.pairs[first_pairs, 0]], np.arange(space.n_layers))
 
 

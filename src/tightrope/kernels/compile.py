@@ -30,6 +30,15 @@ def jit(function: Kernel) -> Kernel:
     return compiled
 
 
+def inlined(function: Kernel) -> Kernel:
+    """`jit` for a part of a kernel that is a function for its name's sake: it is written into its callers.
+
+    A call would pass every array of every argument.
+    """
+    part: Kernel = numba.njit(forceinline=True, fastmath=FASTMATH, error_model="numpy")(function)
+    return part
+
+
 def depend_on(source: str) -> None:
     """Compile every kernel anew whenever this file changes too: some of them will contain what is in it.
 

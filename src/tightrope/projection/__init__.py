@@ -1,1 +1,4 @@
-"""The subproblem of Algorithm 1: `projector` solves it, `lanes` lays it out, `kernels` hold its mathematics."""
+"""The subproblem of Algorithm 1: `projector` solves it, `reference` is the same in plain NumPy, to be read first.
+
+`lanes` lays out tuples and `sets` confidence sets for the `kernels`, which hold the mathematics.
+"""

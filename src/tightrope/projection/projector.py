@@ -17,11 +17,10 @@ from tightrope.confidence import ConfidenceSet
 from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.model import flat
 from tightrope.projection.kernels.newton import solve_subproblem
-from tightrope.projection.kernels.sets import LANES
-from tightrope.projection.lanes import lay_out
-from tightrope.space import FloatArray, LayeredSpace
-
-MAX_STEPS = 200
+from tightrope.projection.kernels.workspace import THRESHOLDS, Stacks, Workspace, allocate_panels
+from tightrope.projection.lanes import assign_lanes
+from tightrope.projection.sets import lay_out
+from tightrope.space import FloatArray, IntArray, LayeredSpace
 
 #: The largest duality gap of an answer whose weights span more than floating point does, relative to the dual value.
 GAP_TOLERANCE = 1e-6
@@ -47,19 +46,13 @@ class Projector:
     def __init__(self, space: LayeredSpace, tolerance: float = 1e-9) -> None:
         self.space = space
         self.tolerance = tolerance
-        sizes = np.array(space.layer_sizes[:-1])  # the last layer's potential is fixed
-        onward = np.append(sizes[1:], 0)
-        operations = np.sum(sizes.astype(float) ** 3 / 3 + sizes**2 * onward + sizes * onward**2)
-        direct = operations <= DIRECT_OPERATIONS * space.n_tuples
-        panels = sizes * (sizes + onward) if direct else np.zeros(0, dtype=np.int64)
-        self._panel_ptr = np.concatenate([[0], np.cumsum(panels)]).astype(np.uint64)
-        self._panels = np.zeros(panels.sum())
-        self._factor_damping = np.nan  # how much damping the factor in the panels holds; NaN while there is none
-        self._states = np.zeros((12, space.n_states))
+        self.potentials = np.zeros(space.n_states)  #: β of the last answer; the next solve starts here
         self._thresholds = np.zeros((2, space.n_pairs))
+        self._panel_ptr, self._panels = allocate_panels(_factorised_layers(space))
+        self._factor_damping = np.nan  # how much damping the factor in the panels holds; NaN while there is none
         self._confidence: ConfidenceSet | None = None
         self._free: NDArray[np.bool_] | None = None
-        self._buffers: tuple[NDArray[Any], ...] = ()
+        self._stacks: Stacks | None = None
         self._data: Any = None
         self.dual_value = np.nan  #: F at the last answer
         self.flow_residual = np.nan
@@ -75,23 +68,18 @@ class Projector:
         self._confidence = self._data = None  # its memory is needed
         if not same_free:
             self._gather_thresholds()
-            self._free, self._buffers = None, ()
-            self._layout = lay_out(self.space, free)
-            n_pairs, n_slots = len(self._layout.origin), len(self._layout.successor)
-            self._warm = self._thresholds[:, self._layout.pair]
-            self._buffers = (  # see `kernels.dual.unpack`
-                self._states, np.zeros(self.space.n_layers + 2), np.zeros((2, n_pairs)), self._warm,
-                np.zeros((2, n_slots)), np.zeros(n_slots, dtype=np.int8), np.zeros(8 * LANES),
-                np.zeros(3 * int(np.diff(self._layout.chunk_slot).max())), self._panels,
-            )  # fmt: skip
+            self._free = self._stacks = None
+            self._lanes = assign_lanes(self.space, free)
+            self._stacks = Workspace.allocate(self._lanes, self.potentials, self._panel_ptr, self._panels)
+            self._stacks.by_pair[THRESHOLDS] = self._thresholds[:, self._lanes.pair]
             self._free = free
-        self._data = confidence.lay_out(self.space, self._layout)
+        self._data = lay_out(confidence, self.space, self._lanes)
         self._confidence = confidence
 
     def _gather_thresholds(self) -> None:
-        """Bring the thresholds by pair of the space up to date with those by pair of the layout."""
-        if self._free is not None:
-            self._thresholds[:, self._layout.pair] = self._warm
+        """Bring the thresholds by pair of the space up to date with those by pair of the lanes."""
+        if self._free is not None and self._stacks is not None:
+            self._thresholds[:, self._lanes.pair] = self._stacks.by_pair[THRESHOLDS]
 
     def _forget(self) -> None:
         """Start cold next time."""
@@ -99,12 +87,6 @@ class Projector:
         self._thresholds[:] = 0.0
         self._factor_damping = np.nan
         self._confidence = self._free = None
-
-    @property
-    def potentials(self) -> FloatArray:
-        """(n_states,) β of the last answer; the next solve starts here."""
-        beta: FloatArray = self._states[0]
-        return beta
 
     def state(self) -> dict[str, FloatArray]:
         """All that the next solve starts from: with it restored, the next answer is the same to the last bit."""
@@ -131,10 +113,10 @@ class Projector:
         """
         if confidence is not self._confidence:
             self.prepare(confidence)
+        assert self._stacks is not None
         self.dual_value, self.flow_residual, self.iterations, far, self._factor_damping = solve_subproblem(
-            self._layout, self._data, self._panel_ptr, self._factor_damping, reference, cost,
-            self.tolerance, MAX_STEPS, theta, *self._buffers,
-        )  # fmt: skip
+            self._lanes, self._data, reference, cost, self.tolerance, self._factor_damping, theta, *self._stacks
+        )
         if not self.flow_residual <= self.tolerance:
             self._forget()
             raise ConvergenceError(
@@ -197,3 +179,11 @@ def project(
         duality_gap=projector.duality_gap(reference, cost, theta),
         iterations=projector.iterations,
     )
+
+
+def _factorised_layers(space: LayeredSpace) -> IntArray:
+    """Sizes of the layers whose potentials a factor of H would be over; none where factorising takes too long."""
+    sizes = np.array(space.layer_sizes[:-1])  # the last layer's potential is fixed
+    onward = np.append(sizes[1:], 0)
+    operations = np.sum(sizes.astype(float) ** 3 / 3 + sizes**2 * onward + sizes * onward**2)
+    return sizes if operations <= DIRECT_OPERATIONS * space.n_tuples else sizes[:0]

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.kernels.compile import jit
-from tightrope.projection.kernels.sets import FIXED, LANES, SCALED_1, SCALED_2, WHOLE, answers
+from tightrope.projection.kernels.kinds import FIXED, SCALED_1, SCALED_2, WHOLE, implement, pair_question
+from tightrope.projection.kernels.placement import LANES, extent
 
 NEWTON_STEPS = 8  # that may be tried before the way that is slower and sure to end
 
@@ -22,87 +23,88 @@ class BoxData(NamedTuple):
     radius: NDArray[np.float64]  # (n_pairs,)
 
 
-@answers(BoxData)
-def answer_box(data, chunk_pair, chunk_slot, p, group, W, warm, scratch):
-    """p = w normalised where that is in the set; `clip` has the rest."""
-    lower, upper, center, radius, z = data.lower, data.upper, data.center, data.radius, scratch
-    for c in range(chunk_pair.size - 1):
-        i, lanes = chunk_pair[c], chunk_pair[c + 1] - chunk_pair[c]
-        first, last = chunk_slot[c], chunk_slot[c + 1]
-        for v in range(lanes):
+@implement(pair_question, BoxData)
+def answer_for_boxes(data, lanes, work):
+    """p = w normalised where that is in the set; `clip_to_box` has the rest."""
+    lower, upper, center, radius = data.lower, data.upper, data.center, data.radius
+    p, label, W, thresholds, z = work.p, work.label, work.W, work.thresholds, work.scratch
+    for chunk in range(lanes.aligned.size):
+        i, n_lanes, first, last = extent(lanes, chunk)
+        for v in range(n_lanes):
             z[NORM + v], z[OUTSIDE + v], z[DISTANCE + v] = 1.0 / W[i + v], 0.0, 0.0
-            group[first + v] = WHOLE
-        for row in range(first, last, lanes):
-            for v in range(lanes):
+            label[first + v] = WHOLE
+        for row in range(first, last, n_lanes):
+            for v in range(n_lanes):
                 x = z[NORM + v] * p[row + v]
                 z[OUTSIDE + v] = max(z[OUTSIDE + v], max(lower[row + v] - x, x - upper[row + v]))
                 z[DISTANCE + v] += abs(x - center[row + v])
-        for v in range(lanes):
+        for v in range(n_lanes):
             eps = radius[i + v]
             if z[OUTSIDE + v] > 0.0 or (eps < 2.0 and z[DISTANCE + v] > eps):
-                W[i + v] = clip(
-                    lower, upper, center, eps, first + v, last, lanes, p, group, warm[:, i + v], z[NORM + v]
+                W[i + v] = clip_to_box(
+                    lower, upper, center, eps, first + v, last, n_lanes, p, label, thresholds, i + v, z[NORM + v]
                 )
 
 
 @jit
-def clip(lower, upper, center, eps, first, last, lanes, p, group, warm, norm):
-    """One pair, in every lanes-th slot of first:last: overwrites its p by W p*, labels its groups and returns W.
+def clip_to_box(lower, upper, center, eps, first, last, n_lanes, p, label, thresholds, i, norm):
+    """One pair, in every n_lanes-th slot of first:last: overwrites its p by W p*, labels its slots and returns W.
 
     p* = clip(κ w, lower, upper) if that is in the ball. Otherwise half the radius lies above the center, half below:
     p* = min(x w, upper) where x w > center, max(y w, lower) where y w < center, and the center in between, with
 
         Σ clip(x w, center, upper) = 1 + ε/2,      Σ clip(y w, lower, center) = 1 − ε/2.
     """
-    x = clip_scale(p, lower, upper, first, last, lanes, 1.0, warm[0] if warm[0] > 0.0 else norm)
+    x = clip_scale(p, lower, upper, first, last, n_lanes, 1.0, thresholds[0, i] if thresholds[0, i] > 0.0 else norm)
     y, distance = x, 0.0
-    warm[0] = x
+    thresholds[0, i] = x
     if eps < 2.0:
-        for j in range(first, last, lanes):
+        for j in range(first, last, n_lanes):
             distance += abs(min(max(x * p[j], lower[j]), upper[j]) - center[j])
     in_ball = distance <= eps
     if not in_ball:
-        x = clip_scale(p, center, upper, first, last, lanes, 1.0 + 0.5 * eps, x)
-        y = clip_scale(p, lower, center, first, last, lanes, 1.0 - 0.5 * eps, warm[1] if warm[1] > 0.0 else y)
-        warm[1] = y
+        guess = thresholds[1, i] if thresholds[1, i] > 0.0 else y
+        x = clip_scale(p, center, upper, first, last, n_lanes, 1.0 + 0.5 * eps, x)
+        y = clip_scale(p, lower, center, first, last, n_lanes, 1.0 - 0.5 * eps, guess)
+        thresholds[1, i] = y
 
     scaled_1, scaled_2, log_W = 0.0, 0.0, 0.0
-    for j in range(first, last, lanes):
+    for j in range(first, last, n_lanes):
         w, up, down = p[j], x * p[j], y * p[j]
-        group[j] = FIXED
+        label[j] = FIXED
         if in_ball or up > center[j]:
             p[j] = min(max(up, lower[j]), upper[j])
             if lower[j] < up < upper[j]:
-                group[j] = SCALED_1
+                label[j] = SCALED_1
                 scaled_1 += up
         elif down < center[j]:
             p[j] = max(down, lower[j])
             if down > lower[j]:
-                group[j] = SCALED_2
+                label[j] = SCALED_2
                 scaled_2 += down
         else:
             p[j] = center[j]
-        if group[j] == FIXED and p[j] > 0.0:
+        if label[j] == FIXED and p[j] > 0.0:
             log_W += p[j] * np.log(w / p[j])
     log_W -= scaled_1 * np.log(x) if scaled_1 > 0.0 else 0.0
     log_W -= scaled_2 * np.log(y) if scaled_2 > 0.0 else 0.0
     W = np.exp(log_W)
-    for j in range(first, last, lanes):
+    for j in range(first, last, n_lanes):
         p[j] *= W
     return W
 
 
 @jit
-def clip_scale(w, lo, hi, first, last, lanes, total, kappa):
-    """The κ with Σ clip(κ w, lo, hi) = total over every lanes-th slot of first:last, from any guess.
+def clip_scale(w, lo, hi, first, last, n_lanes, total, kappa):
+    """The κ with Σ clip(κ w, lo, hi) = total over every n_lanes-th slot of first:last, from any guess.
 
     Newton's method for as long as it stays between the bounds found so far. Beyond that, what the bounds show to be
     clipped is fixed and the rest scaled to what is left of the total: that is the answer, or it fixes one more.
     """
     below, above = 0.0, np.inf
-    for n in range(NEWTON_STEPS + (last - first) // lanes + 2):
+    for n in range(NEWTON_STEPS + (last - first) // n_lanes + 2):
         fixed, weight = 0.0, 0.0
-        for j in range(first, last, lanes):
+        for j in range(first, last, n_lanes):
             inside = lo[j] < kappa * w[j] < hi[j]
             fixed += 0.0 if inside else min(max(kappa * w[j], lo[j]), hi[j])
             weight += w[j] if inside else 0.0
@@ -113,7 +115,7 @@ def clip_scale(w, lo, hi, first, last, lanes, total, kappa):
         proposed = (total - fixed) / weight if weight > 0.0 else kappa
         if n >= NEWTON_STEPS or not below < proposed < above:
             fixed, weight = 0.0, 0.0
-            for j in range(first, last, lanes):
+            for j in range(first, last, n_lanes):
                 at_lo, at_hi = above * w[j] <= lo[j] or w[j] == 0.0, below * w[j] >= hi[j]
                 fixed += lo[j] if at_lo else (hi[j] if at_hi else 0.0)
                 weight += 0.0 if at_lo or at_hi else w[j]

@@ -2,7 +2,7 @@
 
 The rows of layer k, n states, form one panel of n × (n + m) numbers, row-major from panel_ptr[k] on: the layer's own
 block (upper triangle), then the block towards the m states of layer k + 1. Layers 0..L−1 take part; m = 0 for the last.
-Indices are unsigned, as everywhere in the solver's kernels (`layout.py`); rows are taken four at a time, since each
+Indices are unsigned, as everywhere in the solver's kernels (`lanes.py`); rows are taken four at a time, since each
 then travels through memory a quarter as often.
 """
 
@@ -27,8 +27,8 @@ def factorise(layer_state, panel_ptr, panels):
             whole = panels[row + r]
             subtract_rows(panels, base, width, r, r, row, r, width)
             pivot = 1.0 / np.sqrt(max(panels[row + r], PIVOT * whole) + TINY)
-            for c in range(r + ONE, width):
-                panels[row + c] *= pivot
+            for j in range(r + ONE, width):
+                panels[row + j] *= pivot
             panels[row + r] = pivot
         m = width - n
         if m > ZERO:
@@ -39,22 +39,22 @@ def factorise(layer_state, panel_ptr, panels):
 
 @jit
 def subtract_rows(panels, base, width, count, column, row, first, last):
-    """panels[row + c] -= Σ_i U[i, column] U[i, c], first <= c < last; U is `count` rows of `width` from `base` on."""
+    """panels[row + j] -= Σ_i U[i, column] U[i, j], first <= j < last; U is `count` rows of `width` from `base` on."""
     whole = count // FOUR * FOUR
     for i in range(ZERO, whole, FOUR):
         i0 = base + i * width
         i1 = i0 + width
         i2 = i1 + width
         i3 = i2 + width
-        a, b, c, d = -panels[i0 + column], -panels[i1 + column], -panels[i2 + column], -panels[i3 + column]
-        for t in range(first, last):
-            x = fma(a, panels[i0 + t], fma(b, panels[i1 + t], panels[row + t]))
-            panels[row + t] = fma(c, panels[i2 + t], fma(d, panels[i3 + t], x))
+        f0, f1, f2, f3 = -panels[i0 + column], -panels[i1 + column], -panels[i2 + column], -panels[i3 + column]
+        for j in range(first, last):
+            x = fma(f0, panels[i0 + j], fma(f1, panels[i1 + j], panels[row + j]))
+            panels[row + j] = fma(f2, panels[i2 + j], fma(f3, panels[i3 + j], x))
     for i in range(whole, count):
         i0 = base + i * width
-        a = panels[i0 + column]
-        for t in range(first, last):
-            panels[row + t] -= a * panels[i0 + t]
+        f0 = panels[i0 + column]
+        for j in range(first, last):
+            panels[row + j] -= f0 * panels[i0 + j]
 
 
 @jit
@@ -68,21 +68,21 @@ def solve(layer_state, panel_ptr, panels, x):
             row = base + r * width
             f = x[start + r] * panels[row + r]
             x[start + r] = f
-            for c in range(r + ONE, width):
-                x[start + c] = fma(-f, panels[row + c], x[start + c])
+            for j in range(r + ONE, width):
+                x[start + j] = fma(-f, panels[row + j], x[start + j])
     for k in range(L - 1, -1, -1):
         start, n, base = np.uint64(layer_state[k]), np.uint64(layer_state[k + 1] - layer_state[k]), panel_ptr[k]
         width = (panel_ptr[k + 1] - base) // n
         for back in range(n):
             r = n - ONE - back
             row = base + r * width
-            first, a, b, c, d = r + ONE, 0.0, 0.0, 0.0, 0.0
+            first, sum0, sum1, sum2, sum3 = r + ONE, 0.0, 0.0, 0.0, 0.0
             whole = first + (width - first) // FOUR * FOUR
-            for t in range(first, whole, FOUR):
-                a = fma(panels[row + t], x[start + t], a)
-                b = fma(panels[row + t + ONE], x[start + t + ONE], b)
-                c = fma(panels[row + t + TWO], x[start + t + TWO], c)
-                d = fma(panels[row + t + THREE], x[start + t + THREE], d)
-            for t in range(whole, width):
-                a = fma(panels[row + t], x[start + t], a)
-            x[start + r] = (x[start + r] - ((a + b) + (c + d))) * panels[row + r]
+            for j in range(first, whole, FOUR):
+                sum0 = fma(panels[row + j], x[start + j], sum0)
+                sum1 = fma(panels[row + j + ONE], x[start + j + ONE], sum1)
+                sum2 = fma(panels[row + j + TWO], x[start + j + TWO], sum2)
+                sum3 = fma(panels[row + j + THREE], x[start + j + THREE], sum3)
+            for j in range(whole, width):
+                sum0 = fma(panels[row + j], x[start + j], sum0)
+            x[start + r] = (x[start + r] - ((sum0 + sum1) + (sum2 + sum3))) * panels[row + r]
