@@ -6,7 +6,7 @@ A confidence *rule* makes a set out of counts, once per epoch.
 
 from copy import copy
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
