@@ -86,7 +86,7 @@ def test_what_the_page_tells_to_touch_is_there() -> None:
         ("PROBLEMS", "problems/__init__.py"),
         ("LOSSES", "problems/losses/__init__.py"),
         ("NOISES", "problems/constraints.py"),
-        ("CONFIDENCE_RULES", "confidence.py"),
+        ("CONFIDENCE_RULES", "confidence/rules.py"),
         ("COLUMNS", "experiments/history.py"),
         ("SHOWN", "experiments/tables.py"),
     ):

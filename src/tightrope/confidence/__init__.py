@@ -1,0 +1,30 @@
+"""What the learner knows of the dynamics: counts, epochs, and confidence sets around the counted frequencies.
+
+A confidence set is what may be true of every pair (s,a); how the projection works with one is in `projection/sets.py`.
+A confidence *rule* makes a set out of counts, once per epoch.
+"""
+
+from tightrope.confidence.counts import Counts, frequencies
+from tightrope.confidence.rules import (
+    CONFIDENCE_RULES,
+    RULE_TYPES,
+    BernsteinBox,
+    ConfidenceRule,
+    KnownModel,
+    PaperRadius,
+)
+from tightrope.confidence.sets import Box, ConfidenceSet, L1Ball
+
+__all__ = [
+    "CONFIDENCE_RULES",
+    "RULE_TYPES",
+    "BernsteinBox",
+    "Box",
+    "ConfidenceRule",
+    "ConfidenceSet",
+    "Counts",
+    "KnownModel",
+    "L1Ball",
+    "PaperRadius",
+    "frequencies",
+]

@@ -1,0 +1,96 @@
+"""Visits of pairs and tuples, in epochs: the epoch rule, and what the counts say of the dynamics."""
+
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.errors import InvalidInputError
+from tightrope.kernels import counting
+from tightrope.space import FloatArray, LayeredSpace
+from tightrope.ties import Ties
+
+
+class Counts:
+    """How often each pair and tuple was visited: before the epoch (N, M) and inside it (n, m; 32 bits are enough).
+
+    Counts do not change: one more episode, or a new epoch, makes new ones.
+    """
+
+    def __init__(self, space: LayeredSpace, ties: Ties | None = None, growth: float = 1.0) -> None:
+        self.space = space
+        self.ties = ties  #: pairs that share one law: the rule of epochs is about laws
+        self.growth = growth  #: an epoch ends when some count has grown by this share
+        self.N = np.zeros(space.n_pairs, dtype=np.int64)
+        self.M = np.zeros(space.n_tuples, dtype=np.int64)
+        self.epoch = 1
+        self._begin_epoch()
+
+    def _begin_epoch(self) -> None:
+        self.n = np.zeros(self.space.n_pairs, dtype=np.int32)
+        self.m = np.zeros(self.space.n_tuples, dtype=np.int32)
+        self._count_laws()
+
+    def _count_laws(self) -> None:
+        """What follows from the counts of pairs: those of laws, before the epoch and inside it."""
+        if self.ties is not None:
+            self._law_N, self._law_n = self.ties.visits(self.N), self.ties.visits(self.n)
+
+    def after(self, path: NDArray[np.int64]) -> "tuple[Counts, bool]":
+        """These counts and one more episode, given the tuple of each of its steps; and whether that ends the epoch.
+
+        It does when some pair (or law) was visited as often inside the epoch as before it, and once: n >= max(1, N),
+        or growth · N in place of N; and when an epoch has counted a pair 2³¹ − 1 times.
+        """
+        counts, pair_ptr = copy(self), self.space.csr.pair_ptr
+        counts.n, counts.m = np.empty_like(self.n), np.empty_like(self.m)
+        over: bool = counting.count(pair_ptr, path, self.N, self.n, self.m, self.growth, counts.n, counts.m)
+        if self.ties is not None:
+            counts._law_n = self._law_n.copy()
+            over = counting.count_laws(pair_ptr, path, self.ties.law, self._law_N, self.growth, counts._law_n)
+        return counts, over
+
+    def next_epoch(self) -> "Counts":
+        """The counts of the epoch folded in."""
+        counts = copy(self)
+        counts.N, counts.M = self.totals()
+        counts.epoch = self.epoch + 1
+        counts._begin_epoch()
+        return counts
+
+    def totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Visits of every pair and every tuple so far, the epoch included."""
+        return self.N + self.n, self.M + self.m
+
+    @property
+    def laws(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """Visits of every pair and every tuple, and of all that are tied to it, before the epoch."""
+        return (self.N, self.M) if self.ties is None else self.ties.pooled(self.N, self.M)
+
+    @property
+    def laws_so_far(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The same, the epoch included."""
+        return self.totals() if self.ties is None else self.ties.pooled(*self.totals())
+
+    def state(self) -> dict[str, Any]:
+        """All of it."""
+        return {"N": self.N, "M": self.M, "n": self.n, "m": self.m, "epoch": self.epoch}
+
+    def restore(self, state: dict[str, Any]) -> None:
+        """Go on from what `state` gave; counts that no path can have left are refused."""
+        for visits, moves in (("N", "M"), ("n", "m")):
+            added_up = np.add.reduceat(state[moves], self.space.csr.pair_ptr[:-1])
+            if (state[moves] < 0).any() or not np.array_equal(added_up, state[visits]):
+                raise InvalidInputError(f"the counts {visits} and {moves} contradict each other")
+        if state["epoch"] < 1:
+            raise InvalidInputError(f"the epoch is {state['epoch']}; the first is 1")
+        vars(self).update(state)
+        self._count_laws()
+
+
+def frequencies(space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> FloatArray:
+    """(n_tuples,) P̂(s'|s,a) = M(s,a,s') / max(1, N(s,a)): zeros for a pair without visits."""
+    P_hat = np.empty(space.n_tuples)
+    counting.frequencies(space.csr.pair_ptr, N, M, P_hat)
+    return P_hat

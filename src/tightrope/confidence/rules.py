@@ -1,0 +1,95 @@
+"""Confidence rules: which set the counts make."""
+
+from dataclasses import dataclass, field
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.confidence.counts import frequencies
+from tightrope.confidence.sets import Box, ConfidenceSet, L1Ball
+from tightrope.errors import InvalidInputError
+from tightrope.model import LayeredMDP
+from tightrope.space import FloatArray, LayeredSpace
+
+
+class ConfidenceRule(Protocol):
+    """Makes a confidence set out of the visits of every pair (N) and every tuple (M), which it does not keep."""
+
+    def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> ConfidenceSet: ...
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperRadius:
+    """The paper's L1 ball around the counted frequencies, eq. (confidence-interval):
+
+        ε(s,a) = sqrt( 2 |S_{k(s)+1}| log((T+1)|S||A|/ζ) / max(1, N(s,a)) ),
+
+    with the true model in every ball of every epoch with probability at least 1 − ζ. An unvisited pair has no
+    frequencies and is left free, as the ball of radius > 1 around 0 would.
+    """
+
+    episodes: int  #: T
+    level: float  #: ζ
+    scale: float = 1.0  #: multiplies every radius; 1 is the paper's
+
+    def __post_init__(self) -> None:
+        _check_rule(self.episodes, self.level, self.scale)
+
+    def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> L1Ball:
+        log_term = np.log((self.episodes + 1) * space.n_states * space.n_actions / self.level)
+        radius = self.scale * np.sqrt(2 * space.next_layer_size * log_term / np.maximum(1, N))
+        radius[N == 0] = np.inf
+        return L1Ball(center=frequencies(space, N, M), radius=radius)
+
+
+@dataclass(frozen=True, kw_only=True)
+class BernsteinBox:
+    """A box around the counted frequencies P̂, narrow where P̂ is small (Jin et al. 2020, eq. 5):
+
+        |p(s') − P̂(s')| <= 2 sqrt( P̂(s') log(T|S||A|/δ) / max(1, N(s,a)−1) ) + 14 log(T|S||A|/δ) / (3 max(1, N(s,a)−1)),
+
+    with the true model in every box of every epoch with probability at least 1 − 4δ. An unvisited pair is left free.
+    """
+
+    episodes: int  #: T
+    level: float  #: δ
+    scale: float = 1.0  #: multiplies every radius; 1 is the paper's
+
+    def __post_init__(self) -> None:
+        _check_rule(self.episodes, self.level, self.scale)
+
+    def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> Box:
+        P_hat = frequencies(space, N, M)
+        log_term = np.log(self.episodes * space.n_states * space.n_actions / self.level)
+        share = space.expand_to_tuples(log_term / np.maximum(1, N - 1))
+        radius = self.scale * (2 * np.sqrt(P_hat * share) + 14 / 3 * share)
+        radius[space.expand_to_tuples(N == 0)] = 1.0
+        return Box(lower=np.maximum(0.0, P_hat - radius), upper=np.minimum(1.0, P_hat + radius))
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class KnownModel:
+    """The set is one point, the true model: the setting of known dynamics."""
+
+    transitions: FloatArray = field(repr=False)
+
+    def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> L1Ball:
+        return L1Ball(center=LayeredMDP(space, self.transitions).transitions, radius=np.zeros(space.n_pairs))
+
+
+#: Confidence rules by name; each is made from (episodes, level, scale).
+CONFIDENCE_RULES: dict[str, type[PaperRadius]] = {"paper": PaperRadius}
+
+#: Every rule of ours: what a checkpoint may hold.
+RULE_TYPES: tuple[type, ...] = (PaperRadius, BernsteinBox, KnownModel)
+
+
+def _check_rule(episodes: int, level: float, scale: float) -> None:
+    for holds, otherwise in (
+        (episodes >= 1, f"episodes is {episodes}; at least one is needed"),
+        (0 < level < 1, f"level is {level}; it is a probability strictly between 0 and 1"),
+        (0 <= scale < np.inf, f"scale is {scale}; it must be finite and not negative"),
+    ):
+        if not holds:
+            raise InvalidInputError(otherwise)

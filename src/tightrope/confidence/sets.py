@@ -1,0 +1,102 @@
+"""Confidence sets: what may be true of the conditionals of every pair."""
+
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.errors import InvalidInputError
+from tightrope.kernels.balls import are_balls
+from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
+from tightrope.space import FloatArray, LayeredSpace
+
+
+class ConfidenceSet(Protocol):
+    """A set of conditionals for every pair. To project on sets of a new kind, see `projection/sets.py`."""
+
+    def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
+        """(n_pairs,) which pairs may have any conditional at all; these are solved for together."""
+
+    def check(self, space: LayeredSpace) -> None:
+        """Refuse a space that the set does not fit."""
+
+    def violation(self, space: LayeredSpace, theta: FloatArray) -> float:
+        """The most by which a conditional of `theta` leaves the set, over the pairs with mass."""
+
+
+class L1Ball:
+    """‖p(·|s,a) − center(·|s,a)‖₁ <= radius(s,a). A radius of 2 or more, or inf, leaves the pair free."""
+
+    def __init__(self, center: ArrayLike, radius: ArrayLike) -> None:
+        self.center = np.require(np.asarray(center, dtype=np.float64), requirements=["C", "W"])
+        self.radius = np.require(np.asarray(radius, dtype=np.float64), requirements=["C", "W"])
+
+    def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
+        return self.radius >= 2
+
+    def check(self, space: LayeredSpace) -> None:
+        flat(self.center, space.n_tuples, "center")
+        if self.radius.shape != (space.n_pairs,):
+            raise InvalidInputError(f"radius has shape {self.radius.shape}; expected ({space.n_pairs},)")
+        if are_balls(space.csr.pair_ptr, self.center, self.radius, SUM_TOLERANCE):
+            return
+        totals = space.sum_over_successors(self.center)
+        smallest = np.minimum.reduceat(self.center, space.csr.pair_ptr[:-1])
+        wrong = (np.abs(totals - 1) > SUM_TOLERANCE) | (smallest < 0)
+        for bad, words in (
+            (~(self.radius >= 0), "radius is {radius}; it must be 0 or more (inf leaves the pair free)"),
+            (
+                wrong & (self.radius < 2),
+                "center is no distribution (sum {total:.12g}, smallest entry {smallest:.3g})",
+            ),
+        ):
+            if bad.any():
+                i = int(np.argmax(bad))
+                s, a = space.pairs[i]
+                what = words.format(radius=self.radius[i], total=totals[i], smallest=smallest[i])
+                raise InvalidInputError(f"state {s}, action {a}: {what}")
+
+    def violation(self, space: LayeredSpace, theta: FloatArray) -> float:
+        p = LayeredMDP.from_occupancy(space, theta).transitions
+        distance = space.sum_over_successors(np.abs(p - self.center))
+        visited = space.sum_over_successors(theta) > 0
+        return float(np.max(distance - self.radius, initial=0.0, where=visited & (self.radius < 2)))
+
+
+class Box:
+    """lower <= p(s'|s,a) <= upper; given a ball, whose center must be within the bounds, p lies in that too."""
+
+    def __init__(self, lower: ArrayLike, upper: ArrayLike, ball: L1Ball | None = None) -> None:
+        self.lower = np.require(np.asarray(lower, dtype=np.float64), requirements=["C", "W"])
+        self.upper = np.require(np.asarray(upper, dtype=np.float64), requirements=["C", "W"])
+        self.ball = ball
+
+    def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
+        anything = np.logical_and.reduceat((self.lower <= 0) & (self.upper >= 1), space.csr.pair_ptr[:-1])
+        return anything if self.ball is None else anything & self.ball.free(space)
+
+    def check(self, space: LayeredSpace) -> None:
+        lower, upper = flat(self.lower, space.n_tuples, "lower"), flat(self.upper, space.n_tuples, "upper")
+        wrong = [((lower < 0) | (lower > upper), "lower is {:.12g} and upper {:.12g}; expected 0 <= lower <= upper")]
+        if self.ball is not None:
+            self.ball.check(space)
+            center = np.where(space.expand_to_tuples(self.ball.radius < 2), self.ball.center, lower)
+            wrong.append(((center < lower) | (center > upper), "the ball's center is outside {:.12g}..{:.12g}"))
+        for bad, words in wrong:
+            if bad.any():
+                j = int(np.argmax(bad))
+                s, a, s_next = space.tuples[j]
+                raise InvalidInputError(f"tuple ({s}, {a}, {s_next}): {words.format(lower[j], upper[j])}")
+        least, most = space.sum_over_successors(lower), space.sum_over_successors(upper)
+        empty = (least > 1 + SUM_TOLERANCE) | (most < 1 - SUM_TOLERANCE)
+        if empty.any():
+            i = int(np.argmax(empty))
+            s, a = space.pairs[i]
+            sums = f"{least[i]:.12g} and {most[i]:.12g}"
+            raise InvalidInputError(f"state {s}, action {a}: no distribution is within the bounds, which sum to {sums}")
+
+    def violation(self, space: LayeredSpace, theta: FloatArray) -> float:
+        p = LayeredMDP.from_occupancy(space, theta).transitions
+        visited = space.expand_to_tuples(space.sum_over_successors(theta) > 0)
+        outside = np.max(np.maximum(self.lower - p, p - self.upper), initial=0.0, where=visited)
+        return float(outside) if self.ball is None else max(float(outside), self.ball.violation(space, theta))
