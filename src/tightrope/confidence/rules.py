@@ -1,14 +1,15 @@
 """Confidence rules: which set the counts make."""
 
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.confidence.anytime import KLBounds, KLBoundsL1, KLRadiusL1
 from tightrope.confidence.counts import frequencies
+from tightrope.confidence.levels import check_episodes, check_level
 from tightrope.confidence.sets import Box, ConfidenceSet, L1Ball
-from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -34,7 +35,8 @@ class PaperRadius:
     scale: float = 1.0  #: multiplies every radius; 1 is the paper's
 
     def __post_init__(self) -> None:
-        _check_rule(self.episodes, self.level, self.scale)
+        check_episodes(self.episodes)
+        check_level(self.level, self.scale)
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> L1Ball:
         log_term = np.log((self.episodes + 1) * space.n_states * space.n_actions / self.level)
@@ -57,7 +59,8 @@ class BernsteinBox:
     scale: float = 1.0  #: multiplies every radius; 1 is the paper's
 
     def __post_init__(self) -> None:
-        _check_rule(self.episodes, self.level, self.scale)
+        check_episodes(self.episodes)
+        check_level(self.level, self.scale)
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> Box:
         P_hat = frequencies(space, N, M)
@@ -78,18 +81,13 @@ class KnownModel:
         return L1Ball(center=LayeredMDP(space, self.transitions).transitions, radius=np.zeros(space.n_pairs))
 
 
-#: Confidence rules by name; each is made from (episodes, level, scale).
-CONFIDENCE_RULES: dict[str, type[PaperRadius]] = {"paper": PaperRadius}
+#: Confidence rules by name; each is made from those of (episodes, level, scale, laws) that it has.
+CONFIDENCE_RULES: dict[str, type[Any]] = {
+    "paper": PaperRadius,
+    "kl-l1": KLRadiusL1,
+    "kl-box": KLBounds,
+    "kl-l1-box": KLBoundsL1,
+}
 
 #: Every rule of ours: what a checkpoint may hold.
-RULE_TYPES: tuple[type, ...] = (PaperRadius, BernsteinBox, KnownModel)
-
-
-def _check_rule(episodes: int, level: float, scale: float) -> None:
-    for holds, otherwise in (
-        (episodes >= 1, f"episodes is {episodes}; at least one is needed"),
-        (0 < level < 1, f"level is {level}; it is a probability strictly between 0 and 1"),
-        (0 <= scale < np.inf, f"scale is {scale}; it must be finite and not negative"),
-    ):
-        if not holds:
-            raise InvalidInputError(otherwise)
+RULE_TYPES: tuple[type, ...] = (BernsteinBox, KnownModel, *CONFIDENCE_RULES.values())

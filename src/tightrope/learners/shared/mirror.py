@@ -7,7 +7,7 @@ was visited as often inside it as before it (and once), and the set is then made
 """
 
 from abc import abstractmethod
-from dataclasses import field
+from dataclasses import field, fields
 from typing import NamedTuple
 
 import numpy as np
@@ -118,7 +118,14 @@ class ConfidentLearner(MirrorLearner):
             return self.confidence
         if self.confidence not in CONFIDENCE_RULES:
             raise unknown("there is no confidence rule", self.confidence, CONFIDENCE_RULES)
-        return CONFIDENCE_RULES[self.confidence](episodes=self.episodes, level=self.level, scale=self.radius_scale)
+        rule = CONFIDENCE_RULES[self.confidence]
+        known = {"episodes": self.episodes, "level": self.level, "scale": self.radius_scale, "laws": self._n_laws()}
+        made: ConfidenceRule = rule(**{field.name: known[field.name] for field in fields(rule)})
+        return made
+
+    def _n_laws(self) -> int | None:
+        """How many laws there are to learn; None: one for every pair with more than one successor."""
+        return None if self.ties is None else len(np.unique(self.ties.law[self.space.successors_per_pair > 1]))
 
     @property
     def settings(self) -> dict[str, float | str]:
