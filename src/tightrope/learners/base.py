@@ -91,7 +91,8 @@ class LearnerBase(Declared, ABC):
             if value is not default
         }
         self.budgets = checked_budgets(self.space, self.budgets)
-        self.episodes = whole(self.episodes, "episodes", 1)
+        if "episodes" in self.parameters:  # a learner that needs no plan has a default of None
+            self.episodes = whole(self.episodes, "episodes", 1)
         for name, field_ in self.parameter_fields().items():
             if "range" in field_.metadata and getattr(self, name) is not None:
                 setattr(self, name, field_.metadata["range"].checked(name, getattr(self, name)))

@@ -23,6 +23,7 @@ from tightrope.learners.uc_o_reps import UCOREPS
 from tightrope.learners.ucbvi import UCBVI
 from tightrope.learners.ucpd import UCPD
 from tightrope.learners.ucpd_known import UCPDKnown
+from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.learners.ucrl2 import UCRL2
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.storage import checkpoints
@@ -32,6 +33,7 @@ from tightrope.ties import Ties
 LEARNERS: dict[str, type[LearnerBase]] = {
     learner.name: learner
     for learner in (
+        UCPDPractical,
         UCPD,
         UCPDKnown,
         OREPS,

@@ -1,0 +1,155 @@
+"""UCPD that keeps its budgets at horizons people can afford: Algorithm 1 with other prices, steps and sets.
+
+In every episode t, with f, g_i and budgets c_i taken from the least of each layer and in shares of their spans:
+1. The sets are anytime balls on the declared successors (`rules`), with the counts of tied pairs pooled, renewed when a
+   count has grown by a tenth. The model is in all of them, at all times, with probability 1 − ζ.
+2. Charge what was played: e_i = ĝ_i(π_t) − c_i is by how much the policy uses more than budget i under P̂, for the mean
+   ḡ_i of the draws so far. (Algorithm 1 charges the optimistic θ, which believes to be within budget while sets are
+   wide.)
+3. Q_i ← Q_i + k_I e_i / (η A_i), held between 0 and B/η. The price is Q_i + k_P [e_i]_+ / (η A_i), B/η at most. A_i is
+   how fast the use of i falls as its price rises (`kernels.played.responses`): k_P = 1 would remove e_i in one step if
+   the policy moved freely. The proportional term keeps Q from swinging.
+4. θ ← argmin over θ in Δ of η <f + Σ_i price_i ḡ_i, θ> + D(θ, (1 − λ_t) θ + λ_t θ^1), λ_t = 1/(10 + t); θ^1 is the
+   measure of the uniform policy where every successor is as likely.
+5. η = 1/√(F²/h² + S/κ²): F is the largest span of a loss so far, S the sum of squares of the spans of f^t − f^{t-1}.
+   Losses that do not change leave η at h/F; those that change all the time make it fall like 1/√t.
+
+Nothing depends on the units of losses and constraints, or on the number of episodes: none needs to be planned. Prices
+are bounded so that no step tilts θ by more than e^(h + I B), which the solver takes; at the bound, paying more would
+not change what is played by more than that in one episode.
+
+Feedback: full information. Needs to know: the space and the budgets.
+"""
+
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+
+from tightrope.confidence import ConfidenceRule
+from tightrope.learners.base import Episode
+from tightrope.learners.kernels.played import believe, from_least, responses, uses
+from tightrope.learners.kernels.primal_dual import weigh
+from tightrope.learners.parameters import POSITIVE, carried, parameter
+from tightrope.learners.shared.mirror import ConfidentLearner
+from tightrope.model import LayeredMDP, Policy
+from tightrope.space import FloatArray
+
+#: The least response of a use to its price that is believed, in shares of the constraint's span squared.
+LEAST_RESPONSE = 1e-3
+
+
+class UCPDPractical(ConfidentLearner):
+    """UCPD with one practical preset: budgets held with valid sets, no horizon, no units, ties where there are any.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand.
+    episodes : not needed; nothing depends on it.
+    confidence, level, radius_scale, renewal, ties : as in `UCPD`, with other defaults.
+    first_rate, change_rate : h and κ of the learning rate η.
+    proportional, integral : k_P and k_I.
+    largest_tilt : B.
+    """
+
+    name = "ucpd-practical"
+    reference = "this package, after Qiu, Wei, Yang, Ye, Wang (2020): its own prices and steps"
+    ties_by_default = True
+
+    episodes: Any = None
+    confidence: str | ConfidenceRule = "kl-l1"
+    renewal: float = parameter(POSITIVE, default=0.1)
+    first_rate: float = parameter(POSITIVE, default=1.0)
+    change_rate: float = parameter(POSITIVE, default=5.0)
+    proportional: float = parameter(POSITIVE, default=0.5)
+    integral: float = parameter(POSITIVE, default=0.05)
+    largest_tilt: float = parameter(POSITIVE, default=2.0)
+
+    integrals: FloatArray = carried()  #: (I,) Q, per span of the constraint
+    multipliers: FloatArray = carried()  #: (I,) the prices, per unit of the constraint
+    mean_constraints: FloatArray = carried()  #: (I, n_tuples) ḡ
+    last_loss: FloatArray = carried()  #: (n_tuples,) f^{t-1}
+    largest_span: float = carried()  #: F
+    changes: float = carried()  #: S
+    _laws: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        space, n_constraints = self.space, len(self.budgets)
+        even = 1.0 / space.expand_to_tuples(space.successors_per_pair)
+        self.theta = self._start = LayeredMDP(space, even).occupancy(Policy.uniform(space))
+        self.policy = self._policy_of(self.theta)
+        self.integrals = np.zeros(n_constraints)
+        self.mean_constraints = np.zeros((n_constraints, space.n_tuples))
+        self.last_loss = np.zeros(space.n_tuples)
+        self.largest_span = self.changes = 0.0
+        self._tuples_before = space.tuples_before
+        self._laws = self.counts.laws
+
+    def observe(self, episode: Episode) -> None:
+        """Lines 1 to 5 for the next episode."""
+        path, f, g = self._read(episode)
+        t, space = self.observed + 1, self.space
+        largest_span, changes, loss, eta = self._rate(f, t)
+        mean = self.mean_constraints + (g - self.mean_constraints) / t
+        costs, limits, units = self._in_spans(mean)
+
+        over, response = self._assess(costs, limits)
+        gain = 1 / (eta * np.maximum(response, LEAST_RESPONSE))
+        most = self.largest_tilt / eta
+        integrals = np.clip(self.integrals + self.integral * gain * over, 0.0, most)
+        prices = np.minimum(integrals + self.proportional * gain * np.maximum(over, 0.0), most)
+
+        psi = np.empty(space.n_tuples)
+        weigh(1.0, loss, prices, costs, 1 / eta, psi)  # η (f + Σ_i price_i ḡ_i)
+        mixing = 1 / (10 + t)
+        move = self._move(path, (1 - mixing) * self.theta + mixing * self._start, psi)
+        self._learn(
+            **move._asdict(),
+            _laws=self._laws if move.counts.epoch == self.counts.epoch else move.counts.laws,
+            integrals=integrals,
+            multipliers=prices / units,
+            mean_constraints=mean,
+            last_loss=f.copy(),
+            largest_span=largest_span,
+            changes=changes,
+        )
+
+    def _rate(self, f: FloatArray, t: int) -> tuple[float, float, FloatArray, float]:
+        """Line 5: F, S, the loss from the least of each layer, and η; 1 as long as no loss made a difference."""
+        loss = np.empty(self.space.n_tuples)
+        span, _ = from_least(self._tuples_before, f - self.last_loss, loss)
+        changes = self.changes + (span**2 if t > 1 else 0.0)
+        span, _ = from_least(self._tuples_before, f, loss)
+        largest = max(self.largest_span, span)
+        eta = 1 / np.hypot(largest / self.first_rate, np.sqrt(changes) / self.change_rate) if largest > 0 else 1.0
+        return largest, changes, loss, float(eta)
+
+    def _in_spans(self, mean: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """ḡ_i and c_i from the least of each layer, in shares of the span of ḡ_i, and that span (1 where it is 0)."""
+        costs, units = np.empty_like(mean), np.ones(len(mean))
+        limits = self.budgets.copy()
+        for i, row in enumerate(mean):
+            span, least = from_least(self._tuples_before, row, costs[i])
+            units[i] = span or 1.0
+            costs[i] /= units[i]
+            limits[i] = (limits[i] - least) / units[i]
+        return costs, limits, units
+
+    def _assess(self, costs: FloatArray, limits: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Line 2: by how much the policy just played is over each limit, as far as is known, and its response A."""
+        space, pi = self.space, self.policy.probabilities
+        P, theta, use, A = np.empty(space.n_tuples), np.empty(space.n_tuples), limits.copy(), limits.copy()
+        d, V = np.empty(space.n_states), np.empty(space.n_states)
+        believe(space.csr.pair_ptr, *self._laws, self.theta, P)
+        uses(space.csr, pi, P, costs, d, theta, use)
+        responses(space.csr, pi, P, costs, d, V, A)
+        return use - limits, A
+
+    def _restored(self) -> None:
+        super()._restored()
+        self._laws = self.counts.laws
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        return {name: value for name, value in super().settings.items() if name != "episodes"}

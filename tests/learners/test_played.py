@@ -1,0 +1,57 @@
+"""Kernels of what was played, against plain sums and a difference quotient."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from tests.conftest import mdps, random_policy, rngs
+from tightrope import LayeredMDP, LayeredSpace, Policy
+from tightrope.learners.kernels.played import believe, from_least, responses, uses
+
+
+@settings(max_examples=40)
+@given(mdps(), rngs())
+def test_uses_and_responses(mdp: LayeredMDP, rng: np.random.Generator) -> None:
+    """Costs by the occupancy measure; responses by raising a price a little and looking at what that saves."""
+    space, g = mdp.space, rng.uniform(-1, 1, (2, mdp.space.n_tuples))
+    policy = random_policy(rng, space)
+    pi, P = policy.probabilities, mdp.transitions
+    d, theta, use = np.empty(space.n_states), np.empty(space.n_tuples), np.empty(2)
+    uses(space.csr, pi, P, g, d, theta, use)
+    np.testing.assert_allclose(use, g @ mdp.occupancy(policy), atol=1e-12)
+    A, V = np.empty(2), np.empty(space.n_states)
+    responses(space.csr, pi, P, g, d, V, A)
+    for i in range(2):
+        values = np.zeros(space.n_states)
+        Q = np.zeros(space.n_pairs)
+        for s in range(space.n_states - 2, -1, -1):
+            first, last = space.csr.state_ptr[s : s + 2]
+            for k in range(first, last):
+                rows = slice(*space.csr.pair_ptr[k : k + 2])
+                Q[k] = P[rows] @ (g[i, rows] + values[space.tuples[rows, 2]])
+            values[s] = pi[first:last] @ Q[first:last]
+
+        def cost(x: float, i: int = i, Q: np.ndarray = Q) -> float:
+            weights = pi * np.exp(-x * Q)
+            total = np.add.reduceat(weights, space.csr.state_ptr[:-2])
+            dearer = Policy(space, weights / np.repeat(total, np.diff(space.csr.state_ptr)[:-1]))
+            return float(g[i] @ mdp.occupancy(dearer))
+
+        assert (cost(-1e-5) - cost(1e-5)) / 2e-5 == pytest.approx(A[i], abs=1e-6)
+
+
+def test_beliefs_by_hand() -> None:
+    """Three visits, one to the first and two to the second successor; θ has it the other way round."""
+    space = LayeredSpace.dense([1, 2, 1], 2)
+    N, M = np.array([3, 0, 1, 0, 0, 0]), np.array([1, 2, 0, 0, 1, 0, 0, 0])
+    theta = np.array([0.6, 0.2, 0.05, 0.15, 0.65, 0.0, 0.35, 0.0])
+    P = np.empty(space.n_tuples)
+    believe(space.csr.pair_ptr, N, M, theta, P)
+    np.testing.assert_allclose(P, [1.75 / 4, 2.25 / 4, 0.25, 0.75, 1, 1, 1, 1])
+
+
+def test_from_the_least_of_every_layer_by_hand() -> None:
+    space = LayeredSpace.dense([1, 2, 1], 2)
+    f, out = np.array([0.1, 0.3, -0.1, 0.2, 5.0, 5.1, 5.2, 5.3]), np.empty(8)
+    assert from_least(space.tuples_before, f, out) == pytest.approx((0.4, 4.9))
+    np.testing.assert_allclose(out, [0.2, 0.4, 0.0, 0.3, 0.0, 0.1, 0.2, 0.3], atol=1e-15)
