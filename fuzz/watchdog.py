@@ -1,7 +1,7 @@
 """Tries in a process of their own, so that one that hangs, eats all memory or dies is a finding and not the end.
 
 A try is a function(seed, number, folder) -> str that says in a word what happened, in an empty folder of its own. It
-fails if it raises, takes more than SECONDS, or brings its process above MEGABYTES.
+fails if it raises, works for more than SECONDS, waits for more than WAITING, or brings its process above MEGABYTES.
 """
 
 import argparse
@@ -18,14 +18,17 @@ import traceback
 import warnings
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import NoReturn
 
+#: Of the processor, so that others on the same machine do no harm; and by the clock, for what waits without working.
 SECONDS = 5
+WAITING = 30
 MEGABYTES = 1000
 
 #: A process that hangs where Python cannot interrupt it is ended after this many seconds.
-PATIENCE = 8 * SECONDS
+PATIENCE = 2 * WAITING
 
 Try = Callable[[int, int, Path], str]
 
@@ -67,7 +70,7 @@ def watch(module: str, seed: int, first: int, count: int) -> Iterator[tuple[int,
             assert process.stdout is not None
             unread, alive = b"", True
             while number < last:
-                alive = bool(select.select([process.stdout], [], [], PATIENCE + 60 * (number == first))[0])
+                alive = bool(select.select([process.stdout], [], [], PATIENCE)[0])
                 new = os.read(process.stdout.fileno(), 1 << 16) if alive else b""
                 if not new:
                     break
@@ -84,7 +87,6 @@ def watch(module: str, seed: int, first: int, count: int) -> Iterator[tuple[int,
 
 def work(attempt: Try, seed: int, first: int, count: int) -> None:
     """Try, and print a line for each."""
-    signal.signal(signal.SIGALRM, _alarm)
     warnings.simplefilter("error")
     for number in range(first, first + count):
         outcome = guarded(attempt, seed, number)
@@ -96,20 +98,33 @@ def work(attempt: Try, seed: int, first: int, count: int) -> None:
 def guarded(attempt: Try, seed: int, number: int) -> str:
     """One try and its outcome, within the limits."""
     with tempfile.TemporaryDirectory(prefix="fuzz-") as folder:
-        signal.alarm(SECONDS)
         try:
-            outcome = attempt(seed, number, Path(folder))
+            with _alarms():
+                outcome = attempt(seed, number, Path(folder))
         except HangError as hang:
             place = traceback.extract_tb(hang.__traceback__)[-2]  # the last is the alarm itself
-            return f"FAILED: more than {SECONDS} s, in {place.filename}, line {place.lineno}"
+            return f"FAILED: more than {hang}, in {place.filename}, line {place.lineno}"
         except Exception as error:
             place = traceback.extract_tb(error.__traceback__)[-1]
             return f"FAILED: {type(error).__name__} in {place.filename}, line {place.lineno}: {str(error)[:200]}"
-        finally:
-            signal.alarm(0)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024
     return outcome if peak <= MEGABYTES else f"FAILED: more than {MEGABYTES} MB, {peak} in all"
 
 
+@contextmanager
+def _alarms() -> Iterator[None]:
+    """Whatever is inside is interrupted when its time is up."""
+    timers = {signal.SIGPROF: (signal.ITIMER_PROF, SECONDS), signal.SIGALRM: (signal.ITIMER_REAL, WAITING)}
+    before = {number: signal.signal(number, _alarm) for number in timers}
+    for timer, seconds in timers.values():
+        signal.setitimer(timer, seconds)
+    try:
+        yield
+    finally:
+        for number, (timer, _) in timers.items():
+            signal.setitimer(timer, 0)
+            signal.signal(number, before[number])
+
+
 def _alarm(signum: int, frame: object) -> NoReturn:
-    raise HangError
+    raise HangError(f"{SECONDS} s of work" if signum == signal.SIGPROF else f"{WAITING} s of waiting")

@@ -1,5 +1,6 @@
 """A sample of the fuzzer of problem folders: `python -m fuzz.folders` tries many more, within limits."""
 
+import time
 from pathlib import Path
 
 import pytest
@@ -28,7 +29,20 @@ def test_the_watchdog_sees_what_is_wrong(monkeypatch: pytest.MonkeyPatch) -> Non
     def broken(seed: int, number: int, folder: Path) -> str:
         raise KeyError("a key")
 
+    def waiting(seed: int, number: int, folder: Path) -> str:
+        time.sleep(60)
+        return "refused"
+
+    def working(seed: int, number: int, folder: Path) -> str:
+        while True:
+            pass
+
     assert watchdog.guarded(broken, 0, 0).startswith("FAILED: KeyError in ")
+    monkeypatch.setattr(watchdog, "WAITING", 0.2)
+    assert watchdog.guarded(waiting, 0, 0).startswith("FAILED: more than 0.2 s of waiting, in ")
+    monkeypatch.setattr(watchdog, "WAITING", 60)
+    monkeypatch.setattr(watchdog, "SECONDS", 0.2)
+    assert watchdog.guarded(working, 0, 0).startswith("FAILED: more than 0.2 s of work, in ")
     monkeypatch.setattr(watchdog, "MEGABYTES", 1)
     assert watchdog.guarded(lambda seed, number, folder: "refused", 0, 0).startswith("FAILED: more than 1 MB")
 
