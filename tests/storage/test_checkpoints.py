@@ -127,7 +127,7 @@ class Drawing(Everything):
 
     def observe(self, episode: Episode) -> None:
         super().observe(episode)
-        self.number = float(self.rng.random())
+        self.number = float(self.draws.random())
 
 
 def test_a_learner_that_draws_goes_on_with_the_same_numbers(tmp_path: Path) -> None:
