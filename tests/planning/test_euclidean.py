@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import mdps, pair_of_tuple, random_mdp, random_policy, rngs
-from tightrope import ConvergenceError, LayeredMDP, LayeredSpace
+from tightrope import ConvergenceError, LayeredMDP, LayeredSpace, make, run
 from tightrope.planning import euclidean
 from tightrope.planning.euclidean import EuclideanProjector
 from tightrope.space import FloatArray
@@ -77,3 +77,11 @@ def test_it_says_so_when_it_cannot(rng: np.random.Generator, monkeypatch: pytest
     with pytest.raises(ConvergenceError, match="residual of"):
         projector.solve(30 * rng.normal(size=mdp.space.n_pairs))
     np.testing.assert_array_equal(projector.potentials, before)
+
+
+@pytest.mark.parametrize("episodes", [7, 40, 200])
+def test_states_that_nothing_uses_do_not_end_a_run(episodes: int) -> None:
+    """Their rows of A D Aᵀ are 0: a Newton step is asked to move their potentials much too far."""
+    for losses in ("fixed", "chaser"):
+        history = run(make("media-streaming", losses=losses), "drift-plus-penalty", episodes=episodes, regret="never")
+        assert history["episode"][-1] == episodes

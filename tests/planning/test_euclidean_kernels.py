@@ -25,7 +25,7 @@ def test_point(mdp: LayeredMDP, rng: np.random.Generator) -> None:
 
 
 @given(mdps(), rngs())
-def test_newton_matrix_and_its_solution(mdp: LayeredMDP, rng: np.random.Generator) -> None:
+def test_newton_matrix(mdp: LayeredMDP, rng: np.random.Generator) -> None:
     A, _ = flow(mdp)
     x = np.maximum(rng.normal(size=mdp.space.n_pairs), 0.0)
     H = A @ np.diag((x > 0).astype(float)) @ A.T + 0.01 * np.eye(len(A))
@@ -36,7 +36,3 @@ def test_newton_matrix_and_its_solution(mdp: LayeredMDP, rng: np.random.Generato
         inside = min(band.shape[1], len(A) - s)
         np.testing.assert_allclose(band[s, :inside], H[s : s + inside, s], atol=1e-13)
         np.testing.assert_allclose(H[s + inside :, s], 0.0, atol=1e-15)
-    r = rng.normal(size=len(A))
-    answer = r.copy()
-    kernels.solve_band(band, answer)
-    np.testing.assert_allclose(H @ answer, r, atol=1e-9)

@@ -11,16 +11,21 @@ from one layer to the next, so its matrix A D Aᵀ (D the pairs with x > 0) is b
 from typing import NamedTuple
 
 import numpy as np
+from scipy.linalg import solveh_banded
 
 from tightrope.errors import ConvergenceError
 from tightrope.model import LayeredMDP
 from tightrope.planning.kernels import euclidean as kernels
 from tightrope.space import FloatArray
 
-MAX_STEPS, MAX_HALVINGS = 500, 40
+MAX_STEPS, MAX_DAMPINGS = 500, 40
 
-#: μ as a share of the residual: A D Aᵀ is singular where no pair of a state is in use, and μ vanishes with it.
+#: μ as a share of the residual: A D Aᵀ is singular where no pair of a state is in use, and μ vanishes with it. A state
+#: of that kind may be asked to move much too far, so a step that is not better is tried again with four times μ.
 DAMPING = 1e-2
+
+ARMIJO = 1e-4  # share of the promised decrease of F that a step has to bring
+ROUNDING = 1e-13  # of F, relative
 
 
 class Point(NamedTuple):
@@ -59,7 +64,7 @@ class EuclideanProjector:
             if at.residual_norm <= self.tolerance:
                 self.potentials = at.beta
                 return at.x
-            better = self._line_search(y, at)
+            better = self._better(y, at)
             if better is None:
                 break
             at = better
@@ -68,16 +73,19 @@ class EuclideanProjector:
             f"{self.tolerance:.3g}; no answer is returned"
         )
 
-    def _line_search(self, y: FloatArray, at: Point) -> Point | None:
-        """The first of the Newton step, a half, a quarter, … that is better; nothing if none is."""
-        step = self._newton_step(at)
-        slope = float(at.residual @ step)
-        for halvings in range(MAX_HALVINGS):
-            length = 0.5**halvings
-            trial = self._point(y, at.beta + length * step)
-            # at the floor of rounding F no longer tells better from worse, the residual does
-            if trial.value <= at.value + 1e-4 * length * slope or trial.residual_norm < at.residual_norm <= 1e-6:
+    def _better(self, y: FloatArray, at: Point) -> Point | None:
+        """The first Newton step that is better, each damped more than the one before; nothing if none is."""
+        damping = DAMPING * min(1.0, at.residual_norm)
+        for _ in range(MAX_DAMPINGS):
+            step = self._newton_step(at, damping)
+            trial = self._point(y, at.beta + step)
+            if trial.value <= at.value + ARMIJO * float(at.residual @ step):
                 return trial
+            # at the floor of rounding F no longer tells better from worse: the residual does
+            level = trial.value <= at.value + ROUNDING * (1 + abs(at.value))
+            if level and trial.residual_norm < at.residual_norm:
+                return trial
+            damping *= 4
         return None
 
     def _point(self, y: FloatArray, beta: FloatArray) -> Point:
@@ -85,11 +93,9 @@ class EuclideanProjector:
         residual_norm, value = kernels.point(self.mdp.space.csr, self.mdp.transitions, y, beta, x, residual)
         return Point(beta, x, residual, residual_norm, value)
 
-    def _newton_step(self, at: Point) -> FloatArray:
+    def _newton_step(self, at: Point, damping: float) -> FloatArray:
         """−(A D Aᵀ + μ)^{-1} ∇F; 0 at the last state."""
-        kernels.hessian_band(
-            self.mdp.space.csr, self.mdp.transitions, at.x, DAMPING * min(1.0, at.residual_norm), self._band
-        )
-        step = -at.residual
-        kernels.solve_band(self._band, step[:-1])
+        kernels.hessian_band(self.mdp.space.csr, self.mdp.transitions, at.x, damping, self._band)
+        step = np.zeros(len(at.residual))
+        step[:-1] = solveh_banded(self._band.T, -at.residual[:-1], lower=True, check_finite=False)
         return step

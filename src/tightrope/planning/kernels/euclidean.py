@@ -44,26 +44,3 @@ def hessian_band(csr, P, x, mu, band):
                         band[s, t - s] -= P[j]
                         for k in range(j, csr.pair_ptr[i + 1]):
                             band[t, csr.successor[k] - t] += P[j] * P[k]
-
-
-@jit
-def solve_band(band, r):
-    """Overwrite r by H^{-1} r, and the lower band of the positive definite H by its Cholesky factor."""
-    n, width = band.shape[0], band.shape[1]
-    for s in range(n):
-        pivot = band[s, 0] ** 0.5
-        last = min(width, n - s)
-        for d in range(last):
-            band[s, d] /= pivot
-        r[s] /= pivot
-        for d in range(1, last):
-            f = band[s, d]
-            if f != 0.0:
-                r[s + d] -= f * r[s]
-                for e in range(d, last):
-                    band[s + d, e - d] -= f * band[s, e]
-    for s in range(n - 1, -1, -1):
-        v = r[s]
-        for d in range(1, min(width, n - s)):
-            v -= band[s, d] * r[s + d]
-        r[s] = v / band[s, 0]
