@@ -27,7 +27,7 @@ from tightrope.learners.needs import NEEDS
 from tightrope.problems import make
 from tightrope.problems.suite import media_streaming
 
-SHORT = ["run", "media-streaming", "--episodes", "40"]
+SHORT = ["run", "media-streaming", "--episodes", "40", "--learner", "ucpd"]
 
 
 def invoke(*arguments: str) -> tuple[int, str, str]:
@@ -303,7 +303,7 @@ def test_help_is_there_at_once(tmp_path: Path) -> None:
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path, seeds: int) -> None:
     # a run too long to end by itself, interrupted as a terminal does it: the whole process group
-    arguments = ["run", "media-streaming", "--episodes", "50000000", "--seeds", str(seeds)]
+    arguments = ["run", "media-streaming", "--episodes", "50000000", "--learner", "ucpd", "--seeds", str(seeds)]
     # who starts the tests in the background has Ctrl-C ignored, and children inherit that
     code = (
         "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -332,11 +332,21 @@ def test_a_table_that_lies_elsewhere_makes_another_problem_when_it_is_edited(pla
     Path("mine/loss.csv").rename(table)
     toml = Path("mine/problem.toml")
     toml.write_text(toml.read_text().replace('"loss.csv"', f'"{place}"'))
-    assert invoke("run", "mine", "--episodes", "5")[0] == 0
+    assert invoke("run", "mine", "--episodes", "5", "--learner", "ucpd")[0] == 0
     results = Path("runs/mine-ucpd-T5-seed0/history-seed0.csv")
     before = results.read_bytes()
     table.write_text(table.read_text().replace("50", "49", 1))
-    code, _, err = invoke("run", "mine", "--episodes", "5")
+    code, _, err = invoke("run", "mine", "--episodes", "5", "--learner", "ucpd")
     assert code == 2
     assert "holds another run" in err
     assert results.read_bytes() == before
+
+
+def test_unless_told_otherwise_the_practical_learner_and_the_paper_s_play_side_by_side() -> None:
+    with parallel_config(backend="threading"):
+        code, out, _ = invoke("run", "media-streaming", "--episodes", "2000")
+    assert code == 0
+    spent = [line.split() for line in out.splitlines()[3:5]]
+    assert [line[0] for line in spent] == ["ucpd-practical", "ucpd"]
+    assert float(spent[0][1]) < float(spent[1][1])
+    assert "OVER" in spent[1]

@@ -97,7 +97,7 @@ def run(
     ] = None,
     learner: Annotated[
         str, typer.Option("--learners", "--learner", help="One or several, a,b,c. See: tightrope list learners.")
-    ] = "ucpd",
+    ] = "ucpd-practical,ucpd",
     out: Annotated[
         Path | None,
         typer.Option(help="Folder for tables and picture.", show_default="one of its own in runs/"),
