@@ -3,41 +3,56 @@
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from scipy.optimize import nnls
 
 from tests.conftest import mdps, random_policy, rngs
 from tightrope import LayeredMDP, LayeredSpace, Policy
-from tightrope.learners.kernels.played import believe, from_least, responses, uses
+from tightrope.learners.kernels.played import believe, from_least, least_prices, responses, uses
+from tightrope.space import FloatArray
 
 
 @settings(max_examples=40)
 @given(mdps(), rngs())
 def test_uses_and_responses(mdp: LayeredMDP, rng: np.random.Generator) -> None:
-    """Costs by the occupancy measure; responses by raising a price a little and looking at what that saves."""
-    space, g = mdp.space, rng.uniform(-1, 1, (2, mdp.space.n_tuples))
+    """Uses by the occupancy measure; responses by moving the policy a little and looking at what that saves."""
+    space, n = mdp.space, 2
+    f, g, w = rng.uniform(-1, 1, space.n_tuples), rng.uniform(-1, 1, (n, space.n_tuples)), rng.uniform(0, 2, n)
     policy = random_policy(rng, space)
     pi, P = policy.probabilities, mdp.transitions
-    d, theta, use = np.empty(space.n_states), np.empty(space.n_tuples), np.empty(2)
+    d, theta, use = np.empty(space.n_states), np.empty(space.n_tuples), np.empty(n)
     uses(space.csr, pi, P, g, d, theta, use)
     np.testing.assert_allclose(use, g @ mdp.occupancy(policy), atol=1e-12)
-    A, V = np.empty(2), np.empty(space.n_states)
-    responses(space.csr, pi, P, g, d, V, A)
-    for i in range(2):
-        values = np.zeros(space.n_states)
-        Q = np.zeros(space.n_pairs)
-        for s in range(space.n_states - 2, -1, -1):
-            first, last = space.csr.state_ptr[s : s + 2]
-            for k in range(first, last):
-                rows = slice(*space.csr.pair_ptr[k : k + 2])
-                Q[k] = P[rows] @ (g[i, rows] + values[space.tuples[rows, 2]])
-            values[s] = pi[first:last] @ Q[first:last]
+    b, A, V = np.empty(n), np.empty((n, n)), np.empty((n + 1, space.n_states))
+    responses(space.csr, pi, P, f, g, d, V, b, A)
+    np.testing.assert_allclose(A, A.T, atol=1e-12)
 
-        def cost(x: float, i: int = i, Q: np.ndarray = Q) -> float:
-            weights = pi * np.exp(-x * Q)
-            total = np.add.reduceat(weights, space.csr.state_ptr[:-2])
-            dearer = Policy(space, weights / np.repeat(total, np.diff(space.csr.state_ptr)[:-1]))
-            return float(g[i] @ mdp.occupancy(dearer))
+    values, Q = np.zeros(space.n_states), np.zeros(space.n_pairs)
+    cost = f + w @ g
+    for s in range(space.n_states - 2, -1, -1):
+        first, last = space.csr.state_ptr[s : s + 2]
+        for k in range(first, last):
+            rows = slice(*space.csr.pair_ptr[k : k + 2])
+            Q[k] = P[rows] @ (cost[rows] + values[space.tuples[rows, 2]])
+        values[s] = pi[first:last] @ Q[first:last]
 
-        assert (cost(-1e-5) - cost(1e-5)) / 2e-5 == pytest.approx(A[i], abs=1e-6)
+    def used(eta: float) -> FloatArray:
+        weights = pi * np.exp(-eta * Q)
+        total = np.add.reduceat(weights, space.csr.state_ptr[:-2])
+        moved = Policy(space, weights / np.repeat(total, np.diff(space.csr.state_ptr)[:-1]))
+        uses_then: FloatArray = g @ mdp.occupancy(moved)
+        return uses_then
+
+    np.testing.assert_allclose((used(-1e-5) - used(1e-5)) / 2e-5, b + A @ w, atol=1e-6)
+
+
+@given(rngs())
+def test_least_prices_against_non_negative_least_squares(rng: np.random.Generator) -> None:
+    n = int(rng.integers(1, 5))
+    root = rng.normal(size=(n + 2, n))
+    A, v, w = root.T @ root + 1e-3 * np.eye(n), rng.normal(size=n), np.empty(n)
+    least_prices(A, v, w)
+    U = np.linalg.cholesky(A).T
+    np.testing.assert_allclose(w, nnls(U, np.linalg.solve(U.T, v))[0], atol=1e-6)
 
 
 def test_beliefs_by_hand() -> None:
@@ -47,7 +62,7 @@ def test_beliefs_by_hand() -> None:
     theta = np.array([0.6, 0.2, 0.05, 0.15, 0.65, 0.0, 0.35, 0.0])
     P = np.empty(space.n_tuples)
     believe(space.csr.pair_ptr, N, M, theta, P)
-    np.testing.assert_allclose(P, [1.75 / 4, 2.25 / 4, 0.25, 0.75, 1, 1, 1, 1])
+    np.testing.assert_allclose(P, [2.5 / 5, 2.5 / 5, 0.25, 0.75, 1, 1, 1, 1])
 
 
 def test_from_the_least_of_every_layer_by_hand() -> None:

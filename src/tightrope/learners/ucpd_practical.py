@@ -5,18 +5,19 @@ In every episode t, with f, g_i and budgets c_i taken from the least of each lay
    count has grown by a tenth. The model is in all of them, at all times, with probability 1 − ζ.
 2. Charge what was played: e_i = ĝ_i(π_t) − c_i is by how much the policy uses more than budget i under P̂, for the mean
    ḡ_i of the draws so far. (Algorithm 1 charges the optimistic θ, which believes to be within budget while sets are
-   wide.)
-3. Q_i ← Q_i + k_I e_i / (η A_i), held between 0 and B/η. The price is Q_i + k_P [e_i]_+ / (η A_i), B/η at most. A_i is
-   how fast the use of i falls as its price rises (`kernels.played.responses`): k_P = 1 would remove e_i in one step if
-   the policy moved freely. The proportional term keeps Q from swinging.
-4. θ ← argmin over θ in Δ of η <f + Σ_i price_i ḡ_i, θ> + D(θ, (1 − λ_t) θ + λ_t θ^1), λ_t = 1/(10 + t); θ^1 is the
-   measure of the uniform policy where every successor is as likely.
+   wide.) Q_i ← Q_i + ρ_t e_i, held between 0 and B/η, ρ_t = 3 F / (L √t).
+3. Prices: w = argmin over w >= 0 of ½ wᵀ A w − w·(A Q + k e / η − b), B/η at most. A step of length η changes the uses
+   by −η (b + A w) to first order (`kernels.played.responses`), so −b/A is the price at which losses and budgets
+   balance, k e / (η A) brings back a share k of the excess in one step, and Q collects what this picture gets wrong.
+   For one budget, w = [Q + (k e / η − b) / A]_+.
+4. θ ← argmin over θ in Δ of η <f + Σ_i w_i ḡ_i, θ> + D(θ, (1 − λ_t) θ + λ_t θ^1), λ_t = 1/(10 + t); θ^1 is the measure
+   of the uniform policy where every successor is as likely.
 5. η = 1/√(F²/h² + S/κ²): F is the largest span of a loss so far, S the sum of squares of the spans of f^t − f^{t-1}.
    Losses that do not change leave η at h/F; those that change all the time make it fall like 1/√t.
 
-Nothing depends on the units of losses and constraints, or on the number of episodes: none needs to be planned. Prices
-are bounded so that no step tilts θ by more than e^(h + I B), which the solver takes; at the bound, paying more would
-not change what is played by more than that in one episode.
+Nothing depends on the units of losses and constraints, or on the number of episodes: none needs to be planned. The
+bound B/η says that a unit of use is never priced above B F/h, and more as η falls; no step tilts θ by more than
+e^(h + I B), which the solver takes.
 
 Feedback: full information. Needs to know: the space and the budgets.
 """
@@ -28,14 +29,14 @@ import numpy as np
 
 from tightrope.confidence import ConfidenceRule
 from tightrope.learners.base import Episode
-from tightrope.learners.kernels.played import believe, from_least, responses, uses
+from tightrope.learners.kernels.played import believe, from_least, least_prices, responses, uses
 from tightrope.learners.kernels.primal_dual import weigh
 from tightrope.learners.parameters import POSITIVE, carried, parameter
 from tightrope.learners.shared.mirror import ConfidentLearner
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray
 
-#: The least response of a use to its price that is believed, in shares of the constraint's span squared.
+#: Added to every A_ii: the least response of a use to its own price, in shares of the constraint's span squared.
 LEAST_RESPONSE = 1e-3
 
 
@@ -48,7 +49,8 @@ class UCPDPractical(ConfidentLearner):
     episodes : not needed; nothing depends on it.
     confidence, level, radius_scale, renewal, ties : as in `UCPD`, with other defaults.
     first_rate, change_rate : h and κ of the learning rate η.
-    proportional, integral : k_P and k_I.
+    correction : k, the share of the excess that a step brings back.
+    integral : the 3 of ρ_t.
     largest_tilt : B.
     """
 
@@ -61,9 +63,9 @@ class UCPDPractical(ConfidentLearner):
     renewal: float = parameter(POSITIVE, default=0.1)
     first_rate: float = parameter(POSITIVE, default=1.0)
     change_rate: float = parameter(POSITIVE, default=5.0)
-    proportional: float = parameter(POSITIVE, default=0.5)
-    integral: float = parameter(POSITIVE, default=0.05)
-    largest_tilt: float = parameter(POSITIVE, default=2.0)
+    correction: float = parameter(POSITIVE, default=0.3)
+    integral: float = parameter(POSITIVE, default=3.0)
+    largest_tilt: float = parameter(POSITIVE, default=50.0)
 
     integrals: FloatArray = carried()  #: (I,) Q, per span of the constraint
     multipliers: FloatArray = carried()  #: (I,) the prices, per unit of the constraint
@@ -94,14 +96,16 @@ class UCPDPractical(ConfidentLearner):
         mean = self.mean_constraints + (g - self.mean_constraints) / t
         costs, limits, units = self._in_spans(mean)
 
-        over, response = self._assess(costs, limits)
-        gain = 1 / (eta * np.maximum(response, LEAST_RESPONSE))
+        over, b, A = self._assess(loss, costs, limits)
         most = self.largest_tilt / eta
-        integrals = np.clip(self.integrals + self.integral * gain * over, 0.0, most)
-        prices = np.minimum(integrals + self.proportional * gain * np.maximum(over, 0.0), most)
+        rho = self.integral * largest_span / (space.n_layers * np.sqrt(t))
+        integrals = np.clip(self.integrals + rho * over, 0.0, most)
+        prices = np.empty(len(limits))
+        least_prices(A, A @ integrals + self.correction / eta * over - b, prices)
+        np.minimum(prices, most, out=prices)
 
         psi = np.empty(space.n_tuples)
-        weigh(1.0, loss, prices, costs, 1 / eta, psi)  # η (f + Σ_i price_i ḡ_i)
+        weigh(1.0, loss, prices, costs, 1 / eta, psi)  # η (f + Σ_i w_i ḡ_i)
         mixing = 1 / (10 + t)
         move = self._move(path, (1 - mixing) * self.theta + mixing * self._start, psi)
         self._learn(
@@ -136,15 +140,18 @@ class UCPDPractical(ConfidentLearner):
             limits[i] = (limits[i] - least) / units[i]
         return costs, limits, units
 
-    def _assess(self, costs: FloatArray, limits: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Line 2: by how much the policy just played is over each limit, as far as is known, and its response A."""
-        space, pi = self.space, self.policy.probabilities
-        P, theta, use, A = np.empty(space.n_tuples), np.empty(space.n_tuples), limits.copy(), limits.copy()
-        d, V = np.empty(space.n_states), np.empty(space.n_states)
+    def _assess(
+        self, loss: FloatArray, costs: FloatArray, limits: FloatArray
+    ) -> tuple[FloatArray, FloatArray, FloatArray]:
+        """By how much the policy just played is over each limit, as far as is known, and its responses b and A."""
+        space, pi, n = self.space, self.policy.probabilities, len(limits)
+        P, theta, d = np.empty(space.n_tuples), np.empty(space.n_tuples), np.empty(space.n_states)
+        use, b, A, V = np.empty(n), np.empty(n), np.empty((n, n)), np.empty((n + 1, space.n_states))
         believe(space.csr.pair_ptr, *self._laws, self.theta, P)
         uses(space.csr, pi, P, costs, d, theta, use)
-        responses(space.csr, pi, P, costs, d, V, A)
-        return use - limits, A
+        responses(space.csr, pi, P, loss, costs, d, V, b, A)
+        A[np.diag_indices(n)] += LEAST_RESPONSE
+        return use - limits, b, A
 
     def _restored(self) -> None:
         super()._restored()

@@ -6,21 +6,24 @@ from tightrope.kernels.arithmetic import dot
 from tightrope.kernels.compile import jit
 from tightrope.kernels.occupancy import NONE, occupancy
 
+SWEEPS = 1000  # of coordinate descent, at the most; one is enough for one budget
+EXACT = 1e-12  # relative change of prices at which it has converged
+
 
 @jit
 def believe(pair_ptr, N, M, theta, P):
-    """P(s'|s,a) = (M(s,a,s') + p(s'|s,a)) / (N(s,a) + 1), p the conditionals of θ: counts, and one visit's worth of θ.
+    """P(s'|s,a) = (M(s,a,s') + d p(s'|s,a)) / (N(s,a) + d): the counts, and d visits' worth of θ's conditionals p.
 
-    A pair without visits is believed to lead where θ has it lead. Writes P.
+    d is the number of successors. A pair without visits is believed to lead where θ has it lead. Writes P.
     """
     for i in range(N.size):
         first, last = pair_ptr[i], pair_ptr[i + 1]
-        mass = 0.0
+        d, mass = last - first, 0.0
         for j in range(first, last):
             mass += theta[j]
         for j in range(first, last):
-            p = theta[j] / mass if mass > NONE else 1.0 / (last - first)
-            P[j] = (M[j] + p) / (N[i] + 1)
+            p = theta[j] / mass if mass > NONE else 1.0 / d
+            P[j] = (M[j] + d * p) / (N[i] + d)
 
 
 @jit
@@ -32,26 +35,53 @@ def uses(csr, pi, P, g, d, theta, use):
 
 
 @jit
-def responses(csr, pi, P, g, d, V, A):
-    """A_i = Σ_s d(s) Var_{a~π}(Q_i(s,a)), Q_i what g_i costs from (s,a) on: how fast <g_i, θ> falls with its own price.
+def responses(csr, pi, P, f, g, d, V, b, A):
+    """How fast the use of each budget falls as losses and prices are paid attention to: b (I,) and A (I, I).
 
-    For π'(a|s) ∝ π(a|s) e^{−x Q_i(s,a)}, −A_i is the derivative of <g_i, θ> in x at 0. d is the probability of passing
-    through each state (`uses`). Writes V and A.
+        A_ij = Σ_s d(s) Cov_{a~π}(Q_i(s,a), Q_j(s,a)),      b_i = the same of Q_i and Q_f,
+
+    Q_i and Q_f what g_i and f cost from (s,a) on. For π'(a|s) ∝ π(a|s) e^{−η (Q_f + Σ_j w_j Q_j)}, the derivative of
+    <g_i, θ> in η at 0 is −(b + A w)_i. d is the probability of passing through each state (`uses`). Writes V (1 + I,
+    n_states), b and A.
     """
     state_ptr, pair_ptr, successor = csr.state_ptr, csr.pair_ptr, csr.successor
-    end = state_ptr.size - 2
-    for i in range(A.size):
-        A[i], V[end] = 0.0, 0.0
-        for s in range(end - 1, -1, -1):
-            mean, square = 0.0, 0.0
-            for k in range(state_ptr[s], state_ptr[s + 1]):
-                q = 0.0
-                for j in range(pair_ptr[k], pair_ptr[k + 1]):
-                    q += P[j] * (g[i, j] + V[successor[j]])
-                mean += pi[k] * q
-                square += pi[k] * q * q
-            V[s] = mean
-            A[i] += d[s] * max(square - mean * mean, 0.0)
+    end, n = state_ptr.size - 2, b.size
+    q, moments = np.empty(n + 1), np.empty((n + 1, n))
+    b[:], A[:], V[:, end] = 0.0, 0.0, 0.0
+    for s in range(end - 1, -1, -1):
+        V[:, s] = 0.0
+        moments[:] = 0.0
+        for k in range(state_ptr[s], state_ptr[s + 1]):
+            q[:] = 0.0
+            for j in range(pair_ptr[k], pair_ptr[k + 1]):
+                q[n] += P[j] * (f[j] + V[n, successor[j]])
+                for i in range(n):
+                    q[i] += P[j] * (g[i, j] + V[i, successor[j]])
+            for h in range(n + 1):
+                V[h, s] += pi[k] * q[h]
+                for i in range(n):
+                    moments[h, i] += pi[k] * q[h] * q[i]
+        for i in range(n):
+            b[i] += d[s] * (moments[n, i] - V[n, s] * V[i, s])
+            for h in range(n):
+                A[h, i] += d[s] * (moments[h, i] - V[h, s] * V[i, s])
+
+
+@jit
+def least_prices(A, v, w):
+    """argmin over w >= 0 of ½ wᵀ A w − v·w by coordinate descent, A positive definite. Writes w."""
+    w[:] = 0.0
+    for _ in range(SWEEPS):
+        moved, largest = 0.0, 0.0
+        for i in range(w.size):
+            rest = v[i]
+            for j in range(w.size):
+                rest -= A[i, j] * w[j] if j != i else 0.0
+            better = max(rest / A[i, i], 0.0)
+            moved = max(moved, abs(better - w[i]))
+            w[i], largest = better, max(largest, better)
+        if moved <= EXACT * largest:
+            break
 
 
 @jit
