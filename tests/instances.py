@@ -45,6 +45,25 @@ def random_instance(seed: int, max_steps: int = 5, max_width: int = 6, max_actio
     return Instance(space, reference, cost, L1Ball(center, np.nan_to_num(radius, nan=np.inf, posinf=np.inf)))
 
 
+class Boxed(NamedTuple):
+    """As `Instance`, with a box."""
+
+    space: LayeredSpace
+    reference: FloatArray
+    cost: FloatArray
+    confidence: Box
+
+
+def random_box(seed: int, with_ball: bool) -> Boxed:
+    """The instance of that seed with bounds around its centers: points, free pairs, narrow and lopsided boxes."""
+    space, reference, cost, ball = random_instance(seed)
+    rng = np.random.default_rng([seed, 77])
+    width = space.expand_to_tuples(rng.choice([0.0, 1e-6, 0.05, 0.3, 1.0, 2.0], size=space.n_pairs))
+    below, above = width * rng.random((2, space.n_tuples)) ** rng.choice([0.2, 1.0, 4.0])
+    lower, upper = np.maximum(0, ball.center - below), np.minimum(1, ball.center + above)
+    return Boxed(space, reference, cost, Box(lower, upper, ball if with_ball else None))
+
+
 class Nasty(NamedTuple):
     space: LayeredSpace
     reference: FloatArray
@@ -185,7 +204,7 @@ def _nasty_box(
     return "box and ball", Box(lower, upper, L1Ball(center, radius))
 
 
-def objective(instance: Instance | Nasty, theta: FloatArray) -> float:
+def objective(instance: Instance | Boxed | Nasty, theta: FloatArray) -> float:
     """<cost, θ> + D(θ, reference), straight from the definition."""
     logs = np.log(np.where(theta > 0, theta, 1.0) / instance.reference)
     entropy = np.where(theta > 0, theta * logs, 0.0) - theta + instance.reference

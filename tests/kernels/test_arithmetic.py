@@ -28,8 +28,18 @@ def dot_of(a, i, b, j, n):  # type: ignore[no-untyped-def]
     return dot(a, i, b, j, n)  # type: ignore[call-arg]
 
 
-@given(st.integers(0, 40), st.integers(0, 5), st.integers(0, 5))
-def test_dot(n: int, i: int, j: int) -> None:
-    a, b = np.random.default_rng(n).standard_normal((2, 50))
-    ours = dot_of(a, np.uint32(i), b, np.uint32(j), np.uint32(n))
-    assert ours == pytest.approx(a[i : i + n] @ b[j : j + n], abs=1e-13)
+@given(st.integers(0, 200), st.integers(0, 5), st.integers(0, 5))
+def test_dot_is_eight_sums_to_the_bit(n: int, i: int, j: int) -> None:
+    """And would not be if numba or LLVM fused, reordered or padded any of it."""
+    a, b = np.random.default_rng(n).standard_normal((2, 210))
+    products = a[i : i + n] * b[j : j + n]
+    whole = n // 8 * 8
+    sums, rest = np.zeros(8), 0.0
+    for eight in products[:whole].reshape(-1, 8):
+        sums += eight
+    for product in products[whole:]:
+        rest += product
+    while len(sums) > 1:
+        sums = sums[: len(sums) // 2] + sums[len(sums) // 2 :]
+    assert dot_of(a, np.uint32(i), b, np.uint32(j), np.uint32(n)) == sums[0] + rest
+    assert sums[0] + rest == pytest.approx(a[i : i + n] @ b[j : j + n], abs=1e-12)

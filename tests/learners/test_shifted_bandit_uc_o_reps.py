@@ -7,9 +7,10 @@ import numpy as np
 import pytest
 
 from tests.conftest import pair_of_tuple, random_mdp, random_sparse_space
+from tests.instances import Boxed
 from tests.learners.gap import regret_per_episode
 from tests.learners.test_uob_reps import PRECISE, bandit_episode
-from tests.projection.test_box import Boxed, conic_solution
+from tests.projection.test_box import conic_solution
 from tests.trajectories import trajectories
 from tests.twins import layer_of_state, occupancy
 from tightrope import InvalidInputError, L1Ball, LayeredMDP, LayeredSpace, PaperRadius, project

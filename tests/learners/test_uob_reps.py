@@ -8,8 +8,9 @@ import pytest
 from scipy.optimize import linprog
 
 from tests.conftest import pair_of_tuple, random_mdp, random_sparse_space
+from tests.instances import Boxed
 from tests.learners.gap import regret_per_episode
-from tests.projection.test_box import Boxed, conic_solution
+from tests.projection.test_box import conic_solution
 from tests.trajectories import trajectories
 from tests.twins import occupancy, policy_of, sample_path
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace

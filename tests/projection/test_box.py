@@ -1,7 +1,5 @@
 """Boxes, whole and cut by a ball: the subproblem against an independent conic solver, and the sets themselves."""
 
-from typing import NamedTuple
-
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -10,31 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import pair_of_tuple, random_mdp, random_policy, rngs, spaces
-from tests.instances import flow_residual, objective, random_instance
+from tests.instances import Boxed, flow_residual, objective, random_box, random_instance
 from tightrope import InvalidInputError, L1Ball, LayeredMDP, LayeredSpace, project
 from tightrope.confidence import BernsteinBox, Box
 from tightrope.projection.kernels.box import clip_scale
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
-
-
-class Boxed(NamedTuple):
-    """As `instances.Instance`, with a box."""
-
-    space: LayeredSpace
-    reference: FloatArray
-    cost: FloatArray
-    confidence: Box
-
-
-def random_box(seed: int, with_ball: bool) -> Boxed:
-    """The instance of that seed with bounds around its centers: points, free pairs, narrow and lopsided boxes."""
-    space, reference, cost, ball = random_instance(seed)
-    rng = np.random.default_rng([seed, 77])
-    width = space.expand_to_tuples(rng.choice([0.0, 1e-6, 0.05, 0.3, 1.0, 2.0], size=space.n_pairs))
-    below, above = width * rng.random((2, space.n_tuples)) ** rng.choice([0.2, 1.0, 4.0])
-    lower, upper = np.maximum(0, ball.center - below), np.minimum(1, ball.center + above)
-    return Boxed(space, reference, cost, Box(lower, upper, ball if with_ball else None))
 
 
 def set_violation(instance: Boxed, theta: FloatArray) -> float:
@@ -86,7 +65,7 @@ def test_agrees_with_a_conic_solver(block: int, with_ball: bool) -> None:
         assert flow_residual(instance.space, answer.theta) <= 1e-9, seed
         assert set_violation(instance, answer.theta) <= 1e-9, seed
         assert answer.set_violation <= 1e-9
-        ours = objective(instance, answer.theta)  # type: ignore[arg-type]
+        ours = objective(instance, answer.theta)
         assert abs(answer.duality_gap) <= 1e-7 * (1 + abs(ours)), seed
         try:
             status, theta = conic_solution(instance)
@@ -94,7 +73,7 @@ def test_agrees_with_a_conic_solver(block: int, with_ball: bool) -> None:
             continue  # the nastiest instances are beyond it
         if status != cp.OPTIMAL:
             continue
-        theirs = objective(instance, np.maximum(theta, 0.0))  # type: ignore[arg-type]
+        theirs = objective(instance, np.maximum(theta, 0.0))
         assert ours <= theirs + 1e-5 * (1 + abs(theirs)), seed
         agreed += theirs <= ours + 1e-4 * (1 + abs(ours))
     assert agreed >= 4  # of 12: the comparison is real, where the solver is exact it finds the same minimum
@@ -106,7 +85,7 @@ def test_no_feasible_measure_is_better(with_ball: bool) -> None:
     for seed in range(20):
         instance = random_box(seed, with_ball)
         space, rng, box = instance.space, np.random.default_rng(seed), instance.confidence
-        best = objective(instance, project(*instance).theta)  # type: ignore[arg-type]
+        best = objective(instance, project(*instance).theta)
         center = random_instance(seed).confidence.center
         for _ in range(10):
             other = project(space, rng.exponential(size=space.n_tuples), np.zeros(space.n_tuples), box).theta
@@ -114,7 +93,7 @@ def test_no_feasible_measure_is_better(with_ball: bool) -> None:
             for model in (within, LayeredMDP(space, center)):
                 theta = model.occupancy(random_policy(rng, space))
                 if box.violation(space, theta) <= 1e-9:
-                    assert best <= objective(instance, theta) + 1e-7  # type: ignore[arg-type]
+                    assert best <= objective(instance, theta) + 1e-7
 
 
 def test_an_occupancy_measure_in_the_set_is_its_own_projection(rng: np.random.Generator) -> None:

@@ -146,6 +146,59 @@ def test_an_unmet_tolerance_raises_and_leaves_no_answer() -> None:
     assert np.isnan(theta).all()
 
 
+@pytest.mark.parametrize(("tolerance", "size", "words"), [(-1.0, 1.0, "flow residual"), (1e-9, 250.0, "too far apart")])
+def test_after_an_error_the_next_solve_is_that_of_a_new_projector(tolerance: float, size: float, words: str) -> None:
+    """To the bit: neither potentials nor thresholds nor a factor are left over."""
+    rng = np.random.default_rng(42)
+    space = LayeredSpace.dense([1, 3, 3, 3, 1], 2)
+    ball = L1Ball(random_mdp(rng, space).transitions, np.full(space.n_pairs, 0.5))
+    reference, cost = np.full(space.n_tuples, 0.1), rng.uniform(-1, 1, space.n_tuples)
+    one, other, (theta, expected) = Projector(space), Projector(space), np.empty((2, space.n_tuples))
+    one.solve(reference, -cost, ball, theta)
+    one.state()
+    one.tolerance = tolerance
+    with pytest.raises(ConvergenceError, match=words):
+        one.solve(reference, size * cost, ball, theta)
+    assert np.isnan(theta).all()
+    left = one.state()
+    assert not left["potentials"].any()
+    assert not left["thresholds"].any()
+    assert np.isnan(left["factor_damping"])
+    one.tolerance = other.tolerance
+    one.solve(reference, cost, ball, theta)
+    other.solve(reference, cost, ball, expected)
+    np.testing.assert_array_equal(theta, expected)
+    assert one.iterations == other.iterations
+
+
+def test_a_tolerance_is_met_or_refused() -> None:
+    """As small as rounding: many an instance is refused then, and none is answered that misses it."""
+    refused = 0
+    for seed in range(60):
+        space, reference, cost, confidence = random_instance(seed)
+        projector, theta = Projector(space, tolerance=1e-17), np.empty(space.n_tuples)
+        try:
+            projector.solve(reference, cost, confidence, theta)
+        except ConvergenceError:
+            refused += 1
+            assert projector.flow_residual > 1e-17
+            assert np.isnan(theta).all()
+        else:
+            assert projector.flow_residual <= 1e-17
+    assert refused >= 20
+
+
+def test_the_tolerance_is_1e_9_unless_told_otherwise() -> None:
+    """Met, and not by much: the search ends where it is."""
+    residuals = []
+    for seed in range(150):
+        space, reference, cost, confidence = random_instance(seed)
+        projector = Projector(space)
+        projector.solve(reference, cost, confidence, np.empty(space.n_tuples))
+        residuals.append(projector.flow_residual)
+    assert 1e-10 < max(residuals) <= 1e-9
+
+
 @pytest.mark.parametrize(
     ("change", "words"),
     [

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.instances import Instance, random_instance
+from tests.instances import Instance, random_box, random_instance
+from tightrope import project
 from tightrope.projection import reference
 from tightrope.projection.kernels import conjugate, dual, hessian, tridiagonal
 from tightrope.projection.kernels.placement import LANES
@@ -70,6 +71,18 @@ def test_evaluate(seed: int, size: float) -> None:
     assert pytest.approx(twin.F, rel=1e-10, abs=1e-9) == ours.F
     np.testing.assert_allclose(ours.work.inflow[1:-1], twin.inflow[1:-1], atol=1e-9)
     np.testing.assert_allclose(ours.work.outflow, twin.outflow, atol=1e-9)
+    assert ours.residual == pytest.approx(np.abs(twin.inflow - twin.outflow)[1:-1].sum(), abs=1e-9)
+    np.testing.assert_allclose(ours.divided(), twin.theta, atol=1e-9)
+
+
+@given(SEEDS, st.sampled_from([160.0, 200.0]))
+def test_potentials_that_are_far_apart(seed: int, size: float) -> None:
+    """By up to 400 in a layer: e^β is cut off there unless every pair is weighed by itself."""
+    instance = random_instance(seed, max_steps=4, max_width=4, max_actions=3)
+    beta = size * np.random.default_rng(seed).choice([-1.0, 1.0], instance.space.n_states)
+    beta[[0, -1]] = 0.0
+    ours, twin = Evaluated(instance, beta), reference.dual(*instance, beta)
+    assert pytest.approx(twin.F, rel=1e-10, abs=1e-9) == ours.F
     assert ours.residual == pytest.approx(np.abs(twin.inflow - twin.outflow)[1:-1].sum(), abs=1e-9)
     np.testing.assert_allclose(ours.divided(), twin.theta, atol=1e-9)
 
@@ -227,13 +240,18 @@ def test_lanes_have_a_slot_for_every_tuple(seed: int, share_free: float) -> None
     np.testing.assert_array_equal(layer[space.pairs[first_pairs, 0]], np.arange(space.n_layers))
 
 
+@pytest.mark.parametrize("with_ball", [None, False, True], ids=["ball", "box", "box and ball"])
+def test_the_answer_is_that_of_the_reference(with_ball: bool | None) -> None:
+    for seed in range(60):
+        instance = random_instance(seed) if with_ball is None else random_box(seed, with_ball)
+        np.testing.assert_allclose(project(*instance).theta, reference.solve(*instance), atol=1e-7)
+
+
 def test_conjugate_gradients_and_factors_give_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     for seed in range(0, 400, 7):
-        space, reference, cost, confidence = random_instance(seed)
+        instance = random_instance(seed)
         answers = []
         for operations in (np.inf, -1.0):
             monkeypatch.setattr("tightrope.projection.projector.DIRECT_OPERATIONS", operations)
-            theta = np.empty(space.n_tuples)
-            Projector(space).solve(reference, cost, confidence, theta)
-            answers.append(theta)
+            answers.append(project(*instance).theta)
         np.testing.assert_allclose(answers[0], answers[1], atol=1e-7)
