@@ -6,7 +6,7 @@ Names are loaded on first use, so that `tightrope --help` does not wait for numb
 import importlib
 from typing import TYPE_CHECKING, Any
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 if TYPE_CHECKING:
     from tightrope import checks as checks
@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from tightrope.learners.base import BanditEpisode as BanditEpisode
     from tightrope.learners.base import Episode as Episode
     from tightrope.learners.ucpd import UCPD as UCPD
+    from tightrope.learners.ucpd_practical import UCPDPractical as UCPDPractical
     from tightrope.model import LayeredMDP as LayeredMDP
     from tightrope.model import Policy as Policy
     from tightrope.planning.hindsight import solve_cmdp as solve_cmdp
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from tightrope.problems.tabular.unroll import unroll as unroll
     from tightrope.projection.projector import project as project
     from tightrope.space import LayeredSpace as LayeredSpace
+    from tightrope.ties import Ties as Ties
 
 _HOME = {
     "BernsteinBox": "confidence",
@@ -56,7 +58,9 @@ _HOME = {
     "Policy": "model",
     "Problem": "problems.base",
     "TightropeError": "errors",
+    "Ties": "ties",
     "UCPD": "learners.ucpd",
+    "UCPDPractical": "learners.ucpd_practical",
     "load_problem": "problems.files",
     "compare": "experiments.run",
     "load": "learners",

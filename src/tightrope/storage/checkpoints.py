@@ -26,7 +26,7 @@ from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import LayeredSpace
 from tightrope.storage.files import replacing
-from tightrope.storage.schemas import SCHEMA, upgraded
+from tightrope.storage.old_checkpoints import SCHEMA, upgraded
 from tightrope.ties import Ties
 
 if TYPE_CHECKING:
