@@ -71,8 +71,9 @@ def _results(prepared: Prepared, folder: Path, watch: Watch) -> Generator[tuple[
         return
 
     with _interrupts_ignored():  # the workers start deaf to Ctrl-C and stay so: it is ours alone to answer
-        place = folder.absolute()  # workers that are there already may have started elsewhere
-        jobs = (joblib.delayed(_play_one)(request, learner, seed, place) for learner, seed in request.runs)
+        # workers that are there already may have started elsewhere
+        place, asked = folder.absolute(), request.anywhere()
+        jobs = (joblib.delayed(_play_one)(asked, learner, seed, place) for learner, seed in request.runs)
         arriving = joblib.Parallel(n_jobs=-1, return_as="generator")(jobs)
     try:
         with watch("seeds" if len(request.learners) == 1 else "runs", len(request.runs)) as show:
