@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from tightrope import interop as interop
     from tightrope.confidence import BernsteinBox as BernsteinBox
     from tightrope.confidence import Box as Box
+    from tightrope.confidence import KLBall as KLBall
     from tightrope.confidence import KnownModel as KnownModel
     from tightrope.confidence import L1Ball as L1Ball
     from tightrope.confidence import PaperRadius as PaperRadius
@@ -50,6 +51,7 @@ _HOME = {
     "History": "experiments.history",
     "InfeasibleError": "errors",
     "InvalidInputError": "errors",
+    "KLBall": "confidence",
     "KnownModel": "confidence",
     "L1Ball": "confidence",
     "LayeredMDP": "model",

@@ -13,7 +13,7 @@ from tightrope.confidence.rules import (
     KnownModel,
     PaperRadius,
 )
-from tightrope.confidence.sets import Box, ConfidenceSet, L1Ball
+from tightrope.confidence.sets import Box, ConfidenceSet, KLBall, L1Ball
 
 __all__ = [
     "CONFIDENCE_RULES",
@@ -23,6 +23,7 @@ __all__ = [
     "ConfidenceRule",
     "ConfidenceSet",
     "Counts",
+    "KLBall",
     "KnownModel",
     "L1Ball",
     "PaperRadius",

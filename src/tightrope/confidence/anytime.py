@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tightrope.confidence.counts import frequencies
 from tightrope.confidence.levels import check_level
-from tightrope.confidence.sets import Box, L1Ball
+from tightrope.confidence.sets import Box, KLBall, L1Ball
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.anytime import kl_bounds, kl_radii
 from tightrope.space import FloatArray, LayeredSpace
@@ -44,6 +44,14 @@ class Anytime:
         radius = np.empty(space.n_pairs)
         kl_radii(space.csr.pair_ptr, N, M, self._log_inverse(space), self.scale, radius)
         return radius
+
+
+@dataclass(frozen=True, kw_only=True)
+class KLRadius(Anytime):
+    """The KL ball of radius r itself."""
+
+    def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> KLBall:
+        return KLBall(center=frequencies(space, N, M), radius=self._radii(space, N, M))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -6,7 +6,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.confidence.anytime import KLBounds, KLBoundsL1, KLRadiusL1
+from tightrope.confidence.anytime import KLBounds, KLBoundsL1, KLRadius, KLRadiusL1
 from tightrope.confidence.counts import frequencies
 from tightrope.confidence.levels import check_episodes, check_level
 from tightrope.confidence.sets import Box, ConfidenceSet, L1Ball
@@ -84,6 +84,7 @@ class KnownModel:
 #: Confidence rules by name; each is made from those of (episodes, level, scale, laws) that it has.
 CONFIDENCE_RULES: dict[str, type[Any]] = {
     "paper": PaperRadius,
+    "kl": KLRadius,
     "kl-l1": KLRadiusL1,
     "kl-box": KLBounds,
     "kl-l1-box": KLBoundsL1,

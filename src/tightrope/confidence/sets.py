@@ -100,3 +100,31 @@ class Box:
         visited = space.expand_to_tuples(space.sum_over_successors(theta) > 0)
         outside = np.max(np.maximum(self.lower - p, p - self.upper), initial=0.0, where=visited)
         return float(outside) if self.ball is None else max(float(outside), self.ball.violation(space, theta))
+
+
+class KLBall:
+    """KL(center(·|s,a) ‖ p(·|s,a)) <= radius(s,a). A radius of inf leaves the pair free, as does a single successor."""
+
+    def __init__(self, center: ArrayLike, radius: ArrayLike) -> None:
+        self.center = np.require(np.asarray(center, dtype=np.float64), requirements=["C", "W"])
+        self.radius = np.require(np.asarray(radius, dtype=np.float64), requirements=["C", "W"])
+
+    def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
+        free: NDArray[np.bool_] = np.isinf(self.radius) | (space.successors_per_pair == 1)
+        return free
+
+    def check(self, space: LayeredSpace) -> None:
+        flat(self.center, space.n_tuples, "center")
+        if self.radius.shape != (space.n_pairs,):
+            raise InvalidInputError(f"radius has shape {self.radius.shape}; expected ({space.n_pairs},)")
+        # as for other balls, but for what leaves a pair free
+        radius = np.where(self.free(space) & (self.radius >= 0), np.inf, np.minimum(self.radius, 1.0))
+        L1Ball(self.center, radius).check(space)
+
+    def violation(self, space: LayeredSpace, theta: FloatArray) -> float:
+        p = LayeredMDP.from_occupancy(space, theta).transitions
+        seen = self.center > 0
+        ratio = np.divide(self.center, np.maximum(p, np.finfo(float).tiny), where=seen, out=np.ones_like(p))
+        distance = space.sum_over_successors(self.center * np.log(ratio))
+        bound = (space.sum_over_successors(theta) > 0) & ~self.free(space)
+        return float(np.max(distance - self.radius, initial=0.0, where=bound))
