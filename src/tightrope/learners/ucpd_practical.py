@@ -59,7 +59,7 @@ class UCPDPractical(ConfidentLearner):
     ties_by_default = True
 
     episodes: Any = None
-    confidence: str | ConfidenceRule = "kl-l1"
+    confidence: str | ConfidenceRule = "kl"
     renewal: float = parameter(POSITIVE, default=0.1)
     first_rate: float = parameter(POSITIVE, default=1.0)
     change_rate: float = parameter(POSITIVE, default=5.0)
