@@ -195,6 +195,16 @@ def test_factorise_and_solve(inner: list[int], seed: int) -> None:
     np.testing.assert_allclose(x[:-1], np.linalg.solve(H[:-1, :-1], b[:-1]), rtol=1e-11, atol=1e-13)
 
 
+def test_a_state_without_mass_and_one_too_many_are_factorised_all_the_same() -> None:
+    """Rows of zeros, and pivots that are 0 or less by rounding: no NaN, and what the others have is right."""
+    layer_state, (panel_ptr, panels) = np.array([0, 3, 4], dtype=np.uint32), allocate_panels(np.array([3]))
+    panels[:] = np.array([[2.0, 0, 0], [0, 0, 0], [0, 0, -1e-17]]).ravel()
+    x = np.array([4.0, 0, 0, 7.0])
+    tridiagonal.factorise(layer_state, panel_ptr, panels)
+    tridiagonal.solve(layer_state, panel_ptr, panels, x)
+    np.testing.assert_allclose(x, [2, 0, 0, 7], rtol=1e-15)
+
+
 @given(SEEDS)
 def test_conjugate_gradients_solve(seed: int) -> None:
     instance = random_instance(seed, max_steps=4, max_width=5)
@@ -245,6 +255,17 @@ def test_the_answer_is_that_of_the_reference(with_ball: bool | None) -> None:
     for seed in range(60):
         instance = random_instance(seed) if with_ball is None else random_box(seed, with_ball)
         np.testing.assert_allclose(project(*instance).theta, reference.solve(*instance), atol=1e-7)
+
+
+@pytest.mark.parametrize("seed", [16, 439, 650, 682])
+def test_no_potential_moves_by_more_than_20_in_a_step(seed: int) -> None:
+    """Answers whose potentials are 100 and more: a step that would jump there is cut short."""
+    space, given_reference, cost, confidence = random_instance(seed)
+    projector = Projector(space)
+    projector.solve(given_reference, 3 * cost, confidence, np.empty(space.n_tuples))
+    farthest = np.abs(projector.potentials).max()
+    assert farthest > 100
+    assert projector.iterations >= farthest / 20
 
 
 def test_conjugate_gradients_and_factors_give_the_same_answer(monkeypatch: pytest.MonkeyPatch) -> None:

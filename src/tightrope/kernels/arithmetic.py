@@ -85,7 +85,12 @@ def log(x):
 
 @intrinsic
 def dot(_context, a, i, b, j, n):
-    """Σ a[i:i+n] b[j:j+n], eight sums side by side and one of the rest: of one sum a compiler may not make vectors."""
+    """Σ a[i:i+n] b[j:j+n], eight sums side by side and one of the rest: of one sum a compiler may not make vectors.
+
+    Written in LLVM's language, since LLVM does not make vectors of eight sums written out in Python either: 7 ns for 64
+    products, against 27 ns for those and 40 ns for one sum. Of a projection on balls that bind in a dense model (10 x 4
+    over 10, late) that is a fifth of the time.
+    """
     if any((x.dtype, x.ndim, x.layout) != (types.float64, 1, "C") for x in (a, b)):
         raise TypingError("dot takes contiguous vectors of float64")
 

@@ -9,8 +9,6 @@ from tightrope.kernels.compile import jit
 from tightrope.projection.kernels.kinds import FIXED, SCALED_1, SCALED_2, WHOLE, implement, pair_question
 from tightrope.projection.kernels.placement import LANES, extent
 
-NEWTON_STEPS = 8  # that may be tried before the way that is slower and sure to end
-
 NORM, OUTSIDE, DISTANCE = (np.uint32(row * LANES) for row in range(3))  # rows of scratch
 
 
@@ -98,11 +96,12 @@ def clip_to_box(lower, upper, center, eps, first, last, n_lanes, p, label, thres
 def clip_scale(w, lo, hi, first, last, n_lanes, total, kappa):
     """The κ with Σ clip(κ w, lo, hi) = total over every n_lanes-th slot of first:last, from any guess.
 
-    Newton's method for as long as it stays between the bounds found so far. Beyond that, what the bounds show to be
-    clipped is fixed and the rest scaled to what is left of the total: that is the answer, or it fixes one more.
+    Newton's method for as long as it stays between the bounds found so far, which takes it to each of the 2n + 1 linear
+    pieces once at most. Where it does not, what the bounds show to be clipped is fixed and the rest scaled to what is
+    left of the total: that is the answer, or it fixes one more.
     """
     below, above = 0.0, np.inf
-    for n in range(NEWTON_STEPS + (last - first) // n_lanes + 2):
+    for _ in range(3 * ((last - first) // n_lanes) + 3):
         fixed, weight = 0.0, 0.0
         for j in range(first, last, n_lanes):
             inside = lo[j] < kappa * w[j] < hi[j]
@@ -113,7 +112,7 @@ def clip_scale(w, lo, hi, first, last, n_lanes, total, kappa):
         else:
             above = kappa
         proposed = (total - fixed) / weight if weight > 0.0 else kappa
-        if n >= NEWTON_STEPS or not below < proposed < above:
+        if not below < proposed < above:
             fixed, weight = 0.0, 0.0
             for j in range(first, last, n_lanes):
                 at_lo, at_hi = above * w[j] <= lo[j] or w[j] == 0.0, below * w[j] >= hi[j]

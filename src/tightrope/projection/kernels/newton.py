@@ -22,7 +22,7 @@ from tightrope.projection.kernels.workspace import by_name
 
 ARMIJO = 1e-4  # share of the promised decrease of F that a step has to bring
 BACKTRACKS = 4  # lengths of a step tried before H is damped
-BELIEVABLE = 200.0  # a step in some potential up to which it is shortened to MAX_MOVE, beyond which H is damped
+BELIEVABLE = 200.0  # move of a potential up to which a step is shortened to MAX_MOVE; beyond, H is damped
 CLOSE = 0.03  # relative accuracy of a step from conjugate gradients, close to the solution
 FAR = 0.5  # the same far from it: a step that is cut short goes less astray
 FIRST_DAMPING = 1e-4
@@ -69,7 +69,7 @@ def solve_subproblem(
                 accuracy = max(min(FAR, residual), min(CLOSE, 0.3 * tolerance / residual))
                 slope, longest = newton_step(lanes, data, direct, renew, damping, accuracy, work)
                 factor_damping = damping if renew and direct else factor_damping
-                believable = longest < BELIEVABLE and slope < 0.0  # false for NaN too
+                believable = longest < BELIEVABLE
                 renew = not believable
                 damping = damping if believable or not exact else max(10.0 * damping, FIRST_DAMPING)
             if not believable:

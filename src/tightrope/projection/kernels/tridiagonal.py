@@ -11,8 +11,7 @@ import numpy as np
 from tightrope.kernels.arithmetic import fma
 from tightrope.kernels.compile import jit
 
-PIVOT = 1e-15  # smallest share of its diagonal entry that a pivot may keep
-TINY = 1e-290  # added to every pivot: a state without any mass has a row of zeros
+TINY = 1e-290  # added to every pivot: a state without any mass has a row of zeros, and rounding may leave less than 0
 ZERO, ONE, TWO, THREE, FOUR = (np.uint64(i) for i in range(5))
 
 
@@ -24,9 +23,8 @@ def factorise(layer_state, panel_ptr, panels):
         width = (panel_ptr[k + 1] - base) // n
         for r in range(n):
             row = base + r * width
-            whole = panels[row + r]
             subtract_rows(panels, base, width, r, r, row, r, width)
-            pivot = 1.0 / np.sqrt(max(panels[row + r], PIVOT * whole) + TINY)
+            pivot = 1.0 / np.sqrt(max(panels[row + r], 0.0) + TINY)
             for j in range(r + ONE, width):
                 panels[row + j] *= pivot
             panels[row + r] = pivot
