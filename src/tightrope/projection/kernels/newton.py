@@ -1,13 +1,12 @@
-"""Semismooth Newton on the dual of the subproblem: attempts, steps, and a line search, one inside the other.
+"""Semismooth Newton on the dual of the subproblem: three loops, one inside the other.
 
-    solve_subproblem    three attempts: from where β is; from 0; from 0, by conjugate gradients instead of factors
-      minimise          Newton steps from β, until the flow is conserved
-        newton_step     −H⁻¹ (inflow − outflow)
-        line_search     how much of it to take
+    attempts       from where β is; if that fails from 0; if that fails too, by conjugate gradients instead of factors
+    steps          −H⁻¹ (inflow − outflow), until the flow residual is within the tolerance
+    line search    half of the step, and half of that, until F is low enough
 
 A factor of H is kept, over episodes too, and renewed when one more step with it would not end the search. Where a step
-is too long to be believed, H gets a multiple of its own diagonal's size: the step then turns towards
-(inflow − outflow) / (inflow + outflow), which is never longer than 1.
+is too long to be believed, or no part of it is good enough, H gets a multiple of its own diagonal's size: the step then
+turns towards (inflow − outflow) / (inflow + outflow), which is never longer than 1.
 """
 
 import numpy as np
@@ -54,14 +53,14 @@ def solve_subproblem(
     F, residual, steps = np.inf, np.inf, 0
 
     for attempt in range(3 if direct else 2):
-        if attempt > 0:
+        if attempt > 0:  # cold
             beta[:] = 0.0
             factor_damping = np.nan
         direct = direct and attempt < 2
         renew, damping, limit = factor_damping != 0.0, 0.0, steps + MAX_STEPS
         F, residual = evaluate(lanes, data, beta, logarithmic, work)
 
-        while not residual <= tolerance:
+        while not residual <= tolerance:  # NaN is not
             believable = False
             while not believable and damping < MAX_DAMPING and steps < limit:
                 steps += 1
