@@ -1,0 +1,72 @@
+"""Rules that hold at all times: how often the truth is ever outside, by simulation."""
+
+import numpy as np
+import pytest
+from scipy.special import rel_entr
+from scipy.stats import binom
+
+from tightrope import Box, KLBall, L1Ball, LayeredSpace
+from tightrope.confidence import CONFIDENCE_RULES
+from tightrope.space import FloatArray
+
+RUNS, DRAWS, DELTA = 2000, 1000, 0.1
+TIMES = np.unique(np.geomspace(1, DRAWS, 60).astype(int))
+
+LAWS = {
+    "a coin": [0.5, 0.5],
+    "a rare one of two": [0.997, 0.003],
+    "three": [0.2, 0.3, 0.5],
+    "rare ones of three": [0.99, 0.008, 0.002],
+    "eight": [0.125] * 8,
+    "rare ones of eight": [0.5, 0.4, 0.09, 0.004, 0.003, 0.001, 0.001, 0.001],
+}
+
+
+def share_ever_outside(name: str, scale: float, p: FloatArray) -> float:
+    """Of RUNS runs, each an action of the first state: in how many p is outside at one of TIMES or more.
+
+    A learner that stops, or looks, when it likes is no worse off than with all of these times at once.
+    """
+    d = len(p)
+    space = LayeredSpace.dense([1, d, 1], RUNS)
+    rule = CONFIDENCE_RULES[name](level=DELTA, scale=scale, laws=1)
+    rng = np.random.default_rng([d, 5])
+    N, M = np.zeros(space.n_pairs, dtype=np.int64), np.zeros(space.n_tuples, dtype=np.int64)
+    ever = np.zeros(RUNS, dtype=bool)
+    for time, steps in zip(TIMES, np.diff(TIMES, prepend=0), strict=True):
+        M[: RUNS * d] += rng.multinomial(steps, p, size=RUNS).ravel()
+        N[:RUNS] = time
+        ever |= outside(rule(space, N, M), p)
+    return float(ever.mean())
+
+
+def outside(confidence: KLBall | L1Ball | Box, p: FloatArray) -> np.ndarray:
+    """(RUNS,) whether p is outside the set of each action of the first state."""
+    if isinstance(confidence, Box):
+        lower, upper = (x[: RUNS * len(p)].reshape(RUNS, -1) for x in (confidence.lower, confidence.upper))
+        return np.asarray(((p < lower) | (p > upper)).any(axis=1))
+    center = confidence.center[: RUNS * len(p)].reshape(RUNS, -1)
+    distance = rel_entr(center, p) if isinstance(confidence, KLBall) else np.abs(center - p)
+    return np.asarray(distance.sum(axis=1) > confidence.radius[:RUNS])
+
+
+@pytest.mark.parametrize("name", ["kl", "kl-l1", "kl-box"])
+@pytest.mark.parametrize("law", LAWS)
+def test_the_truth_is_hardly_ever_outside(name: str, law: str) -> None:
+    share = share_ever_outside(name, 1.0, np.array(LAWS[law]))
+    assert share * RUNS <= binom.ppf(1 - 1e-6, RUNS, DELTA)
+
+
+#: Where half the radius fails. Of two outcomes a rare one comes about thrice in a run: too little is left to be told
+#: apart, and half of r still holds (in 0.096 of the runs p leaves the set). Nor is the L1 ball tight at rare ones.
+TIGHT = [
+    *(("kl", law) for law in LAWS if law != "a rare one of two"),
+    *(("kl-l1", law) for law in ("a coin", "three", "eight")),
+    *(("kl-box", law) for law in LAWS if law != "a rare one of two"),
+]
+
+
+@pytest.mark.parametrize(("name", "law"), TIGHT)
+def test_half_the_radius_would_not_do(name: str, law: str) -> None:
+    """So the test above can fail, and the radius is not far larger than it has to be."""
+    assert share_ever_outside(name, 0.5, np.array(LAWS[law])) > DELTA
