@@ -6,6 +6,7 @@ from typing import Any, Protocol
 
 from tightrope.arguments import unknown
 from tightrope.confidence import RULE_TYPES
+from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Learner, LearnerBase
 from tightrope.learners.dope import DOPE
 from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
@@ -76,11 +77,14 @@ def options_of(learner: type[LearnerBase]) -> list[str]:
     return [name for name in learner.parameter_fields() if name not in told]
 
 
-def make_learner(name: str, problem: Problem, *, episodes: int, seed: int = 0, **options: Any) -> LearnerBase:
+def make_learner(
+    name: str, problem: Problem, *, episodes: int | None = None, seed: int = 0, **options: Any
+) -> LearnerBase:
     """The learner called `name` for `problem`, told exactly what it `needs` to know and nothing more.
 
-    Parameters are the published ones unless `options` say otherwise. `seed` is the root seed of the run: a learner
-    that draws random numbers does so from a stream of its own. `ties=True` hands it the problem's ties, if it has any.
+    `episodes` is how many are planned; `ucpd-practical` needs no plan. Parameters are the published ones unless
+    `options` say otherwise. `seed` is the root seed of the run: a learner that draws random numbers does so from a
+    stream of its own. `ties=True` hands it the problem's ties, if it has any.
     """
     maker = learner_called(name)
     for option in options:
@@ -88,8 +92,10 @@ def make_learner(name: str, problem: Problem, *, episodes: int, seed: int = 0, *
             raise unknown(f"{name} has no option", option, options_of(maker))
     if "ties" in options_of(maker):
         options["ties"] = _ties(options.get("ties", maker.ties_by_default), problem)  # type: ignore[attr-defined]
-    told = {need: NEEDS[need].answer(problem, episodes, seed) for need in maker.needs}
-    return maker(problem.mdp.space, problem.budgets, episodes=episodes, **told, **options)
+    if episodes is None and maker.parameter_fields()["episodes"].default is not None:
+        raise InvalidInputError(f"{name} has to be told the number of episodes")
+    told = {need: NEEDS[need].answer(problem, episodes or 1, seed) for need in maker.needs}
+    return maker(problem.mdp.space, problem.budgets, episodes=episodes, **told, **options)  # type: ignore[arg-type]
 
 
 def _ties(choice: bool | Ties | None, problem: Problem) -> Ties | None:

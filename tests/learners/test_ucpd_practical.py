@@ -1,0 +1,135 @@
+"""ucpd-practical: nothing depends on units or plans, prices are what their equation says, and budgets hold."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from tightrope import Episode, UCPDPractical, make, make_learner, run
+from tightrope.checks.learners.play import World, drive, ordinary_world
+from tightrope.learners.kernels.played import from_least
+
+
+def policies(
+    at: World, learner: UCPDPractical, loss_unit: float = 1.0, uses: tuple[float, ...] = (1.0, 1.0)
+) -> list[bytes]:
+    """What it plays in forty episodes whose losses and constraints are given in other units."""
+    played = []
+    for t in range(1, 41):
+        played.append(learner.policy.probabilities.tobytes())
+        episode = at.play(learner.policy, "full", t, np.random.default_rng([9, t]))
+        loss, constraints = (
+            loss_unit * np.asarray(episode.loss),
+            np.array(uses)[:, None] * np.asarray(episode.constraints),
+        )
+        learner.observe(replace(episode, loss=loss, constraints=constraints))
+    return played
+
+
+def test_units_do_not_matter() -> None:
+    """Powers of two, so that not a bit is different."""
+    at = ordinary_world()
+    usual = policies(at, UCPDPractical(at.space, at.budgets))
+    assert policies(at, UCPDPractical(at.space, at.budgets), loss_unit=0.125) == usual
+    assert policies(at, UCPDPractical(at.space, at.budgets * [0.25, 1.0]), uses=(0.25, 1.0)) == usual
+    assert policies(at, UCPDPractical(at.space, at.budgets * [0.5, 0.25]), 0.5, (0.5, 0.25)) == usual
+    assert policies(at, UCPDPractical(at.space, at.budgets), loss_unit=-0.125) != usual
+
+
+def test_nothing_is_planned() -> None:
+    at = ordinary_world()
+    usual = policies(at, UCPDPractical(at.space, at.budgets))
+    for episodes in (1, 40, 10**9):
+        assert policies(at, UCPDPractical(at.space, at.budgets, episodes=episodes)) == usual
+    assert "episodes" not in UCPDPractical(at.space, at.budgets, episodes=7).settings
+
+
+def test_a_constant_in_a_layer_changes_nothing() -> None:
+    """It is lost, or used, whatever is played: losses and constraints shifted, and budgets with them."""
+    at = ordinary_world()
+    usual = UCPDPractical(at.space, at.budgets)
+    shifted = UCPDPractical(at.space, at.budgets - 0.1)
+    first = at.space.tuples[:, 0] == 0  # every episode passes one of these
+    for t in range(1, 31):
+        episode = at.play(usual.policy, "full", t, np.random.default_rng([9, t]))
+        usual.observe(episode)
+        f, g = np.array(episode.loss) * 0.5, np.array(episode.constraints)
+        shifted.observe(Episode(episode.states, episode.actions, np.array(f) * 2, g - 0.1 * first))
+    np.testing.assert_allclose(shifted.policy.probabilities, usual.policy.probabilities, atol=1e-7)
+
+
+def test_the_price_of_one_budget_by_its_equation() -> None:
+    """w = [Q + (k e / η − b) / (A + 0.001)]_+, with e, b and A of a policy whose uses can be summed by hand."""
+    problem = make("machine-cycle")
+    learner = make_learner("ucpd-practical", problem)
+    assert isinstance(learner, UCPDPractical)
+    space, loss = problem.space, problem.losses.begin(np.random.default_rng(0)).loss(1)
+    g = problem.constraints.mean
+    policy, theta = learner.policy, problem.mdp.occupancy(learner.policy)  # deterministic moves: nothing to believe
+    path = [int(np.flatnonzero(space.tuples[:, 0] == 0)[0])]
+    while len(path) < space.n_layers:
+        path.append(int(np.flatnonzero(space.tuples[:, 0] == space.tuples[path[-1], 2])[0]))
+    states = [*space.tuples[path, 0].tolist(), int(space.tuples[path[-1], 2])]
+    learner.observe(Episode(states, space.tuples[path, 1].tolist(), loss, g))
+
+    span = max(np.ptp(g[0][a:b]) for a, b in zip(space.tuples_before, space.tuples_before[1:], strict=False))
+    F = max(np.ptp(loss[a:b]) for a, b in zip(space.tuples_before, space.tuples_before[1:], strict=False))
+    costs = np.empty(space.n_tuples)
+    from_least(space.tuples_before, g[0], costs)
+    costs /= span
+    e = (g[0] @ theta - problem.budgets[0]) / span
+    d = np.zeros(space.n_states)
+    np.add.at(d, space.tuples[:, 0], theta)
+
+    def values(f: np.ndarray) -> np.ndarray:
+        """Q(s,a) of a deterministic model, one tuple for each pair."""
+        V, Q = np.zeros(space.n_states), np.zeros(space.n_pairs)
+        for s in range(space.n_states - 2, -1, -1):
+            mine = np.flatnonzero(space.pairs[:, 0] == s)
+            Q[mine] = f[mine] + V[space.tuples[mine, 2]]
+            V[s] = policy.probabilities[mine] @ Q[mine]
+        return Q
+
+    Q_g, Q_f, pi = values(costs), values(loss), policy.probabilities
+    A = b = 0.0
+    for s in range(space.n_states - 1):
+        mine = np.flatnonzero(space.pairs[:, 0] == s)
+        mean_g, mean_f = pi[mine] @ Q_g[mine], pi[mine] @ Q_f[mine]
+        A += d[s] * (pi[mine] @ Q_g[mine] ** 2 - mean_g**2)
+        b += d[s] * (pi[mine] @ (Q_g[mine] * Q_f[mine]) - mean_g * mean_f)
+    eta = 1 / F  # the first episode: nothing has changed yet
+    integral = max(0.0, 3 * F / space.n_layers * e)
+    price = max(0.0, (integral * (A + 1e-3) + 0.3 * e / eta - b) / (A + 1e-3))
+    assert learner.multipliers[0] == pytest.approx(min(price, 50 / eta) / span, rel=1e-9)
+    assert learner.integrals[0] == pytest.approx(integral, rel=1e-9)
+
+
+def test_the_mean_of_noisy_constraints_is_what_counts() -> None:
+    at = ordinary_world()
+    learner = UCPDPractical(at.space, at.budgets)
+    drawn = []
+    drive(at, learner, last=12, after=lambda episode: drawn.append(np.array(episode.constraints)))
+    np.testing.assert_allclose(learner.mean_constraints, np.mean(drawn, axis=0), atol=1e-12)
+
+
+@pytest.mark.parametrize("losses", ["fixed", "switching", "chaser"])
+def test_budgets_hold_where_the_published_constants_overspend(losses: str) -> None:
+    problem = make("media-streaming", losses=losses)
+    practical = run(problem, "ucpd-practical", episodes=1500, seed=3, regret="last", records=1)
+    published = run(problem, "ucpd", episodes=1500, seed=3, regret="last", records=1)
+    assert practical["violation"][-1] < 0.1 * published["violation"][-1]
+    assert practical["strong_violation"][-1] < 0.15 * published["strong_violation"][-1]
+    assert practical["regret"][-1] < 0.5 * max(published["regret"][-1], 0) + 50
+
+
+def test_extreme_numbers_do_not_end_a_run() -> None:
+    """Losses and constraints whose spans are almost nothing, or nothing at all."""
+    at = ordinary_world()
+    for loss, use in ((0.0, 0.3), (0.5, 0.0), (1e-12, 1e-12)):
+        learner = UCPDPractical(at.space, at.budgets * 0.5)
+        rng = np.random.default_rng(1)
+        for t in range(1, 60):
+            episode = at.play(learner.policy, "full", t, np.random.default_rng([9, t]))
+            noisy = loss + 1e-9 * rng.random(at.space.n_tuples)
+            learner.observe(replace(episode, loss=noisy, constraints=use + 0 * np.asarray(episode.constraints)))
+        assert np.isfinite(learner.multipliers).all()
