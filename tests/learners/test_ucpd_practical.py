@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tightrope import Episode, UCPDPractical, make, make_learner, run
+from tightrope import Episode, InvalidInputError, UCPDPractical, make, make_learner, run
 from tightrope.checks.learners.play import World, drive, ordinary_world
 from tightrope.learners.kernels.played import from_least
 
@@ -125,11 +125,19 @@ def test_budgets_hold_where_the_published_constants_overspend(losses: str) -> No
 def test_extreme_numbers_do_not_end_a_run() -> None:
     """Losses and constraints whose spans are almost nothing, or nothing at all."""
     at = ordinary_world()
-    for loss, use in ((0.0, 0.3), (0.5, 0.0), (1e-12, 1e-12)):
+    for loss, use in ((0.0, 0.3), (0.5, 0.0), (1e-12, 1e-12), (1e-310, 1e-310)):
         learner = UCPDPractical(at.space, at.budgets * 0.5)
         rng = np.random.default_rng(1)
         for t in range(1, 60):
             episode = at.play(learner.policy, "full", t, np.random.default_rng([9, t]))
-            noisy = loss + 1e-9 * rng.random(at.space.n_tuples)
-            learner.observe(replace(episode, loss=noisy, constraints=use + 0 * np.asarray(episode.constraints)))
-        assert np.isfinite(learner.multipliers).all()
+            noisy = loss + min(loss, 1e-9) * rng.random(at.space.n_tuples)
+            constraints = use * (1 + 1e-16 * rng.integers(0, 3, (len(at.budgets), at.space.n_tuples)))
+            learner.observe(replace(episode, loss=noisy, constraints=constraints))
+        assert learner.multipliers.tolist() == [0.0, 0.0]  # what no policy can change has no price
+
+
+def test_a_rule_with_a_horizon_needs_one() -> None:
+    at = ordinary_world()
+    with pytest.raises(InvalidInputError, match="'paper' has to be told the number of episodes"):
+        UCPDPractical(at.space, at.budgets, confidence="paper")
+    assert UCPDPractical(at.space, at.budgets, confidence="paper", episodes=9).settings["episodes"] == 9

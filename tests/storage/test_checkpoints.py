@@ -99,12 +99,12 @@ def test_one_of_each_kind_comes_back_bit_for_bit(tmp_path: Path) -> None:
     made.box.floats = np.array([0.1, -0.0, np.nan])
     made.box.warm = np.array([np.pi, 5e-324])
     made.ints, made.small = np.array([[1, -2, 3], [2**62, 5, 6]]), np.array([-128, 127], dtype=np.int8)
-    made.flag, made.word, made.number, made.observed = True, "é", 1 / 3, 41
+    made.flag, made.word, made.number, made.observed = True, "é", -np.inf, 41
     made.policy = Policy(SPACE, np.tile([0.25, 0.75], SPACE.n_pairs // 2))
     rng.random(5)
     again = load(saved(made, tmp_path), Everything)
     assert isinstance(again, Everything)
-    assert (again.observed, again.seen, again.flag, again.word, again.number) == (41, 41, True, "é", 1 / 3)
+    assert (again.observed, again.seen, again.flag, again.word, again.number) == (41, 41, True, "é", -np.inf)
     assert again.box.floats.tobytes() == made.box.floats.tobytes()
     assert again.box.warm.tobytes() == made.box.warm.tobytes()
     assert again.ints.tobytes() == made.ints.tobytes()
@@ -252,7 +252,18 @@ def test_a_learner_of_ones_own_must_be_given(tmp_path: Path) -> None:
         load(path)
 
 
-@pytest.mark.parametrize("thing", [lambda: 0, object(), {"a": {1}}, 1j, np.array(["a"]), np.array([object()])])
+@pytest.mark.parametrize(
+    "thing",
+    [
+        lambda: 0,
+        object(),
+        {"a": {1}},
+        1j,
+        np.array(["a"]),
+        np.array([object()]),
+        np.random.Generator(np.random.MT19937(0)),
+    ],
+)
 def test_what_cannot_be_saved_is_refused_and_the_old_file_stays(thing: Any, tmp_path: Path) -> None:
     path = saved(Everything(SPACE, [0.3], episodes=7), tmp_path)
     before = path.read_bytes()

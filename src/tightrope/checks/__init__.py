@@ -14,6 +14,10 @@ The checks draw, but always the same: a problem that passes once passes always.
 
 from tightrope.checks.learners import check_learner, yield_learner_checks
 from tightrope.checks.problems import (
+    DRAWS,
+    EPISODES,
+    SIGMAS,
+    ProblemCheck,
     check_budgets_are_within_assumption_2,
     check_budgets_can_be_met,
     check_constraints_are_independent_from_episode_to_episode,
@@ -33,6 +37,10 @@ from tightrope.checks.problems import (
 )
 
 __all__ = [
+    "DRAWS",
+    "EPISODES",
+    "SIGMAS",
+    "ProblemCheck",
     "check_budgets_are_within_assumption_2",
     "check_budgets_can_be_met",
     "check_constraints_are_independent_from_episode_to_episode",

@@ -39,6 +39,9 @@ from tightrope.space import FloatArray
 #: Added to every A_ii: the least response of a use to its own price, in shares of the constraint's span squared.
 LEAST_RESPONSE = 1e-3
 
+#: Spans that are nothing: of rounding, relative, and of what is too small to divide by.
+ROUNDING, SMALLEST = 1e-13, 1e-290
+
 
 class UCPDPractical(ConfidentLearner):
     """UCPD with one practical preset: budgets held with valid sets, no horizon, no units, ties where there are any.
@@ -46,7 +49,7 @@ class UCPDPractical(ConfidentLearner):
     Parameters
     ----------
     space, budgets : what is known beforehand.
-    episodes : not needed; nothing depends on it.
+    episodes : not needed, unless the confidence rule has a horizon; nothing else depends on it.
     confidence, level, radius_scale, renewal, ties : as in `UCPD`, with other defaults.
     first_rate, change_rate : h and κ of the learning rate η.
     correction : k, the share of the excess that a step brings back.
@@ -112,7 +115,7 @@ class UCPDPractical(ConfidentLearner):
             **move._asdict(),
             _laws=self._laws if move.counts.epoch == self.counts.epoch else move.counts.laws,
             integrals=integrals,
-            multipliers=prices / units,
+            multipliers=np.where(costs.any(axis=1), prices / units, 0.0),
             mean_constraints=mean,
             last_loss=f.copy(),
             largest_span=largest_span,
@@ -125,7 +128,7 @@ class UCPDPractical(ConfidentLearner):
         span, _ = from_least(self._tuples_before, f - self.last_loss, loss)
         changes = self.changes + (span**2 if t > 1 else 0.0)
         span, _ = from_least(self._tuples_before, f, loss)
-        largest = max(self.largest_span, span)
+        largest = max(self.largest_span, span if span >= SMALLEST else 0.0)
         eta = 1 / np.hypot(largest / self.first_rate, np.sqrt(changes) / self.change_rate) if largest > 0 else 1.0
         return largest, changes, loss, float(eta)
 
@@ -135,6 +138,8 @@ class UCPDPractical(ConfidentLearner):
         limits = self.budgets.copy()
         for i, row in enumerate(mean):
             span, least = from_least(self._tuples_before, row, costs[i])
+            if span <= ROUNDING * np.abs(row).max() or span < SMALLEST:  # no policy makes a difference
+                span, costs[i] = 0.0, 0.0
             units[i] = span or 1.0
             costs[i] /= units[i]
             limits[i] = (limits[i] - least) / units[i]
@@ -159,4 +164,5 @@ class UCPDPractical(ConfidentLearner):
 
     @property
     def settings(self) -> dict[str, float | str]:
-        return {name: value for name, value in super().settings.items() if name != "episodes"}
+        planned = self.confidence == "paper"
+        return {name: value for name, value in super().settings.items() if planned or name != "episodes"}

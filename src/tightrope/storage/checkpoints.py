@@ -126,9 +126,10 @@ def _like(what: str, fresh: Any, value: Any, decoder: "Decoder") -> Any:
         case np.random.Generator():
             fresh.bit_generator.state = value["generator"]
             return fresh
-    if type(value) is not type(fresh):
+    plain = decoder.decode(value) if isinstance(fresh, float) else value
+    if type(plain) is not type(fresh):
         raise InvalidInputError(f"{what} is {value!r}; expected a {type(fresh).__name__}")
-    return value
+    return plain
 
 
 class Encoder:
@@ -168,6 +169,9 @@ class Encoder:
             case Ties(space=space, outcome=values):
                 return {"ties": {"space": self.encode(space, where), "values": self.encode(values, where)}}
             case np.random.Generator():
+                if not isinstance(value.bit_generator, np.random.PCG64):
+                    kind = type(value.bit_generator).__name__
+                    raise InvalidInputError(f"{where} draws from {kind}; only numpy.random.default_rng can be saved")
                 return {"generator": value.bit_generator.state}
             case dict() if all(isinstance(name, str) for name in value):
                 return {"dict": self.encode_all(value, where)}

@@ -29,7 +29,7 @@ class CountingLearner(LearnerBase):
 
     @property
     def epoch(self) -> int:
-        """How often some count has doubled, from 1."""
+        """How often some count has grown by its share (doubled, as published), from 1."""
         return self.counts.epoch
 
     @property

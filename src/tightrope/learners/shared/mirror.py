@@ -3,7 +3,7 @@
     θ ← argmin over θ' in Δ of <cost, θ'> + D(θ', reference),
 
 Δ the measures whose conditionals lie in the confidence set of the epoch (`projection`). An epoch ends when some pair
-was visited as often inside it as before it (and once), and the set is then made anew from all counts.
+was visited as often inside it as before it (and once; or a share of that), and the set is made anew from all counts.
 """
 
 from abc import abstractmethod
@@ -119,6 +119,8 @@ class ConfidentLearner(MirrorLearner):
         if self.confidence not in CONFIDENCE_RULES:
             raise unknown("there is no confidence rule", self.confidence, CONFIDENCE_RULES)
         rule = CONFIDENCE_RULES[self.confidence]
+        if "episodes" not in self.parameters and "episodes" in {field.name for field in fields(rule)}:
+            raise InvalidInputError(f"the confidence rule {self.confidence!r} has to be told the number of episodes")
         known = {"episodes": self.episodes, "level": self.level, "scale": self.radius_scale, "laws": self._n_laws()}
         made: ConfidenceRule = rule(**{field.name: known[field.name] for field in fields(rule)})
         return made
