@@ -1,6 +1,5 @@
 """Visits of pairs and tuples, in epochs: the epoch rule, and what the counts say of the dynamics."""
 
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -43,17 +42,23 @@ class Counts:
         It does when some pair (or law) was visited as often inside the epoch as before it, and once: n >= max(1, N),
         or growth · N in place of N; and when an epoch has counted a pair 2³¹ − 1 times.
         """
-        counts, pair_ptr = copy(self), self.space.csr.pair_ptr
-        counts.n, counts.m = np.empty_like(self.n), np.empty_like(self.m)
-        over: bool = counting.count(pair_ptr, path, self.N, self.n, self.m, self.growth, counts.n, counts.m)
+        counts, pair_ptr = self._twin(), self.space.csr.pair_ptr
+        counts.n, counts.m = self.n.copy(), self.m.copy()
+        over: bool = counting.count(pair_ptr, path, self.N, self.growth, counts.n, counts.m)
         if self.ties is not None:
             counts._law_n = self._law_n.copy()
             over = counting.count_laws(pair_ptr, path, self.ties.law, self._law_N, self.growth, counts._law_n)
         return counts, over
 
+    def _twin(self) -> "Counts":
+        """The same arrays under another name; `copy.copy` takes four times as long."""
+        counts = Counts.__new__(Counts)
+        vars(counts).update(vars(self))
+        return counts
+
     def next_epoch(self) -> "Counts":
         """The counts of the epoch folded in."""
-        counts = copy(self)
+        counts = self._twin()
         counts.N, counts.M = self.totals()
         counts.epoch = self.epoch + 1
         counts._begin_epoch()

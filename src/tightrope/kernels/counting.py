@@ -9,13 +9,11 @@ FULL = 2**31 - 1
 
 
 @jit
-def count(pair_ptr, steps, N, n_before, m_before, growth, n, m):
-    """Write n and m: those before and one more for every pair and tuple on the path.
+def count(pair_ptr, steps, N, growth, n, m):
+    """Add one to n and m for every pair and tuple on the path.
 
     Returns whether some pair on it then has n >= max(1, growth · N), or as much as n can hold.
     """
-    n[:] = n_before
-    m[:] = m_before
     over = False
     for j in steps:
         i = np.searchsorted(pair_ptr, j, side="right") - 1
