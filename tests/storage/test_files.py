@@ -3,13 +3,16 @@
 import json
 import os
 import stat
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from tightrope.errors import InvalidInputError
-from tightrope.storage.files import SETTINGS, claim_folder, replacing, write_bytes, write_csv, write_json
+from tightrope.storage.files import SETTINGS, claim_folder, write_bytes, write_csv, write_json
+from tightrope.storage.replacing import replacing
 
 REQUEST = {"problem": "edge-cloud", "losses": None, "episodes": 10}
 
@@ -28,8 +31,8 @@ def test_replaces_the_old_file_and_leaves_nothing_else(tmp_path: Path) -> None:
 @pytest.mark.parametrize("error", [RuntimeError, KeyboardInterrupt])
 def test_a_failed_write_leaves_the_old_file(tmp_path: Path, error: type[BaseException]) -> None:
     write_bytes(tmp_path / "a", b"old")
-    with pytest.raises(error), replacing(tmp_path / "a") as temporary:
-        temporary.write_bytes(b"half of the new")
+    with pytest.raises(error), replacing(tmp_path / "a") as file:
+        file.write(b"half of the new")
         raise error
     assert (tmp_path / "a").read_bytes() == b"old"
     assert names(tmp_path) == ["a"]
@@ -37,17 +40,12 @@ def test_a_failed_write_leaves_the_old_file(tmp_path: Path, error: type[BaseExce
 
 def test_the_old_file_stays_until_the_new_one_is_whole(tmp_path: Path) -> None:
     write_bytes(tmp_path / "a", b"old")
-    with replacing(tmp_path / "a") as temporary:
-        temporary.write_bytes(b"new")
-        assert temporary.parent == tmp_path.resolve()
+    with replacing(tmp_path / "a") as file:
+        file.write(b"new")
+        file.flush()
+        assert len(names(tmp_path)) == 2
         assert (tmp_path / "a").read_bytes() == b"old"
     assert (tmp_path / "a").read_bytes() == b"new"
-
-
-def test_a_block_that_writes_nothing_is_an_error(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError), replacing(tmp_path / "a"):
-        pass
-    assert names(tmp_path) == []
 
 
 def test_data_and_folder_are_on_disk_before_and_after_the_rename(
@@ -82,6 +80,63 @@ def test_an_ordinary_file_has_ordinary_permissions(tmp_path: Path) -> None:
     (tmp_path / "plain").write_bytes(b"")
     write_bytes(tmp_path / "ours", b"")
     assert (tmp_path / "ours").stat().st_mode == (tmp_path / "plain").stat().st_mode
+
+
+@pytest.mark.parametrize("mode", [0o600, 0o400, 0o664])
+def test_a_file_keeps_its_permissions(mode: int, tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"old")
+    (tmp_path / "a").chmod(mode)
+    with replacing(tmp_path / "a") as file:
+        file.write(b"new")
+        assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) & 0o177 & ~mode == 0  # no one else can look meanwhile
+    assert stat.S_IMODE((tmp_path / "a").stat().st_mode) == mode
+    assert (tmp_path / "a").read_bytes() == b"new"
+
+
+def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "folder").mkdir()
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "link").symlink_to("pipe")
+    (tmp_path / "circle").symlink_to("circle")
+    for name, words in (
+        ("folder", "is a folder"),
+        ("pipe", "is a pipe"),
+        ("link", "is a pipe"),
+        ("/dev/null", "is a device"),
+        ("null\0null", "no name of a file"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            write_bytes(tmp_path / name, b"data")
+    with pytest.raises((InvalidInputError, OSError)):
+        write_bytes(tmp_path / "circle", b"data")
+    assert names(tmp_path) == ["circle", "folder", "link", "pipe"]
+    assert stat.S_ISFIFO((tmp_path / "pipe").stat().st_mode)
+
+
+@pytest.mark.parametrize("name", ["x" * 255, "é" * 127], ids=["letters", "two bytes each"])
+def test_a_name_may_be_as_long_as_the_system_allows(name: str, tmp_path: Path) -> None:
+    for data in (b"old", b"new"):
+        write_bytes(tmp_path / name, data)
+    assert names(tmp_path) == [name]
+
+
+def test_what_a_killed_writer_left_behind_is_removed_by_the_next_one(tmp_path: Path) -> None:
+    killed = """
+import os, pathlib
+from tightrope.storage.replacing import replacing
+writers = [replacing(pathlib.Path(name)) for name in ("a", "b")]
+files = [writer.__enter__() for writer in writers]
+os._exit(0)
+"""
+    subprocess.run([sys.executable, "-c", killed], cwd=tmp_path, check=True)
+    assert len(names(tmp_path)) == 2
+    with replacing(tmp_path / "a") as file:  # of a writer that lives
+        file.write(b"first")
+        write_bytes(tmp_path / "a", b"second")
+        assert len(names(tmp_path)) == 3  # a, its temporary file, and what was left of b
+    assert (tmp_path / "a").read_bytes() == b"first"
+    write_bytes(tmp_path / "b", b"data")
+    assert names(tmp_path) == ["a", "b"]
 
 
 def test_json_is_readable_and_strict(tmp_path: Path) -> None:

@@ -25,8 +25,8 @@ from tightrope import __version__
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import LayeredSpace
-from tightrope.storage.files import replacing
 from tightrope.storage.old_checkpoints import SCHEMA, upgraded
+from tightrope.storage.replacing import replacing
 from tightrope.ties import Ties
 
 if TYPE_CHECKING:
@@ -38,8 +38,11 @@ DTYPES = ("bool", "int8", "uint8", "int16", "int32", "int64", "uint64", "float32
 
 def save(learner: "LearnerBase", path: Path) -> None:
     """Write `learner` to `path`; a file that is there is replaced only by a whole one."""
-    with replacing(path) as temporary, temporary.open("wb") as file:
-        write(learner, file)
+    try:
+        with replacing(path) as file:
+            write(learner, file)
+    except OSError as error:
+        raise InvalidInputError(f"cannot write {path}: {error.strerror or error}") from error
 
 
 def write(learner: "LearnerBase", file: IO[bytes]) -> None:

@@ -1,10 +1,7 @@
-"""Files on disk: a reader finds the old one or the new one, never half of either."""
+"""Files of a run: each is written whole (`replacing`), and its folder belongs to that run alone."""
 
 import json
-import os
-import secrets
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -13,34 +10,16 @@ from numpy.typing import NDArray
 
 from tightrope import __version__
 from tightrope.errors import InvalidInputError
+from tightrope.storage.replacing import replacing
 
 #: The file that says which run a folder holds.
 SETTINGS = "settings.json"
 
 
-@contextmanager
-def replacing(path: Path) -> Iterator[Path]:
-    """Yield a temporary path beside `path` to write to; then it takes the place of `path`, whole and on disk.
-
-    If the block raises, the temporary file is removed and `path` is as it was.
-    """
-    target = path.resolve()
-    temporary = target.with_name(f".{target.name}.{secrets.token_hex(8)}.tmp")
-    try:
-        yield temporary
-        with temporary.open("rb+") as written:
-            os.fsync(written.fileno())
-        temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
-
-
 def write_bytes(path: Path, data: bytes) -> None:
     """`Path.write_bytes`, through `replacing`."""
-    with replacing(path) as temporary:
-        temporary.write_bytes(data)
+    with replacing(path) as file:
+        file.write(data)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
@@ -91,13 +70,3 @@ def _request_of(folder: Path) -> dict[str, Any] | None:
     if not (isinstance(settings, dict) and "tightrope" in settings and isinstance(settings.get("request"), dict)):
         return None
     return dict(settings["request"])
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make a rename in `folder` outlast a power cut, where folders can be synced at all (not on Windows)."""
-    if hasattr(os, "O_DIRECTORY"):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
