@@ -38,15 +38,18 @@ class HangError(BaseException):
 
 
 def main(module: str, description: str) -> NoReturn:
-    """The command line of a fuzzer: `module` has a function `attempt`, which is a Try."""
+    """The command line of a fuzzer: `module` has a function `attempt`, which is a Try, and may have `prepare`."""
     parser = argparse.ArgumentParser(prog=f"python -m {module}", description=description)
     parser.add_argument("--seed", type=int, default=0, help="another seed, other tries (default 0)")
-    parser.add_argument("--count", type=int, default=10_000, help="how many (default 10000)")
+    parser.add_argument("--tries", "--count", dest="count", type=int, default=10_000, help="how many (default 10000)")
     parser.add_argument("--first", type=int, default=0, help="the number of the first: with --count 1, a try again")
     parser.add_argument("--work", action="store_true", help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.work:
-        work(importlib.import_module(module).attempt, given.seed, given.first, given.count)
+        tried = importlib.import_module(module)
+        if hasattr(tried, "prepare"):  # what takes long only once, such as compiling
+            tried.prepare()
+        work(tried.attempt, given.seed, given.first, given.count)
         sys.exit()
     began = time.monotonic()
     outcomes: Counter[str] = Counter()

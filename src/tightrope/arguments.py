@@ -8,6 +8,18 @@ from typing import Any
 
 from tightrope.errors import InvalidInputError
 
+#: The most characters of a value that an error shows.
+LONGEST = 200
+
+
+def shown(value: object) -> str:
+    """What to call a value in an error: its repr, unless that is long, or cannot be had."""
+    try:
+        text = repr(value)
+    except Exception:  # a number of too many digits, an object of somebody else's
+        return f"a {type(value).__name__}"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
 
 def unknown(complaint: str, name: object, known: Iterable[str]) -> InvalidInputError:
     """The error for a `name` that is none of `known`: the complaint, the nearest one, and all of them."""

@@ -16,6 +16,9 @@ from tightrope.space import FloatArray, LayeredSpace
 #: How far a distribution may be from summing to one.
 SUM_TOLERANCE = 1e-9
 
+#: The same for a measure on a layer, which a solver made.
+MEASURE_TOLERANCE = 1e-6
+
 #: How far it may be without being scaled to one: what is only rounding is kept as it was given.
 ROUNDING = 1e-13
 
@@ -44,6 +47,15 @@ def _measure(space: LayeredSpace, theta: ArrayLike) -> FloatArray:
         s, a, s_next = space.tuples[j]
         raise InvalidInputError(f"theta is {measure[j]} at tuple ({s}, {a}, {s_next}); it cannot be negative")
     return measure
+
+
+def check_measure(space: LayeredSpace, theta: FloatArray, what: str) -> None:
+    """Refuse what does not sum to one on every layer, up to the tolerance of solvers."""
+    totals = np.add.reduceat(theta, space.tuples_before[:-1])
+    wrong = ~(np.abs(totals - 1) <= MEASURE_TOLERANCE)
+    if wrong.any():
+        k = int(np.argmax(wrong))
+        raise InvalidInputError(f"{what} is no measure: it sums to {totals[k]:.12g} on layer {k}, not to 1")
 
 
 def inner(values: FloatArray, theta: FloatArray) -> FloatArray:

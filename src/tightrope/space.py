@@ -105,6 +105,10 @@ class LayeredSpace:
         if not np.issubdtype(rows.dtype, np.integer):
             raise InvalidInputError(f"tuples holds {rows.dtype}; states and actions are whole numbers")
         n_states = sum(sizes)
+        if n_states > len(rows) + 1:  # before anything of that size is made
+            raise InvalidInputError(
+                f"layer_sizes sum to {n_states} states, and {len(rows)} tuples cannot reach them all; drop some"
+            )
         for column, name, bound in (
             (0, "state", n_states),
             (1, "action", n_actions),

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import mdps, pair_of_tuple, random_mdp, random_policy, rngs
-from tightrope import ConvergenceError, LayeredMDP, LayeredSpace, make, run
+from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, make, run
 from tightrope.planning import euclidean
 from tightrope.planning.euclidean import EuclideanProjector
 from tightrope.space import FloatArray
@@ -85,3 +85,14 @@ def test_states_that_nothing_uses_do_not_end_a_run(episodes: int) -> None:
     for losses in ("fixed", "chaser"):
         history = run(make("media-streaming", losses=losses), "drift-plus-penalty", episodes=episodes, regret="never")
         assert history["episode"][-1] == episodes
+
+
+@pytest.mark.parametrize("far", [1e6, 1e20, 1e90])
+def test_a_start_that_is_too_far_away_is_given_up_for_a_cold_one(far: float, rng: np.random.Generator) -> None:
+    mdp = random_mdp(rng, LayeredSpace.dense([1, 4, 5, 3, 1], 3))
+    cold, warm = EuclideanProjector(mdp), EuclideanProjector(mdp)
+    y = rng.normal(size=mdp.space.n_pairs)
+    warm.restore({"potentials": far * rng.normal(size=mdp.space.n_states)})
+    np.testing.assert_allclose(warm.solve(y), cold.solve(y), atol=1e-9)
+    with pytest.raises(InvalidInputError, match="potentials"):
+        warm.restore({"potentials": np.full(mdp.space.n_states, 1e200)})

@@ -2,8 +2,10 @@
 
 import io
 import json
+import os
 import zipfile
 from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -15,7 +17,7 @@ from numpy.typing import NDArray
 from tightrope import BernsteinBox, Episode, InvalidInputError, L1Ball, LayeredSpace, PaperRadius, Policy
 from tightrope.checks.learners.play import WORLDS, World, drive
 from tightrope.confidence import ConfidenceRule
-from tightrope.learners import LearnerBase, load, make_learner
+from tightrope.learners import LEARNERS, LearnerBase, load, make_learner
 from tightrope.learners.parameters import carried
 from tightrope.learners.ucpd import UCPD
 from tightrope.model import LayeredMDP
@@ -233,17 +235,71 @@ def test_counts_that_contradict_each_other_are_refused(at: World, tmp_path: Path
     for name, change in (("M", 1), ("m", -1), ("N", 1)):
         path = saved(learner, tmp_path)
         rewritten(path, lambda document, arrays: arrays[f"state/counts/{name}"].__iadd__(change))  # noqa: B023
-        with pytest.raises(InvalidInputError, match="contradict"):
+        with pytest.raises(InvalidInputError, match=r"contradict|they are 0 or more"):
+            load(path)
+
+
+def elsewhere(document: dict[str, Any], arrays: dict[str, Any]) -> None:
+    """Counts of a step that begins where none ended."""
+    M, N = arrays["state/counts/m"], arrays["state/counts/n"]
+    M[-1] += 1
+    N[-1] += 1
+
+
+def test_counts_of_no_paths_are_refused(at: World, tmp_path: Path) -> None:
+    learner = make_learner("ucpd", at, episodes=9)
+    drive(at, learner, last=5)
+    path = saved(learner, tmp_path)
+    rewritten(path, elsewhere)
+    with pytest.raises(InvalidInputError, match="of no paths"):
+        load(path)
+    for observed in (4, 6, -1):
+        path = saved(learner, tmp_path)
+        rewritten(path, lambda document, arrays: document["state"].update(observed=observed))  # noqa: B023
+        with pytest.raises(InvalidInputError, match=f"observed is {observed}; by the rest of its state"):
             load(path)
 
 
 def test_a_measure_that_is_none_is_refused(at: World, tmp_path: Path) -> None:
     learner = make_learner("ucpd", at, episodes=9)
-    for value in (np.nan, np.inf, -0.1):
+    for value, words in ((np.nan, "theta is nan"), (np.inf, "theta is inf"), (-0.1, "is -0.1"), (0.9, "no measure")):
         path = saved(learner, tmp_path)
         rewritten(path, lambda document, arrays: arrays["state/theta"].__setitem__(0, value))  # noqa: B023
-        with pytest.raises(InvalidInputError, match="theta is no measure"):
+        with pytest.raises(InvalidInputError, match=words):
             load(path)
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_whatever_a_learner_carries_is_bounded(name: str, at: World) -> None:
+    learner = make_learner(name, at, episodes=9)
+    drive(at, learner, last=5)
+    for carried_ in learner.carried_names():
+        value = getattr(learner, carried_)
+        if isinstance(value, np.ndarray | float | int):
+            low, high = learner.bounds()[carried_]
+            assert (low <= np.asarray(value)).all(), carried_
+            assert (np.asarray(value) <= high).all(), carried_
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_numbers_that_are_none_are_refused_wherever_they_are_carried(name: str, at: World, tmp_path: Path) -> None:
+    learner = make_learner(name, at, episodes=9)
+    drive(at, learner, last=5)
+    data = saved(learner, tmp_path).read_bytes()
+    path = tmp_path / "learner"
+    with np.load(path) as file:
+        floats = [name for name in file.files if name.startswith("state/") and file[name].dtype.kind == "f"]
+        floats = [name for name in floats if file[name].size]
+    for entry in floats:
+        for value in (np.nan, np.inf, -np.inf):
+            if entry.endswith("factor_damping") and np.isnan(value):
+                continue  # there is none
+            path.write_bytes(data)
+            rewritten(path, lambda document, arrays: arrays[entry].flat.__setitem__(-1, value))  # noqa: B023
+            if entry.endswith("factor") and np.isnan(learner._projector._factor_damping):  # type: ignore[attr-defined]
+                continue  # and so it is not looked at
+            with pytest.raises(InvalidInputError, match=rf"{entry.rpartition('/')[2]}|probabilities"):
+                load(path)
 
 
 def test_a_learner_of_ones_own_must_be_given(tmp_path: Path) -> None:
@@ -343,7 +399,18 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], Any], str]] =
     "another space": (lambda d, a: a.update({"parameters/space/tuples": np.zeros((5, 3), dtype=np.int32)}), "tuple"),
     "more states than moves": (
         lambda d, a: d["parameters"]["space"]["space"].update(layer_sizes=[1, 10**12, 1]),
-        "1000000000002 states",
+        "1000000000002 states, and 22 tuples",
+    ),
+    "one array again and again": (
+        lambda d, a: d["parameters"].update(budgets=[{"array": "parameters/budgets"}] * 2000),
+        "parameters/budgets is referred to twice",
+    ),
+    "an entry that nothing refers to": (lambda d, a: a.update(more=np.zeros(3)), "nothing refers to 'more.npy'"),
+    "a count beyond counting": (lambda d, a: d["state"].update(observed=10**400), "nobody can have counted"),
+    "multipliers below zero": (lambda d, a: a["state/multipliers"].__setitem__(0, -1), "multipliers is -1 at index 0"),
+    "multipliers that no episodes can have raised": (
+        lambda d, a: a["state/multipliers"].__setitem__(1, 1e9),
+        "multipliers is 1e.09 at index 1",
     ),
     "nested without end": (lambda d, a: d["parameters"].update(alpha=nested(400)), "damaged"),
     "a state of the projector too short": (
@@ -387,6 +454,34 @@ def test_a_compressed_file_is_refused_before_anything_is_read(path: Path) -> Non
         load(path)
 
 
+def test_two_entries_of_one_name_or_in_one_place_are_refused(path: Path) -> None:
+    data = path.read_bytes()
+    for words in ("two entries of one name", "larger than the file"):
+        path.write_bytes(data)
+        with zipfile.ZipFile(path, "a") as archive:
+            twin = copy(max(archive.infolist(), key=lambda member: member.file_size))
+            for k in range(1 if words.startswith("two") else 1000):
+                more = copy(twin)
+                more.filename += "" if words.startswith("two") else str(k)
+                archive.filelist.append(more)
+            archive._didModify = True  # type: ignore[attr-defined]
+        with pytest.raises(InvalidInputError, match=words):
+            load(path)
+
+
+def test_the_json_has_a_limit(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(checkpoints, "LARGEST_DOCUMENT", 100)
+    with pytest.raises(InvalidInputError, match=r"its learner.json has more than"):
+        load(path)
+
+
+def test_a_generator_in_no_state_is_refused(at: World, tmp_path: Path) -> None:
+    path = saved(make_learner("fpop", at, episodes=9), tmp_path)
+    rewritten(path, lambda document, arrays: document["parameters"]["rng"]["generator"]["state"].update(inc=2))
+    with pytest.raises(InvalidInputError, match="generator"):
+        load(path)
+
+
 @pytest.mark.parametrize("name", ["parameters/budgets", "state/x"])
 def test_a_header_that_claims_more_than_there_is(name: str, path: Path) -> None:
     """A terabyte is not even asked for."""
@@ -418,6 +513,8 @@ def test_a_file_cut_short_or_turned_over_is_refused(path: Path) -> None:
 def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("hello")
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
-    for name in ("text", "other.npz", "nothing", "."):
+    os.mkfifo(tmp_path / "pipe")
+    (tmp_path / "device").symlink_to("/dev/zero")
+    for name in ("text", "other.npz", "nothing", ".", "pipe", "device"):
         with pytest.raises(InvalidInputError, match=str(tmp_path)):
             load(tmp_path / name)

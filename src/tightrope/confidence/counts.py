@@ -10,6 +10,9 @@ from tightrope.kernels import counting
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.ties import Ties
 
+#: No count is larger: a float holds it, and sums of many are still whole numbers of 64 bits.
+LARGEST = 2**53
+
 
 class Counts:
     """How often each pair and tuple was visited: before the epoch (N, M) and inside it (n, m; 32 bits are enough).
@@ -69,6 +72,12 @@ class Counts:
         return self.N + self.n, self.M + self.m
 
     @property
+    def episodes(self) -> int:
+        """How many episodes were counted: all begin in the first state."""
+        first_pairs = slice(self.space.csr.state_ptr[1])
+        return int(self.N[first_pairs].sum()) + int(self.n[first_pairs].sum())
+
+    @property
     def laws(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Visits of every pair and every tuple, and of all that are tied to it, before the epoch."""
         return (self.N, self.M) if self.ties is None else self.ties.pooled(self.N, self.M)
@@ -84,13 +93,19 @@ class Counts:
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `state` gave; counts that no path can have left are refused."""
+        csr = self.space.csr
         for visits, moves in (("N", "M"), ("n", "m")):
-            added_up = np.add.reduceat(state[moves], self.space.csr.pair_ptr[:-1])
-            if (state[moves] < 0).any() or not np.array_equal(added_up, state[visits]):
+            N, M = state[visits].astype(np.int64), state[moves].astype(np.int64)
+            if M.min() < 0 or M.max() > LARGEST:
+                raise InvalidInputError(f"the counts {moves} are from {M.min()} to {M.max()}; they are 0 or more")
+            if not np.array_equal(np.add.reduceat(M, csr.pair_ptr[:-1]), N):
                 raise InvalidInputError(f"the counts {visits} and {moves} contradict each other")
-        if state["epoch"] < 1:
-            raise InvalidInputError(f"the epoch is {state['epoch']}; the first is 1")
+            came, left = np.bincount(csr.successor, M), np.add.reduceat(N, csr.state_ptr[:-2])
+            if not np.array_equal(came[1:-1], left[1:]):
+                raise InvalidInputError(f"the counts {moves} are of no paths: what comes to a state also leaves it")
         vars(self).update(state)
+        if not 1 <= self.epoch <= 1 + self.episodes:
+            raise InvalidInputError(f"the epoch is {self.epoch} after {self.episodes} episodes; the first is 1")
         self._count_laws()
 
 

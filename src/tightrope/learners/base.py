@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tightrope.arguments import whole
 from tightrope.errors import InvalidInputError
@@ -23,10 +23,13 @@ from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage import checkpoints
 
-__all__ = ["BanditEpisode", "Episode", "Feedback", "Learner", "LearnerBase", "require"]
+__all__ = ["BanditEpisode", "Episode", "Feedback", "Learner", "LearnerBase", "require", "sums_of"]
 
 #: What a learner is shown after an episode: whole functions, or only what was met on the way.
 Feedback = Literal["full", "bandit"]
+
+#: More than what Assumption 2 and rounding allow a number beyond 1.
+SLIGHT = 1e-6
 
 
 @runtime_checkable
@@ -118,8 +121,16 @@ class LearnerBase(Declared, ABC):
         """Take over everything that an episode changes, in one step that no signal can cut in two."""
         vars(self).update(changes, observed=self.observed + 1)
 
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        """Between what every carried number or array lies, as far as parameters and the rest of the state tell.
+
+        What is read from a checkpoint is held to it, and to being finite. Objects that are carried check themselves in
+        `restore`.
+        """
+        return {"observed": (0, np.inf)}
+
     def _restored(self) -> None:
-        """Bring what follows from the state (the policy, a confidence set, …) up to date with it."""
+        """Bring what follows from the state (the policy, a confidence set, …) up to date with it, or refuse it."""
 
     @property
     def epoch(self) -> int:
@@ -147,6 +158,11 @@ class LearnerBase(Declared, ABC):
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value}" for name, value in self.settings.items() if name != "learner")
         return f"{type(self).__name__}({self.space!r}, {shown}, observed={self.observed})"
+
+
+def sums_of(n: Any, *, least: float = 0.0) -> tuple[Any, Any]:
+    """The bounds of sums of n numbers in [least, 1], which may be a little outside (Assumption 2)."""
+    return least * n - SLIGHT * n, n + SLIGHT * n
 
 
 def require(holds: bool, otherwise: str) -> None:

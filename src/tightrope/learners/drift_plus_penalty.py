@@ -14,10 +14,11 @@ coupled by the constraints); here a slot is an episode, there is one process, an
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tightrope.learners.base import Episode, LearnerBase
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, carried, parameter
-from tightrope.model import LayeredMDP, Policy, inner
+from tightrope.model import LayeredMDP, Policy, check_measure, inner
 from tightrope.planning.euclidean import EuclideanProjector
 from tightrope.space import FloatArray
 
@@ -69,5 +70,9 @@ class DriftPlusPenalty(LearnerBase):
     def _policy_of(self, x: FloatArray) -> Policy:
         return Policy.from_occupancy(self.space, self.space.expand_to_tuples(x) * self.model.transitions)
 
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        return super().bounds() | {"x": (0, np.inf), "multipliers": (0, 3 * self.space.n_layers * self.observed)}
+
     def _restored(self) -> None:
+        check_measure(self.space, self.space.expand_to_tuples(self.x) * self.model.transitions, "x")
         self.policy = self._policy_of(self.x)

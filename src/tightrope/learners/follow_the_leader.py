@@ -14,9 +14,10 @@ Feedback: full information. Needs to know: the space and the budgets.
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tightrope.errors import InfeasibleError
-from tightrope.learners.base import Episode
+from tightrope.learners.base import Episode, sums_of
 from tightrope.learners.needs import most_slack_policy
 from tightrope.learners.parameters import NOT_NEGATIVE, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
@@ -69,6 +70,15 @@ class FollowTheLeader(CountingLearner):
             total_constraints=total_constraints,
             **changes,
         )
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        totals = sums_of(self.observed, least=-1)
+        return super().bounds() | {
+            "total_loss": totals,
+            "total_constraints": totals,
+            "multipliers": (0, np.inf),
+            "_planned_at": (0, self.observed),
+        }
 
 
 def _leader(mdp: LayeredMDP, f: FloatArray, g: FloatArray, c: FloatArray) -> tuple[Policy, FloatArray]:

@@ -18,9 +18,10 @@ T + 1 stands for T in the logarithm, as in UCPD, and the epoch rule and unvisite
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tightrope.confidence import L1Ball, PaperRadius
-from tightrope.learners.base import Episode
+from tightrope.learners.base import Episode, sums_of
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
@@ -81,6 +82,9 @@ class FPOP(CountingLearner):
         """Line 2."""
         cost = total_loss - self.space.expand_to_tuples(self.perturbation)
         return optimistic_policy(self.space, confidence_set, cost)
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        return super().bounds() | {"total_loss": sums_of(self.observed), "perturbation": (0, np.inf)}
 
     def _restored(self) -> None:
         self.confidence_set = self.rule(self.space, *self.counts.laws)

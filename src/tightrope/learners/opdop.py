@@ -19,8 +19,9 @@ transitions at once, so that ties narrow P̂ alone.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode
+from tightrope.learners.base import BanditEpisode, sums_of
 from tightrope.learners.kernels.policies import evaluate, mirror_step
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, SHARE, carried, parameter
 from tightrope.learners.shared.estimating import EstimatingLearner, Sums, largest_multiplier
@@ -93,6 +94,10 @@ class OPDOP(EstimatingLearner):
         bonus = 2 * self.radius_scale * self.beta / np.sqrt(visits + 1)
         evaluate(space.csr, self.policy.probabilities, M, N + 1, rewards + bonus, V, Q)
         return V[:, 0].copy(), Q
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        values = sums_of(self.space.n_layers)
+        return super().bounds() | {"multipliers": (0, self.largest), "Q": values, "V_first": values}
 
     @property
     def settings(self) -> dict[str, float | str]:

@@ -15,8 +15,9 @@ is bounded by H, so ρ = H/γ.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode
+from tightrope.learners.base import BanditEpisode, sums_of
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, carried, parameter
 from tightrope.learners.shared.estimating import Estimates, EstimatingLearner, largest_multiplier
 from tightrope.model import Policy
@@ -68,6 +69,10 @@ class OptDualCMDP(EstimatingLearner):
         _, x, policy = best_response(self.space, self._box(estimates), optimistic[0] + prices @ optimistic[1:])
         usage: FloatArray = optimistic[1:] @ x
         return usage, policy
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        used = sums_of(self.space.n_layers * self.observed)[1]  # at most, of budgets that are 0 at least
+        return super().bounds() | {"multipliers": (0, self.dual_step * used)}
 
     def _restored(self) -> None:
         self._usage, self.policy = self._respond(self.sums.estimates(), self.multipliers)

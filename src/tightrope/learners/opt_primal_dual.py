@@ -17,6 +17,7 @@ at most.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tightrope.learners.base import BanditEpisode
 from tightrope.learners.kernels.policies import evaluate, mirror_step
@@ -80,3 +81,6 @@ class OptPrimalDual(EstimatingLearner):
         visits = np.maximum(1, estimates.N)
         evaluate(space.csr, self.policy.probabilities, estimates.M, visits, estimates.costs - bonus, V, Q)
         return V, Q
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        return super().bounds() | {"multipliers": (0, self.rho)}

@@ -55,7 +55,10 @@ def parameter(values: Range, *, default: Any = dataclasses.MISSING) -> Any:
 
 
 def carried(*, init: Literal[False] = False) -> Any:
-    """What changes as it learns: an array, a number, a policy, a generator, or an object with `state` and `restore`."""
+    """What changes as it learns: an array, a number, a policy, a generator, or an object with `state` and `restore`.
+
+    Between what a number or array lies, the learner says in its `bounds`.
+    """
     return dataclasses.field(init=init, metadata={"carried": True})
 
 

@@ -15,9 +15,10 @@ steps into the last state, where nothing follows, have that last term only.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tightrope.confidence import Counts
-from tightrope.learners.base import BanditEpisode
+from tightrope.learners.base import BanditEpisode, sums_of
 from tightrope.learners.kernels.bonus_values import bonus_values
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
@@ -74,3 +75,7 @@ class UCBVI(CountingLearner):
             space.csr, counts.N, *counts.laws, total_loss, self._iota, self._rare, self.radius_scale, Q, V, best
         )
         return Q, deterministic(space, best)
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        losses, values = sums_of(self.counts.totals()[0]), sums_of(self.space.n_layers)
+        return super().bounds() | {"total_loss": losses, "values": values}

@@ -13,6 +13,7 @@ The epoch rule and the treatment of unvisited pairs follow docs/errata.md.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tightrope.learners.base import Episode
 from tightrope.learners.kernels.primal_dual import dual_step, mix, weigh
@@ -72,3 +73,6 @@ class UCPD(ConfidentLearner):
         mix(self._tuples_before, self.theta, self.mixing, reference)  # (1 − λ) θ + λ uniform
         move = self._move(path, reference, psi)  # counts, epoch, θ and its policy
         self._learn(**move._asdict(), multipliers=dual_step(Q, g, move.theta, c))  # max{Q + <g, θ> − c, 0}
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        return super().bounds() | {"multipliers": (0, 3 * self.space.n_layers * self.observed)}  # |<g, θ>|, |c| <= L

@@ -26,9 +26,10 @@ from dataclasses import field
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tightrope.confidence import ConfidenceRule
-from tightrope.learners.base import Episode
+from tightrope.learners.base import Episode, sums_of
 from tightrope.learners.kernels.played import believe, from_least, least_prices, responses, uses
 from tightrope.learners.kernels.primal_dual import weigh
 from tightrope.learners.parameters import POSITIVE, carried, parameter
@@ -157,6 +158,16 @@ class UCPDPractical(ConfidentLearner):
         responses(space.csr, pi, P, loss, costs, d, V, b, A)
         A[np.diag_indices(n)] += LEAST_RESPONSE
         return use - limits, b, A
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        return super().bounds() | {
+            "integrals": (0, np.inf),
+            "multipliers": (0, np.inf),
+            "mean_constraints": sums_of(1, least=-1),
+            "last_loss": sums_of(1, least=-1),
+            "largest_span": (0, 3),
+            "changes": (0, 17 * self.observed),  # spans of f^t − f^{t-1} are 4 at most, and a little
+        }
 
     def _restored(self) -> None:
         super()._restored()

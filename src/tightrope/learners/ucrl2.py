@@ -16,9 +16,10 @@ loss of a step may depend on the state it leads to, and ℓ(s,a) is its mean.
 """
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from tightrope.confidence import Counts, L1Ball, frequencies
-from tightrope.learners.base import BanditEpisode
+from tightrope.learners.base import BanditEpisode, sums_of
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
@@ -78,3 +79,6 @@ class UCRL2(CountingLearner):
         """Lines 1 and 2."""
         ball, least = self.plausible(counts, total_loss, t)
         return optimistic_policy(self.space, ball, self.space.expand_to_tuples(least))
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        return super().bounds() | {"total_loss": sums_of(self.counts.totals()[0])}

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.linalg import solveh_banded
 
-from tightrope.errors import ConvergenceError
+from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.model import LayeredMDP
 from tightrope.planning.kernels import euclidean as kernels
 from tightrope.space import FloatArray
@@ -26,6 +26,7 @@ DAMPING = 1e-2
 
 ARMIJO = 1e-4  # share of the promised decrease of F that a step has to bring
 ROUNDING = 1e-13  # of F, relative
+FURTHEST = 1e100  # |β| of a start: from further away F, of the order β², would be no number
 
 
 class Point(NamedTuple):
@@ -55,23 +56,31 @@ class EuclideanProjector:
 
     def restore(self, state: dict[str, FloatArray]) -> None:
         """Go on from there."""
+        if not (np.abs(state["potentials"]) <= FURTHEST).all():
+            raise InvalidInputError(f"the projector's potentials are not finite, or beyond {FURTHEST:g}")
         self.potentials = state["potentials"]
 
     def solve(self, y: FloatArray) -> FloatArray:
         """The answer x (n_pairs,), with Σ|Ax − b| within the tolerance; or raise and stay as before."""
-        at = self._point(y, self.potentials)
-        for _ in range(MAX_STEPS):
+        for start in (self.potentials, np.zeros_like(self.potentials)):  # warm, and if that was too far away, cold
+            at = self._search(y, start)
             if at.residual_norm <= self.tolerance:
                 self.potentials = at.beta
                 return at.x
-            better = self._better(y, at)
-            if better is None:
-                break
-            at = better
         raise ConvergenceError(
             f"the Euclidean projection stopped at a flow residual of {at.residual_norm:.3g}, above its tolerance of "
             f"{self.tolerance:.3g}; no answer is returned"
         )
+
+    def _search(self, y: FloatArray, start: FloatArray) -> Point:
+        """The first point within the tolerance, or the last of those that were each better than the one before."""
+        at = self._point(y, start)
+        for _ in range(MAX_STEPS):
+            better = self._better(y, at) if at.residual_norm > self.tolerance else None
+            if better is None:
+                break
+            at = better
+        return at
 
     def _better(self, y: FloatArray, at: Point) -> Point | None:
         """The first Newton step that is better, each damped more than the one before; nothing if none is."""

@@ -100,10 +100,18 @@ class Projector:
 
     def restore(self, state: dict[str, FloatArray]) -> None:
         """Go on from what `state` gave."""
+        damping = float(state["factor_damping"][0])
+        for name in ("potentials", "thresholds", "factor"):
+            if not (np.isfinite(state[name]).all() or (name == "factor" and np.isnan(damping))):
+                raise InvalidInputError(f"the projector's {name} are not finite")
+        if state["potentials"][[0, -1]].any():
+            raise InvalidInputError("the projector's potentials are 0 at the first and the last state")
+        if damping < 0 or np.isinf(damping):
+            raise InvalidInputError(f"the projector's factor_damping is {damping}; it is NaN, or 0 or more")
         self.potentials[:] = state["potentials"]
         self._thresholds[:] = state["thresholds"]
         self._panels[:] = state["factor"]
-        self._factor_damping = float(state["factor_damping"][0])
+        self._factor_damping = damping
         self._confidence = self._free = None
 
     def solve(self, reference: FloatArray, cost: FloatArray, confidence: ConfidenceSet, theta: FloatArray) -> None:

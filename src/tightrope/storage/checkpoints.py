@@ -1,8 +1,10 @@
 """The state of a learner on disk, and back: one file, no code in it.
 
 A file is an uncompressed zip of `learner.json` (who the learner is, what it was made with, what it carries) and one
-`.npy` for every array that the JSON refers to; `numpy.load` opens it too. Nothing is unpickled. Nothing in it can be
-larger than the file itself, and no array is read whose header disagrees with the learner it is meant for.
+`.npy` for every array that the JSON refers to, once each; `numpy.load` opens it too. Nothing is unpickled, and what is
+made of a file is bounded by its size. No array is read whose header disagrees with the learner it is meant for, and a
+state that no episodes can have left is refused. The checksums of the zip are against damage, not against malice:
+whoever can write the file can write another learner (docs/checkpoints.md).
 
 In the JSON, numbers, texts, lists and null stand for themselves; everything else is an object with one key, which says
 what it is: {"array": …}, {"dict": …}, {"policy": …}.
@@ -12,6 +14,7 @@ import dataclasses
 import io
 import json
 import math
+import os
 import zipfile
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -19,13 +22,15 @@ from typing import IO, TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tightrope import __version__
+from tightrope.arguments import shown
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import LayeredSpace
 from tightrope.storage.old_checkpoints import SCHEMA, upgraded
+from tightrope.storage.regular import open_regular
 from tightrope.storage.replacing import replacing
 from tightrope.ties import Ties
 
@@ -33,6 +38,13 @@ if TYPE_CHECKING:
     from tightrope.learners.base import LearnerBase
 
 DOCUMENT = "learner.json"
+
+#: The most that the JSON may take, in bytes: whatever is large is an array.
+LARGEST_DOCUMENT = 10_000_000
+
+#: Whole numbers above this have no room in floats, where counts end up.
+LARGEST_COUNT = 2**53
+
 DTYPES = ("bool", "int8", "uint8", "int16", "int32", "int64", "uint64", "float32", "float64")
 
 
@@ -77,8 +89,12 @@ def load(path: Path, learners: Mapping[str, type["LearnerBase"]], types: Iterabl
     `learners` are the classes it may be, by name; `types` the dataclasses that may be among its parameters.
     """
     try:
-        with path.open("rb") as file, zipfile.ZipFile(file) as archive:
-            document = _document(archive)
+        with (
+            open_regular(path) as descriptor,
+            open(descriptor, "rb", closefd=False) as file,
+            zipfile.ZipFile(file) as archive,
+        ):
+            document = _document(archive, os.fstat(descriptor).st_size)
             decoder = Decoder(archive, {kind.__name__: kind for kind in types})
             name = document["learner"]
             if name not in learners:
@@ -92,6 +108,9 @@ def load(path: Path, learners: Mapping[str, type["LearnerBase"]], types: Iterabl
                 raise InvalidInputError(f"it carries {there}; this {name} carries {expected}")
             for attribute in carried:
                 setattr(learner, attribute, _restored(attribute, getattr(learner, attribute), document, decoder))
+            decoder.refuse_unread()
+            for attribute, (low, high) in learner.bounds().items():
+                _check_bounds(attribute, getattr(learner, attribute), low, high)
             learner._restored()
             return learner
     except OSError as error:
@@ -102,9 +121,17 @@ def load(path: Path, learners: Mapping[str, type["LearnerBase"]], types: Iterabl
         raise InvalidInputError(f"{path} is no learner saved by tightrope, or damaged: {error}") from error
 
 
-def _document(archive: zipfile.ZipFile) -> dict[str, Any]:
-    if any(member.compress_type != zipfile.ZIP_STORED for member in archive.infolist()):
+def _document(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
+    """The JSON, once nothing in the archive can be larger than the file."""
+    members = archive.infolist()
+    if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         raise InvalidInputError("it is compressed, which tightrope's files never are")
+    if len({member.filename for member in members}) < len(members):
+        raise InvalidInputError("it has two entries of one name")
+    if sum(max(member.file_size, member.compress_size) for member in members) > size:
+        raise InvalidInputError("its entries claim to be larger than the file")
+    if archive.getinfo(DOCUMENT).file_size > LARGEST_DOCUMENT:
+        raise InvalidInputError(f"its {DOCUMENT} has more than {LARGEST_DOCUMENT // 10**6} MB")
     return upgraded(json.loads(archive.read(DOCUMENT)))
 
 
@@ -127,12 +154,25 @@ def _like(what: str, fresh: Any, value: Any, decoder: "Decoder") -> Any:
         case Policy():
             return Policy(fresh.space, decoder.array(value["policy"]["values"], fresh.probabilities))
         case np.random.Generator():
-            fresh.bit_generator.state = value["generator"]
-            return fresh
+            return _generator(fresh, value["generator"])
     plain = decoder.decode(value) if isinstance(fresh, float) else value
     if type(plain) is not type(fresh):
-        raise InvalidInputError(f"{what} is {value!r}; expected a {type(fresh).__name__}")
+        raise InvalidInputError(f"{what} is {shown(value)}; expected a {type(fresh).__name__}")
+    if isinstance(plain, int) and abs(plain) > LARGEST_COUNT:
+        raise InvalidInputError(f"{what} is {shown(plain)}, which nobody can have counted")
     return plain
+
+
+def _check_bounds(what: str, value: ArrayLike, low: ArrayLike, high: ArrayLike) -> None:
+    """Refuse what is below `low`, above `high`, or not finite."""
+    values, low, high = np.broadcast_arrays(np.asarray(value), low, high)
+    outside = ~((low <= values) & (values <= high) & np.isfinite(values))
+    if outside.any():
+        at = np.unravel_index(int(np.argmax(outside)), outside.shape)
+        where = f" at index {', '.join(map(str, at))}" if at else ""
+        raise InvalidInputError(
+            f"{what} is {values[at]:.6g}{where}; by the rest of its state it is finite, {low[at]:.6g} to {high[at]:.6g}"
+        )
 
 
 class Encoder:
@@ -195,6 +235,7 @@ class Decoder:
         self.archive = archive
         self.types = types
         self.spaces: list[LayeredSpace] = []
+        self.unread = set(archive.namelist()) - {DOCUMENT}
 
     def decode_all(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """Each value under its name."""
@@ -215,8 +256,6 @@ class Decoder:
                 return self.spaces[index]
             case "space", {"layer_sizes": sizes, "n_actions": n_actions, "tuples": tuples}:
                 moves = self.decode(tuples)
-                if sum(sizes) > len(moves) + 1:  # before anything of that size is made
-                    raise InvalidInputError(f"a space of {sum(sizes)} states cannot have {len(moves)} tuples")
                 self.spaces.append(LayeredSpace.from_tuples(sizes, n_actions, moves))
                 return self.spaces[-1]
             case "mdp", {"space": space, "values": values}:
@@ -226,9 +265,7 @@ class Decoder:
             case "ties", {"space": space, "values": values}:
                 return Ties(self.decode(space), self.decode(values))
             case "generator", state:
-                rng = np.random.default_rng(0)
-                rng.bit_generator.state = state
-                return rng
+                return _generator(np.random.default_rng(0), state)
             case "dataclass", {"name": name, "fields": fields}:
                 if name not in self.types:
                     raise InvalidInputError(
@@ -239,9 +276,17 @@ class Decoder:
                 return self.decode_all(content)
         raise InvalidInputError(f"there is no such thing as a {kind!r}")
 
+    def refuse_unread(self) -> None:
+        """Whatever was written was referred to."""
+        if self.unread:
+            raise InvalidInputError(f"nothing refers to {sorted(self.unread)[0]!r}, which it holds")
+
     def array(self, value: Mapping[str, str], like: Any = None) -> Any:
         """The array that `value` refers to, refused unread if it is not `like` this one."""
         member = self.archive.getinfo(f"{value['array']}.npy")
+        if member.filename not in self.unread:  # or a small file could ask for any amount of memory
+            raise InvalidInputError(f"{value['array']} is referred to twice")
+        self.unread.remove(member.filename)
         with self.archive.open(member) as file:
             version = npy.read_magic(file)
             if version != (1, 0):
@@ -257,6 +302,15 @@ class Decoder:
                 )
             file.seek(0)
             return npy.read_array(file, allow_pickle=False)
+
+
+def _generator(rng: np.random.Generator, state: Mapping[str, Any]) -> np.random.Generator:
+    """`rng` in that state, which numpy does not look at."""
+    number, increment = state["state"]["state"], state["state"]["inc"]
+    if not (0 <= number < 2**128 and 0 <= increment < 2**128 and increment % 2 and state["has_uint32"] in (0, 1)):
+        raise InvalidInputError("the state of its generator is none")
+    rng.bit_generator.state = state
+    return rng
 
 
 def _member(name: str) -> zipfile.ZipInfo:

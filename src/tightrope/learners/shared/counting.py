@@ -2,6 +2,8 @@
 
 from typing import ClassVar
 
+from numpy.typing import ArrayLike
+
 from tightrope.confidence import Counts
 from tightrope.learners.base import LearnerBase
 from tightrope.learners.parameters import carried
@@ -26,6 +28,10 @@ class CountingLearner(LearnerBase):
     def _growth(self) -> float:
         """By which share a count has to grow for an epoch to end; published is 1."""
         return 1.0
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        counted = self.counts.episodes
+        return super().bounds() | {"observed": (counted, counted)}
 
     @property
     def epoch(self) -> int:

@@ -10,10 +10,10 @@ SAH is n_pairs and S²AH is n_tuples. Of δ a third each is for losses, constrai
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tightrope.confidence import Counts
-from tightrope.learners.base import BanditEpisode, require
+from tightrope.learners.base import BanditEpisode, require, sums_of
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.planning.extended_lp import Intervals
@@ -67,6 +67,9 @@ class EstimatingLearner(CountingLearner):
         cost_sum[:, self.space.pair_of_tuple[path]] += (np.vstack([losses, g]) + 1) / 2
         counts, epoch_is_over = self.counts.after(path)
         return Sums(counts.next_epoch() if epoch_is_over else counts, cost_sum)
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        return super().bounds() | {"cost_sum": sums_of(self.counts.totals()[0])}
 
     def _cost_radius(self, visits: NDArray[np.int64]) -> FloatArray:
         """β^c(s,a) = √(2 log(6 SAH max(1, I) K / δ) / max(1, n)) (Hoeffding), times the scale."""

@@ -11,7 +11,7 @@ from dataclasses import field, fields
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tightrope.arguments import unknown
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, ConfidenceSet, Counts
@@ -19,7 +19,7 @@ from tightrope.errors import InvalidInputError
 from tightrope.kernels.occupancy import policy_of
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.model import Policy
+from tightrope.model import Policy, check_measure
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 
@@ -91,9 +91,11 @@ class MirrorLearner(CountingLearner):
         policy_of(csr.state_ptr, csr.pair_ptr, theta, probabilities)
         return Policy.unchecked(self.space, probabilities)
 
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        return super().bounds() | {"theta": (0, np.inf)}
+
     def _restored(self) -> None:
-        if not (np.isfinite(self.theta).all() and (self.theta >= 0).all()):
-            raise InvalidInputError("theta is no measure: it holds what is negative or not finite")
+        check_measure(self.space, self.theta, "theta")
         self.confidence_set = self._set_of(self.counts)
         self.policy = self._policy_of(self.theta)
 
