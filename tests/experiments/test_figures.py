@@ -1,6 +1,7 @@
 """The picture shows what the histories hold, and nothing on it hides a sign, a zero or a name."""
 
 import itertools
+import xml.dom.minidom
 from pathlib import Path
 
 import matplotlib as mpl
@@ -14,6 +15,7 @@ from matplotlib.text import Text
 
 from tightrope.errors import InvalidInputError
 from tightrope.experiments import figures
+from tightrope.experiments.history import Budget
 from tightrope.space import FloatArray
 
 EPISODES = np.array([1.0, 2.0, 5.0, 10.0, 100.0, 1000.0])
@@ -180,3 +182,16 @@ def test_overlapping_labels_move_as_little_as_possible() -> None:
 )
 def test_numbers_are_grouped(value: float, text: str) -> None:
     assert figures.grouped(value) == text
+
+
+@pytest.mark.parametrize(
+    "name", ["cost $x_{$ y", r"\frac{$", "caf\udce9", "a\0b", "\x1b[31m", "a\nb", "日本", "a -- b"]
+)
+def test_names_are_drawn_as_they_are(name: str, tmp_path: Path) -> None:
+    use = Budget("use_it", name, name, 1.0)
+    runs = [history(use_it=EPISODES)]
+    figure = figures.draw({name: runs, "other": runs}, title=name, budgets=[use])
+    if name.isprintable():
+        assert texts(figure).count(name) > 5
+    figures.save(figure, tmp_path, "picture")
+    xml.dom.minidom.parse(str(tmp_path / "picture.svg"))

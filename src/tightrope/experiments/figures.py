@@ -8,6 +8,8 @@ holds any is linear around zero, logarithmic outside on either side, and says so
 """
 
 import math
+import unicodedata
+import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -56,6 +58,7 @@ STYLE: Any = {
     "lines.solid_capstyle": "round",
     "xtick.color": MUTED,
     "ytick.color": MUTED,
+    "text.parse_math": False,  # names are words, whatever is in them
     "svg.hashsalt": "tightrope",  # the same run gives the same file
 }
 
@@ -124,7 +127,7 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Seq
     with mpl.rc_context(STYLE):
         figure = _empty_figure(len(panels), len(histories), len(budgets))
         height = figure.get_figheight()
-        figure.text(0.02, 1 - 0.26 / height, title, size=13, weight="bold", va="center")
+        figure.text(0.02, 1 - 0.26 / height, drawable(title), size=13, weight="bold", va="center")
         seeds = f"; line: mean of {n_seeds} seeds, band: smallest to largest" if n_seeds > 1 else ""
         figure.text(
             0.02,
@@ -139,7 +142,7 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Seq
         for axes, budget in zip(figure.axes[len(panels) :], budgets, strict=True):
             _spending(axes, _per_episode(histories, budget), budget, last=episodes[-1])
             meaning = ", ".join(filter(None, ["an episode, on average so far", budget.unit]))
-            _head(axes, f"Use of {budget.name}", meaning)
+            _head(axes, drawable(f"Use of {budget.name}"), drawable(meaning))
     return figure
 
 
@@ -204,7 +207,8 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     paths = []
     for form, metadata in (("png", {}), ("svg", {"Date": None})):
         buffer = BytesIO()
-        with mpl.rc_context(STYLE):
+        with mpl.rc_context(STYLE), warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "Glyph")  # what the font lacks is drawn as a box, which says enough
             figure.savefig(buffer, format=form, metadata=metadata)
         paths.append(folder / f"{name}.{form}")
         write_bytes(paths[-1], buffer.getvalue())
@@ -315,7 +319,7 @@ def _label_ends(axes: Axes, curves: Sequence[Curve], one_line: bool) -> None:
     for i, height in zip(order, spread(heights[order], gap=gap), strict=True):
         axes.plot(*ends[i], "o", color=curves[i].colour, markersize=4.5, clip_on=False, zorder=4)
         axes.annotate(
-            f"{curves[i].label}{separator}{grouped(ends[i][1])}",
+            f"{drawable(curves[i].label)}{separator}{grouped(ends[i][1])}",
             (1, height),
             (9, 0),
             "axes fraction",
@@ -331,6 +335,11 @@ def spread(heights: Sequence[float] | FloatArray, *, gap: float) -> FloatArray:
     steps = gap * np.arange(len(heights))
     pooled = isotonic_regression(heights - steps).x  # with the gaps taken out, neighbours in the wrong order pool
     return np.asarray(np.clip(pooled, 0.0, max(0.0, 1.0 - steps[-1])) + steps)
+
+
+def drawable(text: str) -> str:
+    """Characters that stand for nothing one could see, and that neither fonts nor SVG take, replaced."""
+    return "".join("\ufffd" if unicodedata.category(c).startswith("C") else c for c in text)
 
 
 def grouped(value: float) -> str:
