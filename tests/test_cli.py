@@ -21,6 +21,7 @@ from typer.testing import CliRunner
 from tightrope import __version__, cli
 from tightrope.cli import app
 from tightrope.errors import ConvergenceError
+from tightrope.experiments import figures
 from tightrope.experiments import play as playing
 from tightrope.experiments.run import run
 from tightrope.learners.needs import NEEDS
@@ -253,6 +254,18 @@ def test_a_failed_run_is_one_line_and_exit_code_1(monkeypatch: pytest.MonkeyPatc
     code, out, err = invoke(*SHORT)
     assert (code, out) == (1, "")
     assert err == "playing 40 episodes\ntightrope: seed 0: stopped at a flow residual of 1 above its tolerance\n"
+
+
+def test_results_are_on_disk_and_printed_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
+    def stumble(*args: object, **kwargs: object) -> None:
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(figures, "draw", stumble)
+    result = CliRunner().invoke(app, [*SHORT, "--out", "here"])
+    assert isinstance(result.exception, ZeroDivisionError)
+    assert "table    here/history-seed0.csv" in result.stdout
+    assert sorted(contents(Path("here"))) == ["history-seed0.csv", "settings.json"]
+    assert "ucpd" in json.loads(Path("here/settings.json").read_text())["learners"]
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ import typer
 from typer.core import TyperGroup
 
 from tightrope import __version__
-from tightrope.errors import InvalidInputError, TightropeError
+from tightrope.errors import InvalidInputError, TightropeError, in_words
 
 # all else of ours is imported by the commands that need it: help does not wait for numba, scipy and matplotlib
 
@@ -32,8 +32,10 @@ class OneLineErrors(TyperGroup):
             code = _complain(f"{error.format_message().removesuffix('.')}{where}", WRONG_INPUT)
         except InvalidInputError as error:
             code = _complain(str(error), WRONG_INPUT)
-        except (TightropeError, OSError) as error:
+        except TightropeError as error:
             code = _complain(str(error), FAILED)
+        except OSError as error:
+            code = _complain(in_words(error), FAILED)
         sys.exit(code)
 
     def invoke(self, ctx: Any) -> Any:
@@ -117,29 +119,28 @@ def run(
     prepared = prepare(request)  # what is wrong is refused before anything is written
     request = prepared.request
     folder = out or Path("runs", request.name)
-    if claim_folder(folder, asdict(request)):
-        _note(f"{folder} holds this very run already; writing it anew")
-
-    played = play(prepared, folder, bar)
-
-    settings, made = played.settings, prepared.problem
-    title, budgets = figures.title(request, made), budgets_of(made)
-    png, _ = figures.save(figures.draw(played.histories, title=title, budgets=budgets), folder, "picture")
-    write_json(folder / SETTINGS, {"tightrope": __version__, "request": asdict(request), "learners": settings})
-    files = [folder / request.table_name(*run) for run in request.runs]
-    lines = [
-        f"{made.name}, {made.losses.name} losses, learner{'s' * (len(settings) > 1)} {', '.join(settings)}",
-        "",
-        *tables.spending(budgets, played.histories),
-        *[""] * bool(budgets),
-        *tables.results(request, played.histories, settings),
-        *filter(None, [describe_units(made)]),
-        *tables.describe_settings(request, settings),
-        "",
-        f"table    {files[0]}" + (f" … {files[-1].name}" if len(files) > 1 else ""),
-        f"picture  {png} (and .svg)",
-    ]
-    typer.echo("\n".join(lines))
+    with claim_folder(folder, asdict(request)) as held_before:
+        if held_before:
+            _note(f"{folder} holds this very run already; writing it anew")
+        played = play(prepared, folder, bar)
+        settings, made = played.settings, prepared.problem
+        write_json(folder / SETTINGS, {"tightrope": __version__, "request": asdict(request), "learners": settings})
+        budgets, files = budgets_of(made), [folder / request.table_name(*run) for run in request.runs]
+        lines = [
+            f"{made.name}, {made.losses.name} losses, learner{'s' * (len(settings) > 1)} {', '.join(settings)}",
+            "",
+            *tables.spending(budgets, played.histories),
+            *[""] * bool(budgets),
+            *tables.results(request, played.histories, settings),
+            *filter(None, [describe_units(made)]),
+            *tables.describe_settings(request, settings),
+            "",
+            f"table    {files[0]}" + (f" … {files[-1].name}" if len(files) > 1 else ""),
+        ]
+        typer.echo("\n".join(lines))  # before the picture, which takes a while
+        picture = figures.draw(played.histories, title=figures.title(request, made), budgets=budgets)
+        png, _ = figures.save(picture, folder, "picture")
+    typer.echo(f"picture  {png} (and .svg)")
 
 
 @app.command(epilog=EXIT_CODES)

@@ -24,3 +24,9 @@ class MissingPackageError(InvalidInputError, ImportError):
 def missing(package: str, extra: str) -> MissingPackageError:
     """The error for an optional `package` that could not be imported; `extra` of ours brings it."""
     return MissingPackageError(f"this needs {package}, which is not installed: pip install 'tightrope[{extra}]'")
+
+
+def in_words(error: OSError) -> str:
+    """What the system says, and about which file."""
+    words = error.strerror or str(error)
+    return words if error.filename is None else f"{error.filename}: {words}"

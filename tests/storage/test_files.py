@@ -1,16 +1,19 @@
 """Files are whole or untouched, and a run's folder belongs to that run alone."""
 
+import errno
 import json
 import os
 import stat
 import subprocess
 import sys
+from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from tightrope.errors import InvalidInputError
+from tightrope.errors import InvalidInputError, in_words
 from tightrope.storage.files import SETTINGS, claim_folder, write_bytes, write_csv, write_json
 from tightrope.storage.replacing import replacing
 
@@ -164,17 +167,25 @@ def test_csv_reads_back_to_the_same_bits(tmp_path: Path, rng: np.random.Generato
 
 def test_a_new_folder_is_made_and_then_recognised(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "one"
-    assert not claim_folder(folder, REQUEST)
-    assert claim_folder(folder, REQUEST)
+    for again in (False, True):
+        with claim_folder(folder, REQUEST) as held_before:
+            assert held_before is again
 
 
 def test_another_run_is_not_overwritten(tmp_path: Path) -> None:
-    claim_folder(tmp_path, REQUEST)
+    with claim_folder(tmp_path, REQUEST):
+        pass
     before = (tmp_path / SETTINGS).read_bytes()
-    with pytest.raises(InvalidInputError, match=r"another run \(episodes 10, now 20\).*--out"):
-        claim_folder(tmp_path, REQUEST | {"episodes": 20})
-    with pytest.raises(InvalidInputError, match=r"another run \(seed None, now 3\)"):
-        claim_folder(tmp_path, REQUEST | {"seed": 3})
+    with (
+        pytest.raises(InvalidInputError, match=r"another run \(episodes 10, now 20\).*--out"),
+        claim_folder(tmp_path, REQUEST | {"episodes": 20}),
+    ):
+        pass
+    with (
+        pytest.raises(InvalidInputError, match=r"another run \(seed None, now 3\)"),
+        claim_folder(tmp_path, REQUEST | {"seed": 3}),
+    ):
+        pass
     assert (tmp_path / SETTINGS).read_bytes() == before
 
 
@@ -191,8 +202,8 @@ def test_another_run_is_not_overwritten(tmp_path: Path) -> None:
 )
 def test_files_of_others_are_not_overwritten(tmp_path: Path, name: str, content: str) -> None:
     (tmp_path / name).write_text(content)
-    with pytest.raises(InvalidInputError, match="no run of tightrope"):
-        claim_folder(tmp_path, REQUEST)
+    with pytest.raises(InvalidInputError, match="no run of tightrope"), claim_folder(tmp_path, REQUEST):
+        pass
     assert names(tmp_path) == [name]
     assert (tmp_path / name).read_text() == content
 
@@ -200,8 +211,8 @@ def test_files_of_others_are_not_overwritten(tmp_path: Path, name: str, content:
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(InvalidInputError, match=f"folder {folder}"):
-            claim_folder(folder, REQUEST)
+        with pytest.raises(InvalidInputError, match=f"folder {folder}"), claim_folder(folder, REQUEST):
+            pass
 
 
 def test_names_that_are_not_utf_8_read_back_from_json(tmp_path: Path) -> None:
@@ -209,3 +220,78 @@ def test_names_that_are_not_utf_8_read_back_from_json(tmp_path: Path) -> None:
     write_json(tmp_path / "settings.json", value)
     assert json.loads((tmp_path / "settings.json").read_text("utf-8")) == value
     assert "café → " in (tmp_path / "settings.json").read_text("utf-8")
+
+
+def test_a_folder_that_somebody_writes_to_is_refused_until_that_is_done(tmp_path: Path) -> None:
+    refused = pytest.raises(InvalidInputError, match=rf"somebody else is writing to {tmp_path}.*--out")
+    with claim_folder(tmp_path, REQUEST), refused, claim_folder(tmp_path, REQUEST):
+        pass
+    with claim_folder(tmp_path, REQUEST) as held_before:
+        assert held_before
+
+
+def test_of_processes_that_claim_a_folder_at_once_one_gets_it(tmp_path: Path) -> None:
+    claiming = """
+import pathlib, sys
+from tightrope.errors import InvalidInputError
+from tightrope.storage.files import claim_folder
+for k in range(40):
+    print("ready", flush=True)
+    sys.stdin.readline()
+    try:
+        with claim_folder(pathlib.Path(str(k)), {"episodes": 10}):
+            print("in", flush=True)
+            sys.stdin.readline()
+    except InvalidInputError as error:
+        print(error, flush=True)
+        sys.stdin.readline()
+"""
+    command = [sys.executable, "-c", claiming]
+    start = partial(subprocess.Popen[str], stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=tmp_path, text=True)
+    with ExitStack() as stack:
+        pair = [stack.enter_context(start(command)) for _ in range(2)]
+
+        def told() -> list[str]:
+            return [process.stdout.readline().strip() for process in pair if process.stdout]
+
+        def go() -> None:
+            for process in pair:
+                assert process.stdin
+                process.stdin.write("\n")
+                process.stdin.flush()
+
+        for k in range(40):
+            assert told() == ["ready", "ready"]
+            go()
+            refused, claimed = sorted(told(), key=len, reverse=True)
+            assert claimed == "in"
+            assert refused.startswith(f"somebody else is writing to {k};")
+            go()
+
+
+def test_a_folder_with_nothing_but_what_a_killed_run_left_is_new(tmp_path: Path) -> None:
+    (tmp_path / f".tightrope-{'0' * 16}-{'0' * 16}.tmp").write_bytes(b"{")
+    with claim_folder(tmp_path, REQUEST) as held_before:
+        assert not held_before
+
+
+@pytest.mark.parametrize("call", ["write", "fsync"])
+def test_a_full_disk_is_named_with_the_file_and_nothing_is_left(
+    call: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*args: object) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    write_bytes(tmp_path / "a", b"old")
+    if call == "fsync":
+        monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="No space left on device") as caught:
+        if call == "fsync":
+            write_bytes(tmp_path / "a", b"new")
+        else:
+            with replacing(tmp_path / "a"):
+                full()
+    assert caught.value.filename == str(tmp_path / "a")
+    assert in_words(caught.value) == f"{tmp_path / 'a'}: No space left on device"
+    assert names(tmp_path) == ["a"]
+    assert (tmp_path / "a").read_bytes() == b"old"

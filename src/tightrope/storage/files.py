@@ -1,7 +1,10 @@
 """Files of a run: each is written whole (`replacing`), and its folder belongs to that run alone."""
 
 import json
-from collections.abc import Mapping
+import os
+import sys
+from collections.abc import Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +13,7 @@ from numpy.typing import NDArray
 
 from tightrope import __version__
 from tightrope.errors import InvalidInputError
-from tightrope.storage.replacing import replacing
+from tightrope.storage.replacing import is_temporary, lock, replacing
 
 #: The file that says which run a folder holds.
 SETTINGS = "settings.json"
@@ -36,29 +39,49 @@ def write_csv(path: Path, columns: Mapping[str, NDArray[np.float64]]) -> None:
     write_bytes(path, ("\n".join(lines) + "\n").encode())
 
 
-def claim_folder(folder: Path, request: Mapping[str, Any]) -> bool:
-    """Make `folder` for the run that `request` asks for; say whether it held that same run before.
+@contextmanager
+def claim_folder(folder: Path, request: Mapping[str, Any]) -> Iterator[bool]:
+    """Make `folder` for the run that `request` asks for; yield whether it held that same run before.
 
-    A folder with anything else in it is refused, another run of ours included: nothing is ever overwritten
-    except by the run that wrote it.
+    A folder with anything else in it is refused, another run of ours included: nothing is ever overwritten except by
+    the run that wrote it. Until the block ends, nobody else can claim the folder.
     """
+    with ExitStack() as stack:
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            stack.enter_context(_locked(folder))
+            new = all(is_temporary(path) for path in folder.iterdir())
+            if new:
+                write_json(folder / SETTINGS, {"tightrope": __version__, "request": request})
+            there = _request_of(folder)
+        except OSError as error:
+            raise InvalidInputError(f"cannot write a run to the folder {folder}: {error.strerror}") from error
+        if there is None:
+            raise InvalidInputError(f"{folder} holds files that are no run of tightrope; choose another with --out")
+        for key in {**request, **there}:
+            if request.get(key) != there.get(key):
+                raise InvalidInputError(
+                    f"{folder} holds another run ({key} {there.get(key)}, now {request.get(key)}); "
+                    "choose another folder with --out, or delete that one"
+                )
+        yield not new
+
+
+@contextmanager
+def _locked(folder: Path) -> Iterator[None]:
+    """Refuse a folder that somebody else holds."""
+    if sys.platform == "win32":  # where folders cannot be locked
+        yield
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        if not any(folder.iterdir()):
-            write_json(folder / SETTINGS, {"tightrope": __version__, "request": request})
-            return False
-        there = _request_of(folder)
-    except OSError as error:
-        raise InvalidInputError(f"cannot write a run to the folder {folder}: {error.strerror}") from error
-    if there is None:
-        raise InvalidInputError(f"{folder} holds files that are no run of tightrope; choose another with --out")
-    for key in {**request, **there}:
-        if request.get(key) != there.get(key):
+        if lock(descriptor, wait=False) is False:
             raise InvalidInputError(
-                f"{folder} holds another run ({key} {there.get(key)}, now {request.get(key)}); "
-                "choose another folder with --out, or delete that one"
+                f"somebody else is writing to {folder}; wait until that is done, or choose another folder with --out"
             )
-    return True
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _request_of(folder: Path) -> dict[str, Any] | None:

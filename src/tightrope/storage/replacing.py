@@ -5,11 +5,12 @@ locked was left behind by a writer that was killed, and the next one to write th
 """
 
 import os
+import re
 import secrets
 import stat
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from hashlib import blake2s
 from pathlib import Path
 from typing import IO
@@ -28,10 +29,11 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     If the block raises, `path` is as it was and nothing else is left. The mode of a file that is there is kept. A link
     keeps pointing where it did, and what it points to is replaced. A folder, a pipe or a device is refused.
     """
-    target, mode = _target(path)
-    _remove_leftovers(target)
-    temporary, file = _open_temporary(target, mode)
-    try:
+    with _about(path), ExitStack() as stack:
+        target, mode = _target(path)
+        _remove_leftovers(target)
+        temporary, file = _open_temporary(target, mode)
+        stack.callback(temporary.unlink, missing_ok=True)
         with file:
             yield file
             file.flush()
@@ -41,10 +43,16 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             if sys.platform == "win32":
                 file.close()  # Windows does not rename what is open
             temporary.replace(target)
-    except BaseException:
-        temporary.unlink(missing_ok=True)
-        raise
-    _sync_folder(target.parent)
+        _sync_folder(target.parent)
+
+
+@contextmanager
+def _about(path: Path) -> Iterator[None]:
+    """An error of the system says which file it is about; that the disk is full, for one, does not."""
+    try:
+        yield
+    except OSError as error:
+        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
 
 
 def _target(path: Path) -> tuple[Path, int | None]:
@@ -65,13 +73,18 @@ def _prefix(target: Path) -> str:
     return f".tightrope-{blake2s(os.fsencode(target.name), digest_size=8).hexdigest()}-"
 
 
+def is_temporary(path: Path) -> bool:
+    """Whether it is called like a temporary file of ours."""
+    return re.fullmatch(r"\.tightrope-[0-9a-f]{16}-[0-9a-f]{16}\.tmp", path.name) is not None
+
+
 def _open_temporary(target: Path, mode: int | None) -> tuple[Path, IO[bytes]]:
     """A new file beside the target, locked, that nobody may read who may not read the target."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     while True:
         temporary = target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.tmp")
         file = os.fdopen(os.open(temporary, flags, 0o666 if mode is None else mode | 0o600), "w+b")
-        if _lock(file.fileno(), wait=True) is None or temporary.exists():
+        if lock(file.fileno(), wait=True) is None or temporary.exists():
             return temporary, file
         file.close()  # removed before it was locked: by someone who took it for a leftover
 
@@ -80,12 +93,12 @@ def _remove_leftovers(target: Path) -> None:
     """Remove the temporary files of this target whose writers are gone."""
     for leftover in target.parent.glob(f"{_prefix(target)}*.tmp"):
         with suppress(OSError, InvalidInputError), open_regular(leftover) as descriptor:  # someone else's, or gone
-            if _lock(descriptor, wait=False):
+            if lock(descriptor, wait=False):
                 leftover.unlink()
 
 
-def _lock(descriptor: int, *, wait: bool) -> bool | None:
-    """Whether the file is locked now, by us; None where files cannot be locked."""
+def lock(descriptor: int, *, wait: bool) -> bool | None:
+    """Whether the file or folder is locked now, by us; None where that cannot be done. The lock ends with us."""
     if sys.platform == "win32":
         return None
     try:
