@@ -15,11 +15,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
-from joblib import parallel_config
 from typer.testing import CliRunner
 
 from tightrope import __version__, cli
-from tightrope.cli import app
+from tightrope.cli.commands import app
 from tightrope.errors import ConvergenceError
 from tightrope.experiments import figures
 from tightrope.experiments import play as playing
@@ -60,6 +59,17 @@ def python(code: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
 @pytest.fixture(autouse=True)
 def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
+
+
+@pytest.fixture
+def without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes are the subject of other tests."""
+
+    @contextmanager
+    def one_by_one(jobs: list[dict[str, Any]], n_workers: int, n_threads: int) -> Iterator[Iterator[dict[str, Any]]]:
+        yield (json.loads(json.dumps(playing.answer(**job))) for job in jobs)
+
+    monkeypatch.setattr(playing, "side_by_side", one_by_one)
 
 
 class Run(NamedTuple):
@@ -110,6 +120,7 @@ def test_a_run_writes_tables_picture_and_settings_and_says_where(first: Run) -> 
         assert f"{name} {history.settings[name]:.6g}" in first.out
 
 
+@pytest.mark.usefixtures("without_workers")
 @pytest.mark.parametrize("seeds", [1, 2])
 def test_every_run_makes_its_problem_and_its_learner_once(monkeypatch: pytest.MonkeyPatch, seeds: int) -> None:
     """A rehearsal of `hindsight` plays all episodes: one that is thrown away doubles the work."""
@@ -126,8 +137,7 @@ def test_every_run_makes_its_problem_and_its_learner_once(monkeypatch: pytest.Mo
     monkeypatch.setattr(media_streaming, "media_streaming", counted("problem", media_streaming.media_streaming))
     need = NEEDS["hindsight_policy"]
     monkeypatch.setitem(NEEDS, "hindsight_policy", need._replace(answer=counted("rehearsal", need.answer)))
-    with parallel_config(backend="threading"):  # where the counting is seen
-        assert invoke(*SHORT, "--learner", "hindsight", "--seeds", str(seeds))[0] == 0
+    assert invoke(*SHORT, "--learner", "hindsight", "--seeds", str(seeds))[0] == 0
     assert made.count("rehearsal") == seeds
     assert made.count("problem") == (1 if seeds == 1 else 1 + seeds)  # and one to see that the request makes sense
 
@@ -141,10 +151,10 @@ def test_several_seeds_in_parallel_give_the_bits_of_each_alone(first: Run) -> No
     assert both["history-seed0.csv"] != both["history-seed1.csv"]
 
 
+@pytest.mark.usefixtures("without_workers")
 def test_several_learners_share_a_table_and_a_picture() -> None:
     names = "uniform,o-reps,uniform,uc-o-reps"
-    with parallel_config(backend="threading"):  # processes are the subject of the test before
-        code, out, err = invoke(*SHORT, "--learners", names, "--seeds", "2")
+    code, out, err = invoke(*SHORT, "--learners", names, "--seeds", "2")
     assert (code, err) == (0, "playing 6 runs\n")
     folder = Path("runs/media-streaming-uniform+o-reps+uc-o-reps-T40-seeds0-1")
     learners = ["uniform", "o-reps", "uc-o-reps"]
@@ -303,7 +313,7 @@ def test_version() -> None:
 
 def test_help_is_there_at_once(tmp_path: Path) -> None:
     code = (
-        "import sys; from typer.testing import CliRunner; from tightrope.cli import app\n"
+        "import sys; from typer.testing import CliRunner; from tightrope.cli.commands import app\n"
         "for arguments in (['--help'], ['run', '--help'], ['--version']):\n"
         "    assert CliRunner().invoke(app, arguments).exit_code == 0\n"
         "print(sorted({'numpy', 'scipy', 'numba', 'matplotlib', 'joblib'} & set(sys.modules)))"
@@ -313,21 +323,28 @@ def test_help_is_there_at_once(tmp_path: Path) -> None:
     assert (out, err) == ("[]\n", "")
 
 
-@pytest.mark.parametrize("seeds", [1, 2])
-def test_ctrl_c_is_one_line_and_exit_code_130(tmp_path: Path, seeds: int) -> None:
+@pytest.mark.parametrize(
+    ("number", "seeds", "words"),
+    [
+        (signal.SIGINT, 1, "interrupted"),
+        (signal.SIGINT, 2, "interrupted"),
+        (signal.SIGTERM, 2, "ended on request (SIGTERM)"),
+    ],
+)
+def test_a_signal_is_one_line_and_its_exit_code(tmp_path: Path, number: int, seeds: int, words: str) -> None:
     # a run too long to end by itself, interrupted as a terminal does it: the whole process group
     arguments = ["run", "media-streaming", "--episodes", "50000000", "--learner", "ucpd", "--seeds", str(seeds)]
     # who starts the tests in the background has Ctrl-C ignored, and children inherit that
     code = (
-        "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        f"from tightrope.cli import app; app({arguments})"
+        "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        f"from tightrope.cli import main; sys.argv[1:] = {arguments}; main()"
     )
     with python(code, tmp_path) as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("playing")
-        os.killpg(process.pid, signal.SIGINT)
-        out, err = process.communicate(timeout=60)
-    assert (process.returncode, out, err) == (130, "", "tightrope: interrupted\n")
+        os.killpg(process.pid, number)
+        out, err = process.communicate(timeout=60)  # of all who can write there: nobody is left
+    assert (process.returncode, out, err) == (128 + number, "", f"tightrope: {words}\n")
 
 
 def test_the_installed_command_is_this_one() -> None:
@@ -355,9 +372,9 @@ def test_a_table_that_lies_elsewhere_makes_another_problem_when_it_is_edited(pla
     assert results.read_bytes() == before
 
 
+@pytest.mark.usefixtures("without_workers")
 def test_unless_told_otherwise_the_practical_learner_and_the_paper_s_play_side_by_side() -> None:
-    with parallel_config(backend="threading"):
-        code, out, _ = invoke("run", "media-streaming", "--episodes", "2000")
+    code, out, _ = invoke("run", "media-streaming", "--episodes", "2000")
     assert code == 0
     spent = [line.split() for line in out.splitlines()[3:5]]
     assert [line[0] for line in spent] == ["ucpd-practical", "ucpd"]

@@ -1,14 +1,16 @@
 """Online reinforcement learning on a budget: see the README for a first run, docs/ for the rest.
 
-Names are loaded on first use, so that `tightrope --help` does not wait for numba and scipy.
+Names are loaded on first use, so that `tightrope --help` does not wait for numba and scipy. Nothing is imported here,
+not even `typing`: until the command answers signals, Ctrl-C is a traceback.
 """
-
-import importlib
-from typing import TYPE_CHECKING, Any
 
 __version__ = "0.2.0"
 
+TYPE_CHECKING = False
+
 if TYPE_CHECKING:
+    from typing import Any
+
     from tightrope import checks as checks
     from tightrope import interop as interop
     from tightrope.confidence import BernsteinBox as BernsteinBox
@@ -79,7 +81,9 @@ _HOME = {
 _MODULES = ("checks", "interop")
 
 
-def __getattr__(name: str) -> Any:
+def __getattr__(name: str) -> "Any":
+    import importlib
+
     if name in _MODULES:
         return importlib.import_module(f"tightrope.{name}")
     if name not in _HOME:

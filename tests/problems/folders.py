@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tightrope.cli import app
+from tightrope.cli.commands import app
 from tightrope.problems.files import write_example
 
 

@@ -1,19 +1,19 @@
 """A request played: all learners and seeds, alone here or side by side in processes, with the same results."""
 
-import signal
-import warnings
-from collections.abc import Callable, Generator, Iterator
-from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Generator
+from contextlib import closing
+from dataclasses import asdict, dataclass
 from pathlib import Path
 
 import joblib
+import numpy as np
 
 from tightrope.errors import ConvergenceError
 from tightrope.experiments.history import History, in_units
 from tightrope.experiments.progress import Watch, silence
 from tightrope.experiments.request import Request
 from tightrope.experiments.run import run
+from tightrope.experiments.workers import Message, side_by_side
 from tightrope.learners import LearnerBase, learner_called, make_learner
 from tightrope.problems.base import Problem
 from tightrope.storage.files import write_csv
@@ -70,19 +70,34 @@ def _results(prepared: Prepared, folder: Path, watch: Watch) -> Generator[tuple[
             yield _play_one(request, *request.runs[0], folder, prepared.problem, prepared.learner, show)
         return
 
-    with _interrupts_ignored():  # the workers start deaf to Ctrl-C and stay so: it is ours alone to answer
-        # workers that are there already may have started elsewhere
-        place, asked = folder.absolute(), request.anywhere()
-        jobs = (joblib.delayed(_play_one)(asked, learner, seed, place) for learner, seed in request.runs)
-        arriving = joblib.Parallel(n_jobs=-1, return_as="generator")(jobs)
-    try:
-        with watch("seeds" if len(request.learners) == 1 else "runs", len(request.runs)) as show:
-            for done, result in enumerate(arriving, 1):
-                yield result
-                show(done)
-    finally:
-        with warnings.catch_warnings(action="ignore"):  # it warns that it cancels what is no longer wanted
-            arriving.close()
+    n_cores, n_runs = joblib.cpu_count(), len(request.runs)
+    n_workers = min(n_cores, n_runs)
+    with (
+        side_by_side(_jobs(request, folder), n_workers, n_threads=n_cores // n_workers) as answers,
+        watch("seeds" if len(request.learners) == 1 else "runs", n_runs) as show,
+    ):
+        for done, answer in enumerate(answers, 1):
+            yield _heard(answer)
+            show(done)
+
+
+def _jobs(request: Request, folder: Path) -> list[Message]:
+    """What `answer` takes, for each run."""
+    asked = {"request": asdict(request), "folder": str(folder)}
+    return [asked | {"learner": learner, "seed": seed} for learner, seed in request.runs]
+
+
+def answer(request: Message, learner: str, seed: int, folder: str) -> Message:
+    """A run that another process asked for; numbers go through JSON with all their bits."""
+    history, ran_with = _play_one(Request(**request), learner, seed, Path(folder))
+    columns = {name: column.tolist() for name, column in history.items()}
+    return {"columns": columns, "settings": history.settings, "ran_with": ran_with}
+
+
+def _heard(answer: Message) -> tuple[History, Settings]:
+    """The other way round."""
+    columns = {name: np.array(column) for name, column in answer["columns"].items()}
+    return History(columns, answer["settings"]), answer["ran_with"]
 
 
 def _play_one(
@@ -105,12 +120,3 @@ def _play_one(
     history = in_units(problem, history)
     write_csv(folder / request.table_name(name, seed), history)
     return history, learner.settings
-
-
-@contextmanager
-def _interrupts_ignored() -> Iterator[None]:
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, handler)

@@ -7,6 +7,8 @@ from contextlib import AbstractContextManager, contextmanager
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
 
+from tightrope.ending import finally_
+
 #: Told what is counted and how many there are, yields what to call with the number done.
 Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
 
@@ -32,6 +34,8 @@ def bar(unit: str, total: int) -> Iterator[Callable[[int], None]]:
         "left:",
         TimeRemainingColumn(),
     )
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+    bars = Progress(*columns, console=Console(stderr=True), transient=True)
+    with finally_(bars.stop):  # it gives back the cursor
+        bars.start()
         task = bars.add_task(f"{unit} (compiling first)", total=total)
         yield lambda done: bars.update(task, completed=done, description=unit)

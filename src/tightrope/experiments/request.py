@@ -30,10 +30,6 @@ class Request:
         plain = replace(self, problem=os.path.normpath(self.problem))
         return plain if plain.is_folder else replace(plain, problem=f".{os.sep}{plain.problem}")
 
-    def anywhere(self) -> Self:
-        """The same, understood from every working directory."""
-        return replace(self, problem=str(Path(self.problem).absolute())) if self.is_folder else self
-
     @property
     def learners(self) -> list[str]:
         """Their names, each once."""

@@ -15,6 +15,7 @@ from hashlib import blake2s
 from pathlib import Path
 from typing import IO
 
+from tightrope.ending import finally_, held
 from tightrope.errors import InvalidInputError
 from tightrope.storage.regular import check_regular, open_regular
 
@@ -32,8 +33,9 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
     with _about(path), ExitStack() as stack:
         target, mode = _target(path)
         _remove_leftovers(target)
-        temporary, file = _open_temporary(target, mode)
-        stack.callback(temporary.unlink, missing_ok=True)
+        with held():
+            temporary, file = _open_temporary(target, mode)
+            stack.enter_context(finally_(lambda: temporary.unlink(missing_ok=True)))
         with file:
             yield file
             file.flush()

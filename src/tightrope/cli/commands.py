@@ -1,6 +1,7 @@
-"""The command line: parsing and printing only. Results on stdout, progress and notes on stderr."""
+"""The commands: parsing and printing only. Results on stdout, progress and notes on stderr."""
 
 import sys
+from contextlib import suppress
 from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
@@ -17,7 +18,7 @@ from tightrope.errors import InvalidInputError, TightropeError, in_words
 #: What typer raises about a command line; its own module moved between releases, this heir did not.
 UsageError: Any = typer.BadParameter.__base__
 
-FAILED, WRONG_INPUT, INTERRUPTED = 1, 2, 130
+FAILED, WRONG_INPUT = 1, 2
 
 
 class OneLineErrors(TyperGroup):
@@ -38,21 +39,16 @@ class OneLineErrors(TyperGroup):
             code = _complain(in_words(error), FAILED)
         sys.exit(code)
 
-    def invoke(self, ctx: Any) -> Any:
-        """Run the command; Ctrl-C ends it in good order."""
-        try:
-            return super().invoke(ctx)
-        except KeyboardInterrupt:
-            raise typer.Exit(_complain("interrupted", INTERRUPTED)) from None
-
 
 app = typer.Typer(cls=OneLineErrors, add_completion=False, pretty_exceptions_enable=False)
-EXIT_CODES = "Exit code: 0 done, 1 a run failed, 2 wrong usage or input, 130 interrupted with Ctrl-C."
+EXIT_CODES = (
+    "Exit code: 0 done, 1 a run failed, 2 wrong usage or input, 130 interrupted with Ctrl-C, 128 + n ended by signal n."
+)
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"tightrope {__version__}")
+        _show(f"tightrope {__version__}")
         raise typer.Exit
 
 
@@ -83,7 +79,7 @@ def list_(
 
     for one in [kind] if kind else Kind:
         lines = listing(one)
-        typer.echo("\n".join(lines if kind else [f"{one}:", *lines, ""]))
+        _show("\n".join(lines if kind else [f"{one}:", *lines, ""]))
 
 
 @app.command(epilog=EXIT_CODES)
@@ -137,10 +133,10 @@ def run(
             "",
             f"table    {files[0]}" + (f" … {files[-1].name}" if len(files) > 1 else ""),
         ]
-        typer.echo("\n".join(lines))  # before the picture, which takes a while
+        _show("\n".join(lines))  # before the picture, which takes a while
         picture = figures.draw(played.histories, title=figures.title(request, made), budgets=budgets)
         png, _ = figures.save(picture, folder, "picture")
-    typer.echo(f"picture  {png} (and .svg)")
+    _show(f"picture  {png} (and .svg)")
 
 
 @app.command(epilog=EXIT_CODES)
@@ -149,24 +145,25 @@ def new(folder: Annotated[Path, typer.Argument(metavar="NAME", help="A folder th
     from tightrope.problems.files import write_example
 
     for path in write_example(folder):
-        typer.echo(path)
+        _show(str(path))
     _note(f"change them as you like, then: tightrope run {folder}")
 
 
+def _show(text: str) -> None:
+    """Results, on stdout."""
+    try:
+        print(text, flush=True)
+    except OSError as error:  # typer is silent about one who has read enough
+        raise OSError(error.errno, error.strerror, "stdout") from error
+
+
 def _note(message: str) -> None:
-    typer.echo(message, err=True)
+    """All else, on stderr; there is no one to tell if that cannot be written."""
+    with suppress(OSError):
+        print(message, file=sys.stderr, flush=True)
 
 
 def _complain(message: str, code: int) -> int:
     """One line on stderr; returns the exit code."""
     _note(f"tightrope: {' '.join(message.split())}")
     return code
-
-
-def main() -> None:
-    """The `tightrope` command."""
-    app(prog_name="tightrope")
-
-
-if __name__ == "__main__":
-    main()

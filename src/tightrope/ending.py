@@ -1,0 +1,80 @@
+"""Ends before their time: whatever ends a process, short of SIGKILL, nothing half done is left behind.
+
+Only the command answers signals (`answer_signals`); a program that imports tightrope keeps its own ways.
+"""
+
+import os
+import signal
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from types import FrameType
+from typing import NoReturn
+
+#: What asks a process to end, and how we say that it did. SIGHUP is not known everywhere.
+WORDS = {
+    "SIGINT": "interrupted",
+    "SIGTERM": "ended on request (SIGTERM)",
+    "SIGHUP": "ended, for its terminal is gone (SIGHUP)",
+}
+SIGNALS = {signal.Signals[name]: words for name, words in WORDS.items() if hasattr(signal, name)}
+
+Duty = Callable[[], object]
+
+_duties: list[Duty] = []
+_held = 0
+_waiting: list[int] = []
+
+
+@contextmanager
+def finally_(duty: Duty) -> Iterator[None]:
+    """Do `duty` once the block is left, or when a signal ends the process inside it: once, and not interrupted."""
+    _duties.append(duty)
+    try:
+        yield
+    finally:
+        with held():
+            _duties.remove(duty)
+            duty()
+
+
+@contextmanager
+def held() -> Iterator[None]:
+    """A signal that comes inside the block is answered after it."""
+    global _held
+    _held += 1
+    try:
+        yield
+    finally:
+        _held -= 1
+        if _waiting and not _held:
+            _answer(_waiting[0], None)
+
+
+def answer_signals() -> None:
+    """From now on a signal is one line on stderr and the exit code 128 + its number, at whatever moment it comes.
+
+    Raised as an exception, as Python would, it may come where exceptions are lost or shown: in a finaliser, a callback,
+    an import. What whoever started us chose to ignore (nohup, a job in the background) stays ignored.
+    """
+    for number in SIGNALS:
+        if signal.getsignal(number) is not signal.SIG_IGN:
+            signal.signal(number, _answer)
+
+
+def end(code: int, words: str = "") -> NoReturn:
+    """Do all duties, the last one first, and end here and now."""
+    for duty in reversed(_duties):
+        with suppress(Exception):
+            duty()
+    with suppress(OSError):
+        os.write(2, words.encode())
+    os._exit(code)
+
+
+def _answer(number: int, frame: FrameType | None) -> None:
+    if _held:
+        _waiting.append(number)
+        return
+    for other in SIGNALS:
+        signal.signal(other, signal.SIG_IGN)
+    end(128 + number, f"tightrope: {SIGNALS[signal.Signals(number)]}\n")

@@ -1,0 +1,185 @@
+"""Signals, closed streams and full disks: one line in words, an exit code, and nothing left behind."""
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import pytest
+
+#: Signals as a terminal has them, however the tests were started.
+FRESH = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
+
+
+@contextmanager
+def python(code: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    """A process in a group of its own, which does not outlive the block."""
+    process = subprocess.Popen(
+        [sys.executable, "-c", FRESH + code],
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+    try:
+        yield process
+    finally:
+        with suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.communicate()
+
+
+def ended(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
+    """Send it a signal once it has printed a line; what it says, when all who can say something are gone."""
+    assert process.stdout is not None
+    assert process.stdout.readline() == "ready\n"
+    os.kill(process.pid, number)
+    _, err = process.communicate(timeout=60)
+    return process.returncode, err
+
+
+WORKERS = """
+from tightrope.ending import answer_signals
+from tightrope.experiments.workers import side_by_side
+answer_signals()
+with side_by_side([{"learner": "", "seed": k} for k in range(2)], 2, 1):
+    print("ready", flush=True)
+    signal.pause()
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
+def test_workers_end_with_who_started_them(number: signal.Signals, tmp_path: Path) -> None:
+    with python(WORKERS, tmp_path) as process:
+        code, err = ended(process, number)
+    if number == signal.SIGKILL:
+        assert (code, err) == (-9, "")
+    else:
+        assert code == 128 + number
+        assert err.startswith("tightrope: ") and err.count("\n") == 1
+
+
+def test_no_worker_is_left_when_one_of_them_dies(tmp_path: Path) -> None:
+    killing = """
+import os
+from tightrope.errors import TightropeError
+from tightrope.experiments import workers
+started = []
+start = workers._start
+workers._start = lambda n: started.append(start(n)) or started[-1]
+try:
+    with workers.side_by_side([{"learner": "ucpd", "seed": 3}], 1, 1) as answers:
+        started[0].kill()
+        list(answers)
+except TightropeError as error:
+    print(error)
+"""
+    with python(killing, tmp_path) as process:
+        out, err = process.communicate(timeout=60)
+    assert (out, err) == ("ucpd, seed 3: its process was ended by signal 9, as for want of memory\n", "")
+
+
+@pytest.mark.parametrize("where", ["finaliser", "import", "callback"])
+def test_where_exceptions_are_lost_a_signal_is_not(where: str, tmp_path: Path) -> None:
+    raising = "os.kill(os.getpid(), signal.SIGINT)"
+    (tmp_path / "module.py").write_text(f"import os, signal\n{raising}\n")
+    code = {
+        "finaliser": f"class A:\n    def __del__(self): {raising}\nA()",
+        "import": "try:\n    import module\nexcept BaseException: pass",
+        "callback": f"import atexit; atexit.register(lambda: {raising})",
+    }[where]
+    with python(
+        f"import os\nfrom tightrope.ending import answer_signals; answer_signals()\n{code}", tmp_path
+    ) as process:
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (130, "", "tightrope: interrupted\n")
+
+
+def test_what_was_being_written_is_removed_and_what_was_held_is_done(tmp_path: Path) -> None:
+    writing = """
+import os, pathlib
+from tightrope.ending import answer_signals, held
+from tightrope.storage.files import write_bytes
+from tightrope.storage.replacing import replacing
+answer_signals()
+with held():
+    os.kill(os.getpid(), signal.SIGTERM)
+    write_bytes(pathlib.Path("whole"), b"data")
+    writer = replacing(pathlib.Path("half"))
+    writer.__enter__().write(b"da")
+print("never")
+"""
+    with python(writing, tmp_path) as process:
+        out, err = process.communicate(timeout=60)
+    assert (process.returncode, out, err) == (143, "", "tightrope: ended on request (SIGTERM)\n")
+    assert [path.name for path in tmp_path.iterdir()] == ["whole"]
+
+
+def test_who_was_started_deaf_to_a_signal_stays_so(tmp_path: Path) -> None:
+    nohup = """
+import os
+signal.signal(signal.SIGHUP, signal.SIG_IGN)
+from tightrope.ending import answer_signals
+answer_signals()
+os.kill(os.getpid(), signal.SIGHUP)
+print("still here")
+"""
+    with python(nohup, tmp_path) as process:
+        assert process.communicate(timeout=60) == ("still here\n", "")
+
+
+@pytest.mark.parametrize(
+    ("redirection", "argument", "code", "err"),
+    [
+        ("2>&-", "walk", 2, ""),
+        (">&-", "--version", 0, ""),
+        ("<&- >&- 2>&-", "--version", 0, ""),
+        (">/dev/full", "--version", 1, "tightrope: stdout: No space left on device\n"),
+        (">/dev/full 2>&1", "--version", 1, ""),
+    ],
+)
+def test_streams_that_cannot_be_written(redirection: str, argument: str, code: int, err: str) -> None:
+    command = ["bash", "-c", f"{sys.executable} -m tightrope.cli {argument} {redirection}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (code, err)
+
+
+def test_who_has_read_enough_is_not_told() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-m", "tightrope.cli", "--version"]
+    done = subprocess.run(command, stdout=writer, stderr=subprocess.PIPE, text=True, check=False)
+    os.close(writer)
+    assert (done.returncode, done.stderr) == (1, "")
+
+
+def test_no_file_takes_the_number_of_a_closed_stream(tmp_path: Path) -> None:
+    code = """
+from tightrope.cli import standard
+standard.open_all()
+file = open("results", "w")
+from tightrope.experiments.progress import bar
+with bar("seeds", 2):
+    assert file.fileno() > 2
+"""
+    (tmp_path / "code.py").write_text(code)
+    done = subprocess.run(["bash", "-c", f"{sys.executable} code.py 2>&-"], cwd=tmp_path, check=False)
+    assert done.returncode == 0
+    assert (tmp_path / "results").read_bytes() == b""
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
+def test_what_stdout_cannot_encode_is_replaced(encoding: str, tmp_path: Path) -> None:
+    code = "from tightrope.cli import standard; standard.open_all(); print('a − \\udce9')"
+    done = subprocess.run(
+        [sys.executable, "-c", code],
+        env=os.environ | {"PYTHONIOENCODING": encoding},
+        capture_output=True,
+        check=True,
+    )
+    assert done.stdout.decode(encoding) == ("a − ?\n" if encoding == "utf-8" else "a ? ?\n")
