@@ -1,0 +1,63 @@
+"""The fuzzer of signals sees what is wrong: `python -m fuzz.signals` tries many moments."""
+
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from fuzz.signals import Command, contents, judged
+
+TRACEBACK = 'Traceback (most recent call last):\n  File "{}", line 1, in <module>\nKeyboardInterrupt\n'
+
+
+@pytest.mark.parametrize(
+    ("code", "sent", "said", "outcome"),
+    [
+        (130, signal.SIGINT, "playing 5 episodes\ntightrope: interrupted\n", "SIGINT"),
+        (143, signal.SIGTERM, "tightrope: ended on request (SIGTERM)\n", "SIGTERM"),
+        (0, signal.SIGHUP, "playing 5 episodes\n", "too late"),
+        (-9, signal.SIGKILL, "", "SIGKILL"),
+        (-15, signal.SIGTERM, "", "before the command began"),
+        (-2, signal.SIGINT, TRACEBACK.format("/lib/python/site.py"), "before the command began"),
+    ],
+)
+def test_what_is_right(code: int, sent: signal.Signals, said: str, outcome: str) -> None:
+    assert judged(code, sent, said) == outcome
+
+
+@pytest.mark.parametrize(
+    ("code", "sent", "said"),
+    [
+        (1, signal.SIGINT, TRACEBACK.format("/src/tightrope/model.py")),
+        (-2, signal.SIGINT, TRACEBACK.format("/src/tightrope/model.py")),
+        (130, signal.SIGINT, ""),
+        (130, signal.SIGTERM, "tightrope: interrupted\n"),
+        (130, signal.SIGINT, "Exception ignored in: <function A.__del__>\ntightrope: interrupted\n"),
+        (143, signal.SIGTERM, "UserWarning: leaked semaphores\ntightrope: ended on request (SIGTERM)\n"),
+        (130, signal.SIGINT, "tightrope: interrupted\ntightrope: interrupted\n"),
+        (0, signal.SIGKILL, "Traceback"),
+        (1, signal.SIGKILL, ""),
+    ],
+)
+def test_what_is_wrong(code: int, sent: signal.Signals, said: str) -> None:
+    with pytest.raises(AssertionError):
+        judged(code, sent, said)
+
+
+def test_a_process_that_is_left_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = Command(("--version",), tmp_path, cold=True)
+    assert command.wait() == 0
+    assert command.out.read_text().startswith("tightrope ")
+    assert command.left() == []
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE, start_new_session=True) as left:
+        monkeypatch.setattr(command, "pid", left.pid)
+        assert command.left() == [left.pid]
+
+
+def test_temporary_files_are_seen(tmp_path: Path) -> None:
+    assert contents(tmp_path / "none") == {}
+    (tmp_path / f".tightrope-{'0' * 16}-{'1' * 16}.tmp").write_bytes(b"half")
+    (tmp_path / "whole").write_bytes(b"data")
+    assert contents(tmp_path) == {"temporary": b"half", "whole": b"data"}
