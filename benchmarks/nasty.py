@@ -3,7 +3,8 @@
 Every instance (`tests.instances.nasty_instance`) is solved four times: from cold, then with its cost turned round, from
 where the first answer was; with H factorised, then by conjugate gradients. A failure is an error, or an answer that
 misses its certificate: flow residual and set violation at most 1e-9, and a duality gap of at most 1e-9 relative to the
-size of the objective and of the potentials, which are what a unit of residual is worth.
+size of the objective and of the potentials, which are what a unit of residual is worth. `--span 400`: instances
+that are ordinary but for weights up to e^400 apart (`tests.instances.wide_instance`).
 """
 
 import argparse
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tests.instances import Nasty, flow_residual, nasty_instance, objective
+from tests.instances import Nasty, flow_residual, nasty_instance, objective, wide_instance
 from tightrope.errors import TightropeError
 from tightrope.projection import projector
 from tightrope.projection.projector import Projector
@@ -54,9 +55,14 @@ def solved_by(method: str) -> Iterator[None]:
         projector.DIRECT_OPERATIONS = usual
 
 
-def outcomes(seed: int) -> Iterator[Outcome]:
+def instance_of(seed: int, span: float) -> Nasty:
+    """The nasty instance of a seed; or, given a span, the wide one."""
+    return wide_instance(seed, span) if span else nasty_instance(seed)
+
+
+def outcomes(seed: int, span: float = 0.0) -> Iterator[Outcome]:
     """The four solves of one instance."""
-    instance = nasty_instance(seed)
+    instance = instance_of(seed, span)
     for method in METHODS:
         with solved_by(method):
             projector = Projector(instance.space, TOLERANCE)
@@ -107,11 +113,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.nasty", description=(__doc__ or "").split("\n\n")[1])
     parser.add_argument("instances", type=int, nargs="?", default=10_000)
     parser.add_argument("--first", type=int, default=0, help="seed of the first instance")
+    parser.add_argument("--span", type=float, default=0.0, help="of the logarithms of weights, up to 690")
     parser.add_argument("--show", type=int, default=40, help="how many failures to list")
     options = parser.parse_args()
     solved: list[Outcome] = []
     for seed in range(options.first, options.first + options.instances):
-        solved += outcomes(seed)
+        solved += outcomes(seed, options.span)
         if (seed + 1) % 500 == 0 and sys.stderr.isatty():
             print(f"\r{seed + 1 - options.first} instances", end="", file=sys.stderr, flush=True)
     for method in METHODS:
@@ -122,9 +129,9 @@ def main() -> None:
     for failure in failures[: options.show]:
         measured = f"residual {failure.residual:.1e}, violation {failure.violation:.1e}, gap {failure.gap:.1e}"
         print(f"seed {failure.seed}, {failure.method}, {failure.start}: {failure.error or measured}")
-        print(f"    {nasty_instance(failure.seed).traits}")
+        print(f"    {instance_of(failure.seed, options.span).traits}")
     if failures:
-        traits = Counter(trait for f in failures for trait in nasty_instance(f.seed).traits.split(", "))
+        traits = Counter(trait for f in failures for trait in instance_of(f.seed, options.span).traits.split(", "))
         print("traits of failures:", ", ".join(f"{trait} {count}" for trait, count in traits.most_common(8)))
     print(f"{len(solved)} solves, {len(failures)} failures in {len({f.seed for f in failures})} instances")
     sys.exit(1 if failures else 0)

@@ -95,6 +95,20 @@ def nasty_instance(seed: int) -> Nasty:
     return Nasty(space, reference, cost, confidence, f"{shape} space, {around} centre, {size} radius, {mass}, {price}")
 
 
+def wide_instance(seed: int, span: float) -> Nasty:
+    """The random instance of that seed with weights e^span apart: of a reference, of a cost, or all or nothing."""
+    space, reference, cost, ball = random_instance(seed)
+    rng = np.random.default_rng([seed, 5])
+    where = ("spread reference", "cost", "floor reference")[seed % 3]
+    if where == "spread reference":
+        reference = np.exp(rng.uniform(-span, 0.0, space.n_tuples))
+    elif where == "cost":
+        cost = span / 2 * rng.uniform(-1, 1, space.n_tuples)
+    else:
+        reference = np.where(rng.random(space.n_tuples) < 0.5, np.exp(-span), 1.0)
+    return Nasty(space, reference, cost, ball, f"{where} over e^{span:g}")
+
+
 def _nasty_space(rng: np.random.Generator) -> tuple[str, LayeredSpace]:
     shape = str(rng.choice(["dense", "sparse", "private", "wide", "narrow", "long", "one action"]))
     n_actions = 1 if shape == "one action" else int(rng.integers(1, 5))

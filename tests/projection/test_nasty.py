@@ -19,3 +19,10 @@ def test_nasty_instances_have_certified_answers(block: int) -> None:
 @pytest.mark.parametrize("seed", FAILED_ONCE)
 def test_what_failed_once(seed: int) -> None:
     assert [outcome for outcome in outcomes(seed) if outcome.failed] == []
+
+
+@pytest.mark.parametrize("span", [276, 552])
+def test_weights_as_far_apart_as_a_learner_can_bring_them(span: int) -> None:
+    """A state and a share of it at 1e-120, alone and together."""
+    solved = [outcome for seed in range(60) for outcome in outcomes(seed, span)]
+    assert [outcome for outcome in solved if outcome.error] == []

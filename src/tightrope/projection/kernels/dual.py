@@ -161,37 +161,48 @@ def divide(lanes, logarithmic, work, theta):
 
 @jit
 def weigh_by_logarithms(lanes, beta, logarithmic, work):
-    """w = u · e^{β(s') − most}, the largest of each pair 1, its sum into W, and log(e^{most − β(s)}) into share."""
+    """w = u · e^{β(s') − middle}, those of each pair around 1, its sum into W, and middle − β(s) into share."""
     successor, u, p = lanes.successor, work.u, work.p
     for chunk in range(lanes.aligned.size):
         i, n_lanes, first, last = extent(lanes, chunk)
         for v in range(n_lanes):
-            most = -np.inf
+            least, most = np.inf, -np.inf
             for j in range(first + v, last, n_lanes):
                 p[j] = (u[j] if logarithmic else np.log(u[j])) + beta[successor[j]]
-                most = max(most, p[j])
+                least, most = min(least, p[j]) if p[j] > -np.inf else least, max(most, p[j])
+            middle = most - min(0.5 * (most - least), 2.0 * RANGE)
             work.W[i + v] = 0.0
             for j in range(first + v, last, n_lanes):
-                p[j] = np.exp(max(p[j] - most, -2.0 * RANGE)) if p[j] > -np.inf else 0.0
+                p[j] = np.exp(max(p[j] - middle, -2.0 * RANGE)) if p[j] > -np.inf else 0.0
                 work.W[i + v] += p[j]
-            work.share[i + v] = most - beta[lanes.origin[i + v]]
+            work.share[i + v] = middle - beta[lanes.origin[i + v]]
 
 
 @jit
 def normalise_by_logarithms(lanes, work):
-    """F = Σ_k log Z_k; share comes in as a logarithm without the Z and goes out as e^{−β} / Z."""
-    chunk_pair, layer_chunk, W, share = lanes.chunk_pair, lanes.layer_chunk, work.W, work.share
+    """F = Σ_k log Z_k; share comes in as log(q Z / W) and goes out as q, p as p* and W as 1.
+
+    H has products with q / W², which would be out of range.
+    """
+    chunk_pair, layer_chunk, W, share, p = lanes.chunk_pair, lanes.layer_chunk, work.W, work.share, work.p
     F = 0.0
     for k in range(layer_chunk.size - 1):
         begin, end = chunk_pair[layer_chunk[k]], chunk_pair[layer_chunk[k + 1]]
         largest = -np.inf
         for i in range(begin, end):
-            largest = max(largest, share[i] + np.log(W[i]))
+            share[i] += np.log(W[i])
+            largest = max(largest, share[i])
         Z = 0.0
         for i in range(begin, end):
-            Z += np.exp(share[i] + np.log(W[i]) - largest)
+            Z += np.exp(share[i] - largest)
         log_Z = largest + np.log(Z)
         for i in range(begin, end):
-            share[i] = np.exp(share[i] + np.log(W[i]) - log_Z) / W[i]
+            share[i] = np.exp(share[i] - log_Z)
         F += log_Z
+    for chunk in range(lanes.aligned.size):
+        i, n_lanes, first, last = extent(lanes, chunk)
+        for row in range(first, last, n_lanes):
+            for v in range(n_lanes):
+                p[row + v] /= W[i + v]
+    W[:] = 1.0
     return F

@@ -28,7 +28,7 @@ FIRST_DAMPING = 1e-4
 MAX_CG = 500  # iterations of the conjugate gradient method in one step
 MAX_DAMPING = 1e8
 MAX_MOVE = 20.0  # of a potential in one step: e^20 in the weights
-MAX_STEPS = 200  # of one attempt
+MAX_STEPS = 500  # of one attempt
 ROUNDING = 1e-11  # of F, relative
 
 
