@@ -14,6 +14,7 @@ from tightrope.checks.learners.play import WORLDS, World
 from tightrope.learners import make_learner
 from tightrope.learners.o_reps import OREPS
 from tightrope.learners.uc_o_reps import UCOREPS
+from tightrope.problems import make
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 
@@ -174,3 +175,14 @@ def test_wrong_parameters_are_refused() -> None:
     ):
         with pytest.raises(InvalidInputError, match=words):
             UCOREPS(space, [], **{"episodes": 5} | wrong)
+
+
+@pytest.mark.parametrize("rate", [1.0, 3.0])
+@pytest.mark.parametrize("name", ["river-swim", "media-streaming"])
+def test_weights_that_fall_for_ever_do_not_end_a_run(name: str, rate: float) -> None:
+    """What 100,000 episodes do at the published rate: nothing is mixed in, and unwanted mass falls without end."""
+    problem = make(name)
+    learner = UCOREPS(problem.space, problem.budgets, episodes=1000, learning_rate=rate)
+    run(problem, learner, episodes=1500, regret="never")
+    assert learner.observed == 1500
+    assert learner.theta.min() < 1e-100  # it did get there

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.conftest import rngs, spaces
 from tests.twins import layer_of_state
 from tightrope import LayeredSpace
-from tightrope.learners.kernels.primal_dual import dual_step, mix, weigh
+from tightrope.learners.kernels.primal_dual import dual_step, lift, mix, weigh
 
 
 @given(st.integers(1, 40), st.integers(0, 3), rngs())
@@ -27,6 +27,22 @@ def test_the_reference_of_the_subproblem(space: LayeredSpace, lam: float, rng: n
     layer = layer_of_state(space)[space.tuples[:, 0]]
     uniform = [1 / np.count_nonzero(layer == k) for k in layer]
     np.testing.assert_allclose(reference, (1 - lam) * theta + lam * np.array(uniform), rtol=1e-14)
+
+
+@given(spaces(), st.sampled_from([1e-2, 1e-9, 1e-140]), rngs())
+def test_a_reference_without_holes(space: LayeredSpace, floor: float, rng: np.random.Generator) -> None:
+    """A state below the floor comes to it whole; what is above stays to the bit; what has nothing gets even shares."""
+    origin = space.tuples[:, 0]
+    mass = floor ** rng.choice([0.0, 0.5, 1.5, 2.0], space.n_states) * rng.choice([1.0, 1.0, 0.0], space.n_states)
+    theta = rng.uniform(0.1, 1, space.n_tuples) * rng.choice([1.0, 1.0, floor**2], space.n_tuples)
+    theta *= (mass / np.bincount(origin, theta, minlength=space.n_states).clip(1e-300))[origin]
+    reference = np.full(space.n_tuples, np.nan)
+    lift(space.csr, theta, floor, reference)
+    held = np.bincount(origin, theta, minlength=space.n_states)[origin]
+    lifted = np.where(held > 0, theta / np.where(held > 0, held, 1.0), 0.0) * np.maximum(held, floor)
+    np.testing.assert_allclose(reference, np.maximum(lifted, floor * np.maximum(held, floor)), rtol=1e-12)
+    kept = (held > 2 * floor) & (theta > 2 * floor * held)
+    np.testing.assert_array_equal(reference[kept], theta[kept])
 
 
 @given(st.integers(1, 40), st.integers(0, 3), rngs())

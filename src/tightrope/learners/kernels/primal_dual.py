@@ -4,6 +4,7 @@ import numpy as np
 
 from tightrope.kernels.arithmetic import dot
 from tightrope.kernels.compile import jit
+from tightrope.kernels.occupancy import NONE
 
 
 @jit
@@ -26,6 +27,23 @@ def mix(tuples_before, theta, lam, reference):
         chosen, mixed = theta[here], reference[here]
         for j in range(chosen.size):
             mixed[j] = (1.0 - lam) * chosen[j] + lam / chosen.size
+
+
+@jit
+def lift(csr, theta, floor, reference):
+    """θ with `floor` of its layer in every state at the least, and `floor` of its state in every tuple.
+
+    A state is lifted whole, so that what is played there stays as it was. Writes reference.
+    """
+    for s in range(csr.state_ptr.size - 2):  # the last state has no actions
+        first, last = csr.pair_ptr[csr.state_ptr[s]], csr.pair_ptr[csr.state_ptr[s + 1]]
+        mass = 0.0
+        for j in range(first, last):
+            mass += theta[j]
+        scale = floor / mass if NONE < mass < floor else 1.0
+        least = floor * max(mass, floor)
+        for j in range(first, last):
+            reference[j] = max(scale * theta[j], least)
 
 
 @jit

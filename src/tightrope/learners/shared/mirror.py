@@ -17,14 +17,16 @@ from tightrope.arguments import unknown
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, ConfidenceSet, Counts
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.occupancy import policy_of
+from tightrope.learners.kernels.primal_dual import lift
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy, check_measure
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 
-#: The least mass that a measure keeps as a reference: D is infinite where it is zero.
-FLOOR = 1e-290
+#: The share of its layer that a state keeps in a reference at the least, and the share of its state that a tuple does:
+#: D is infinite where nothing is left, and the solver holds weights that are this far apart (docs/solver.md).
+FLOOR = 1e-140
 
 
 class Move(NamedTuple):
@@ -72,7 +74,9 @@ class MirrorLearner(CountingLearner):
 
     def _reference(self) -> FloatArray:
         """θ itself, positive everywhere: for methods that mix no other mass in."""
-        return np.maximum(self.theta, FLOOR)
+        reference = np.empty(self.space.n_tuples)
+        lift(self.space.csr, self.theta, FLOOR, reference)
+        return reference
 
     def _step(self, reference: FloatArray, cost: FloatArray, confidence_set: ConfidenceSet) -> FloatArray:
         """argmin over the set of <cost, θ> + D(θ, reference)."""
