@@ -146,7 +146,9 @@ def test_an_unmet_tolerance_raises_and_leaves_no_answer() -> None:
     assert np.isnan(theta).all()
 
 
-@pytest.mark.parametrize(("tolerance", "size", "words"), [(-1.0, 1.0, "flow residual"), (1e-9, 1000.0, "too far apart")])
+@pytest.mark.parametrize(
+    ("tolerance", "size", "words"), [(-1.0, 1.0, "flow residual"), (1e-9, 1000.0, "too far apart")]
+)
 def test_after_an_error_the_next_solve_is_that_of_a_new_projector(tolerance: float, size: float, words: str) -> None:
     """To the bit: neither potentials nor thresholds nor a factor are left over."""
     rng = np.random.default_rng(42)
