@@ -36,9 +36,10 @@ PLACE = "here"
 COMMAND = ("run", "media-streaming", "--episodes", "5", "--learner", "uniform", "--out", PLACE)
 SEEDS = {1: COMMAND, 2: (*COMMAND, "--seeds", "2")}
 
-#: Seconds within which a signal is sent: about as long as a run takes, by the number of seeds.
+#: Seconds within which a signal is sent: about as long as a run takes, by the number of seeds, and as imports take.
 WARM = {1: 0.6, 2: 5.0}
 COLD = {1: 5.0, 2: 9.0}
+IMPORTS = 1.5
 
 #: Seconds in which the workers of a process that was killed have to be gone.
 PATIENCE = 10.0
@@ -151,34 +152,21 @@ def prepare() -> None:
 
 
 def attempt(seed: int, number: int, folder: Path) -> str:
-    """A signal, or a pair."""
+    """A signal while a run begins, a signal during a run, or a pair."""
     rng = random.Random(f"{seed} {number}")
-    kind: Callable[[random.Random, Path], str] = rng.choices((one, two), (9, 1))[0]
+    kind: Callable[[random.Random, Path], str] = rng.choices((beginning, one, two), (2, 7, 1))[0]
     return kind(rng, folder)
+
+
+def beginning(rng: random.Random, folder: Path) -> str:
+    """End a command that does little more than import."""
+    return ended(rng, Command(("list", "problems"), folder, cold=True), IMPORTS)[0]
 
 
 def one(rng: random.Random, folder: Path) -> str:
     """End a run, and see what it left; then run it again."""
-    seeds, cold = rng.choices((1, 2), (7, 1))[0], rng.random() < 0.1
-    sent = signal.Signals[rng.choice((*WORDS, "SIGKILL"))]
-    whom = rng.choice((os.kill, os.killpg))
-    command = Command(SEEDS[seeds], folder, cold=cold)
-    time.sleep(rng.uniform(0, (COLD if cold else WARM)[seeds]))
-    for _ in range(rng.choice((1, 1, 1, 2))):
-        try:
-            whom(command.pid, sent)
-        except ProcessLookupError:  # a group is there once the process made it
-            os.kill(command.pid, sent)
-    code, left = command.wait(), command.left()
-    if sent == signal.SIGKILL:
-        until = time.monotonic() + PATIENCE
-        while left and time.monotonic() < until:
-            time.sleep(0.01)
-            left = command.left()
-    said = command.err.read_text() if command.err.exists() else ""
-    outcome = judged(code, sent, said)
-    assert not left, f"{sent.name}: {len(left)} processes are left ({outcome})"
-
+    seeds, cold = rng.choices((1, 2), (7, 1))[0], rng.random() < 0.05
+    outcome, sent = ended(rng, Command(SEEDS[seeds], folder, cold=cold), (COLD if cold else WARM)[seeds])
     right, early = expected(SEEDS[seeds])
     there = contents(folder / PLACE)
     assert there.pop("temporary", None) is None or sent == signal.SIGKILL, f"{sent.name}: a temporary file ({outcome})"
@@ -189,6 +177,26 @@ def one(rng: random.Random, folder: Path) -> str:
     assert code == 0, f"after {sent.name} ({outcome}), again: exit code {code}, {again.err.read_text()!r}"
     assert contents(folder / PLACE) == right, f"after {sent.name} ({outcome}), again: other files"
     return outcome
+
+
+def ended(rng: random.Random, command: Command, within: float) -> tuple[str, signal.Signals]:
+    """Send a signal to a command or to all of its session, wait for the end, and judge it."""
+    sent = signal.Signals[rng.choice((*WORDS, "SIGKILL"))]
+    whom = rng.choice((os.kill, os.killpg))
+    time.sleep(rng.uniform(0, within))
+    for _ in range(rng.choice((1, 1, 1, 2))):
+        try:
+            whom(command.pid, sent)
+        except ProcessLookupError:  # a group is there once the process made it
+            os.kill(command.pid, sent)
+    code, left = command.wait(), command.left()
+    until = time.monotonic() + PATIENCE * (sent == signal.SIGKILL)
+    while left and time.monotonic() < until:
+        time.sleep(0.01)
+        left = command.left()
+    outcome = judged(code, sent, command.err.read_text() if command.err.exists() else "")
+    assert not left, f"{sent.name}: {len(left)} processes are left ({outcome})"
+    return outcome, sent
 
 
 def judged(code: int, sent: signal.Signals, said: str) -> str:

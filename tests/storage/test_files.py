@@ -235,7 +235,7 @@ def test_of_processes_that_claim_a_folder_at_once_one_gets_it(tmp_path: Path) ->
 import pathlib, sys
 from tightrope.errors import InvalidInputError
 from tightrope.storage.files import claim_folder
-for k in range(40):
+for k in range(100):
     print("ready", flush=True)
     sys.stdin.readline()
     try:
@@ -260,7 +260,7 @@ for k in range(40):
                 process.stdin.write("\n")
                 process.stdin.flush()
 
-        for k in range(40):
+        for k in range(100):
             assert told() == ["ready", "ready"]
             go()
             refused, claimed = sorted(told(), key=len, reverse=True)
