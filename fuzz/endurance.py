@@ -45,13 +45,13 @@ class ImpatientError(Exception):
 
 def endure(what: Combination, *, beyond: float = BEYOND, seed: int = 0, patience: float = np.inf) -> dict[str, Any]:
     """Play one combination; returns what happened: "ok", how far it came in the time there was, or the error."""
-    began, outcome = time.monotonic(), "ok"
+    began, outcome = time.process_time(), "ok"
     learner: LearnerBase | None = None
 
     def look(t: int) -> None:
         assert learner is not None
         inspect(learner, t)
-        if time.monotonic() - began > patience:
+        if time.process_time() - began > patience:
             raise ImpatientError
 
     try:
@@ -65,7 +65,7 @@ def endure(what: Combination, *, beyond: float = BEYOND, seed: int = 0, patience
     except Exception as error:
         outcome = f"{type(error).__name__}: {error}"
     played = learner.observed if learner is not None else 0
-    return what._asdict() | {"seed": seed, "played": played, "outcome": outcome, "seconds": time.monotonic() - began}
+    return what._asdict() | {"seed": seed, "played": played, "outcome": outcome, "seconds": time.process_time() - began}
 
 
 def inspect(learner: Learner, t: int) -> None:
@@ -102,7 +102,7 @@ def main() -> None:
     """Play until the time is up, and say what came of all that is in the file."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.endurance", description=__doc__.partition("\n\n")[2])
     parser.add_argument("--minutes", type=float, default=np.inf, help="none begins after that many (default: all do)")
-    parser.add_argument("--patience", type=float, default=np.inf, help="seconds for one combination (default: any)")
+    parser.add_argument("--patience", type=float, default=np.inf, help="seconds of work on one (default: any)")
     parser.add_argument("--episodes", type=int, default=100_000, help="that learners plan for (default 100000)")
     parser.add_argument("--learners", type=names(LEARNERS), default=[*LEARNERS], help="a,b,… (default: all)")
     parser.add_argument("--problems", type=names(PROBLEMS), default=[*PROBLEMS], help="likewise")
