@@ -21,6 +21,12 @@ def test_what_failed_once(seed: int) -> None:
     assert [outcome for outcome in outcomes(seed) if outcome.failed] == []
 
 
+@pytest.mark.parametrize(("seed", "span"), [(403, 200), (58, 400)])
+def test_the_last_steps_go_by_the_residual(seed: int, span: int) -> None:
+    """F is all rounding and steps are damped: they gain less than half, and are good enough."""
+    assert [outcome for outcome in outcomes(seed, span) if outcome.failed] == []
+
+
 @pytest.mark.parametrize("span", [276, 552])
 def test_weights_as_far_apart_as_a_learner_can_bring_them(span: int) -> None:
     """A state and a share of it at 1e-120, alone and together."""

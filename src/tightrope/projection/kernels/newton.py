@@ -23,6 +23,7 @@ ARMIJO = 1e-4  # share of the promised decrease of F that a step has to bring
 BACKTRACKS = 4  # lengths of a step tried before H is damped
 BELIEVABLE = 200.0  # move of a potential up to which a step is shortened to MAX_MOVE; beyond, H is damped
 CLOSE = 0.03  # relative accuracy of a step from conjugate gradients, close to the solution
+DAMPED_GAIN = 0.98  # of the residual, in a damped step where F is all rounding
 FAR = 0.5  # the same far from it: a step that is cut short goes less astray
 FIRST_DAMPING = 1e-4
 MAX_CG = 500  # iterations of the conjugate gradient method in one step
@@ -79,7 +80,7 @@ def solve_subproblem(
                 for s in range(first, last):
                     trial[s] = beta[s] + t * step[s]
                 F_trial, residual_trial = evaluate(lanes, data, trial, logarithmic, work)
-                accepted = low_enough(F_trial, residual_trial, F, residual, t, slope)
+                accepted = low_enough(F_trial, residual_trial, F, residual, t, slope, damping)
                 if accepted:
                     break
                 t *= 0.5
@@ -105,9 +106,13 @@ def solve_subproblem(
 
 
 @jit
-def low_enough(F_trial, residual_trial, F, residual, t, slope):
-    """Armijo's rule; and at the floor of rounding, where F no longer tells better from worse, the residual."""
-    level = F_trial <= F + ROUNDING * (1.0 + abs(F)) and residual_trial <= 0.5 * residual
+def low_enough(F_trial, residual_trial, F, residual, t, slope, damping):
+    """Armijo's rule; and at the floor of rounding, where F no longer tells better from worse, the residual.
+
+    A step with the whole of H halves it at the least; a damped one falls short of that by design.
+    """
+    enough = 0.5 if damping == 0.0 else DAMPED_GAIN
+    level = F_trial <= F + ROUNDING * (1.0 + abs(F)) and residual_trial <= enough * residual
     return level or F_trial <= F + ARMIJO * t * slope
 
 
