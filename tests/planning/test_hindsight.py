@@ -438,3 +438,18 @@ def test_a_wrong_slack_of_the_solver_is_not_passed_on(monkeypatch: pytest.Monkey
     replace_answers(monkeypatch, spoil)
     with pytest.raises(ConvergenceError, match="slack was not solved well enough"):
         slater_slack(fork(2), [[0.0, 1.0]], [0.5])
+
+
+def test_an_lp_that_presolving_spoils_is_solved_without(monkeypatch: pytest.MonkeyPatch) -> None:
+    rng = np.random.default_rng(3)
+    mdp = random_mdp(rng, LayeredSpace.dense([1, 3, 2, 1], 2))
+    f, g, c = feasible_problem(rng, mdp, 1)
+    expected = solve_cmdp(mdp, f, g, c).value
+
+    def spoiled(*args: Any, **options: Any) -> Any:
+        answer = linprog(*args, **options)
+        answer.status = 4 if options["options"].get("presolve", True) else answer.status
+        return answer
+
+    monkeypatch.setattr(hindsight, "linprog", spoiled)
+    assert solve_cmdp(mdp, f, g, c).value == pytest.approx(expected, abs=1e-8)

@@ -12,6 +12,7 @@ For any q >= 0, dynamic programming on f + Σ_i q_i g_i bounds the value from be
 holds whatever the LP solver did, and every answer is held against it before it is returned.
 """
 
+import itertools
 import math
 from dataclasses import dataclass
 
@@ -202,7 +203,8 @@ def _highs(
     cost: FloatArray, rows: csr_array, bounds: FloatArray, flow: csr_array, source: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
     """min cost·x over x >= 0, rows·x <= bounds, flow·x = source: x, and the marginals (<= 0) of bounds."""
-    for method in ("highs-ipm", "highs-ds"):  # the first is faster on large models
+    # interior points are faster on large models; and presolving may leave one that is infeasible by rounding
+    for presolve, method in itertools.product((True, False), ("highs-ipm", "highs-ds")):
         answer = linprog(  # type: ignore[call-overload]  # the stubs know of dense matrices only
             cost,
             A_ub=rows,
@@ -210,7 +212,11 @@ def _highs(
             A_eq=flow,
             b_eq=source,
             method=method,
-            options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
+            options={
+                "presolve": presolve,
+                "primal_feasibility_tolerance": 1e-10,
+                "dual_feasibility_tolerance": 1e-10,
+            },
         )
         if answer.status == 0:
             return answer.x, np.minimum(answer.ineqlin.marginals, 0.0)
