@@ -1,11 +1,15 @@
 """Names and numbers from users."""
 
+import itertools
+from fractions import Fraction
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from tightrope.arguments import check_options, number, options_of, unknown, whole
+from tightrope.arguments import check_options, file_path, listed, number, options_of, room, shown, texts, unknown, whole
+from tightrope.arguments.arrays import finite, floats, wholes
 from tightrope.errors import InvalidInputError
 
 
@@ -56,3 +60,96 @@ def test_what_is_no_whole_number_from_one_on(value: Any) -> None:
 def test_what_is_no_number_in_the_range(value: Any) -> None:
     with pytest.raises(InvalidInputError, match=f"share is {value!r}; it must be a number from 0 to 2"):
         number(value, "share", 0, 2)
+
+
+def test_numbers_too_large_to_be_shown_or_held_are_refused() -> None:
+    with pytest.raises(InvalidInputError, match=r"size is 1000.*… *; .* at most 9007199254740992"):
+        whole(10**400, "size", at_least=1)
+    with pytest.raises(InvalidInputError, match="size is a int; "):
+        whole(10**5000, "size", at_least=1)
+    with pytest.raises(InvalidInputError, match="share is 1000"):
+        number(10**400, "share", 0, 2)
+    with pytest.raises(InvalidInputError, match=r"size is 9; .* at most 5"):
+        whole(9, "size", 1, at_most=5)
+
+
+class Raising:
+    """An object of somebody else's."""
+
+    def _raise(self, *_: object) -> Any:
+        raise RuntimeError("no")
+
+    __repr__ = __len__ = __iter__ = __array__ = __float__ = __fspath__ = _raise
+
+
+def test_what_cannot_be_shown_is_called_by_its_kind() -> None:
+    assert shown(Raising()) == "a Raising"
+    assert shown("x" * 1000).endswith("x…")
+
+
+def test_entries_are_listed_unless_they_never_end() -> None:
+    assert listed((i for i in range(3)), "sizes") == [0, 1, 2]
+    assert texts(["a", "b"], "names") == ("a", "b")
+    wrong: Any
+    for wrong in (None, 3, "abc", b"abc", {}, range(10**12), itertools.count(), Raising()):
+        with pytest.raises(InvalidInputError, match="sizes"):
+            listed(wrong, "sizes")
+    with pytest.raises(InvalidInputError, match=r"names\[1\] is 2; expected a str"):
+        texts(["a", 2], "names")
+
+
+def test_paths_are_text_or_paths() -> None:
+    assert file_path("a/b", "path") == file_path(Path("a/b"), "path") == Path("a/b")
+    for wrong in (None, 3, b"a", "a\0b", ["a"], Raising()):
+        with pytest.raises(InvalidInputError, match="path is"):
+            file_path(wrong, "path")
+
+
+def test_what_would_not_fit_is_not_begun() -> None:
+    room(10**8, "this")
+    with pytest.raises(InvalidInputError, match=r"this would have 1e\+99 moves; at most 100000000"):
+        room(10**400, "this")
+
+
+def test_arrays_as_they_should_be_are_handed_back_at_once() -> None:
+    values, numbers = np.ones((2, 3)), np.arange(3)
+    assert floats(values, "x", (2, 3)) is floats(values, "x", ("I", 3)) is floats(values, "x", None) is values
+    assert wholes(numbers, "x", (3,)) is numbers
+
+
+def test_what_is_like_an_array_becomes_one() -> None:
+    frozen = np.ones(3)
+    frozen.flags.writeable = False
+    for given in ([1, True, 2.5], (1, 1, 2.5), np.array([1, 1, 2.5], ">f4"), np.ones(6)[::2], frozen, range(3)):
+        array = floats(given, "x", (3,))
+        assert array.dtype == np.float64
+        assert array.flags.carray
+    assert floats([Fraction(1, 4), 10**30], "x", (2,)).tolist() == [0.25, 1e30]
+    assert floats([], "x", ("I", 3)).shape == floats([], "x", (0, 3)).shape == (0, 3)
+    assert wholes([1, 2], "x", (2,)).dtype == np.int64
+    assert wholes([], "x", ("n", 3)).shape == (0, 3)
+
+
+WRONG_ARRAYS = [
+    None, "abc", b"abc", "1", 3, 1j, object(), Raising(), {}, {"a": 1}, {1, 2}, (i for i in range(3)), [[1], [2, 3]],
+    ["a", "b", "c"], [None, 1, 2], [1j, 2, 3], [10**400, 1, 2], np.zeros(2), np.zeros((3, 1)), np.array(3.0),
+    np.zeros(3, dtype="M8[s]"), np.array([1, "a", None], dtype=object), range(10**12), np.broadcast_to(0.0, (10**12,)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("value", WRONG_ARRAYS, ids=shown)
+def test_what_is_no_array_of_the_shape(value: Any) -> None:
+    for read in (floats, wholes):
+        with pytest.raises(InvalidInputError, match=r"^x (is no|has shape)"):
+            read(value, "x", (3,))
+
+
+def test_what_is_not_finite_is_named_by_its_place() -> None:
+    with pytest.raises(InvalidInputError, match="x is inf at index 1, 0; every entry must be finite"):
+        finite(np.array([[1.0, 2.0], [np.inf, 3.0]]), "x")
+
+
+def test_whole_numbers_are_whole_and_have_room() -> None:
+    for wrong in ([1.0, 2.0], [True, False], np.array([2**64 - 1, 0], dtype=np.uint64), [2**70, 1]):
+        with pytest.raises(InvalidInputError, match="x is no"):
+            wholes(wrong, "x", (2,))

@@ -11,7 +11,7 @@ from scipy.stats import binom
 
 from tests.conftest import pair_of_tuple, random_mdp, random_policy, rngs, spaces
 from tests.twins import layer_of_state, sample_path
-from tightrope import InvalidInputError, KnownModel, L1Ball, LayeredSpace, PaperRadius
+from tightrope import Box, InvalidInputError, KLBall, KnownModel, L1Ball, LayeredSpace, PaperRadius
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, Counts
 from tightrope.kernels import paths
 
@@ -272,3 +272,13 @@ def test_the_true_model_is_in_every_set_of_every_epoch() -> None:
     assert runs_that_leave(PaperRadius(episodes=EPISODES, level=LEVEL)) <= most
     # and this many runs would show a radius that is too small
     assert runs_that_leave(PaperRadius(episodes=EPISODES, level=LEVEL, scale=0.25)) > most
+
+
+def test_a_pair_with_next_to_no_mass_violates_nothing() -> None:
+    """Of 5e-324 a third and two thirds are the same number: the conditionals of such a pair say nothing."""
+    space = LayeredSpace.dense([1, 2, 1], 1)
+    center, radius = np.array([0.9, 0.1, 1.0, 1.0]), np.zeros(3)
+    box = Box([0.9, 0.1, 1.0, 1.0], [0.9, 0.1, 1.0, 1.0])
+    for confidence in (L1Ball(center, radius), KLBall(center, radius), box):
+        assert confidence.violation(space, np.array([5e-324, 5e-324, 0.0, 1.0])) == 0
+        assert confidence.violation(space, np.array([1e-299, 1e-299, 0.0, 1.0])) > 0.3

@@ -264,3 +264,10 @@ def test_flat_gives_kernels_what_they_take() -> None:
         assert array.flags.writeable
     assert not frozen.flags.writeable
     assert flat([1, 2, 3], 3, "values").tolist() == [1.0, 2.0, 3.0]
+
+
+@pytest.mark.parametrize("size", [1e308, 1.7e308, 1e-290, 1.0])
+def test_measures_of_any_size_have_a_policy_and_a_model(size: float) -> None:
+    theta = np.array([1.0, 0.5, 0.25, 0.25, 1.0, 0.5, 0.5, 1.0]) * size
+    np.testing.assert_allclose(Policy.from_occupancy(SPACE, theta).probabilities[:2], [0.75, 0.25])
+    np.testing.assert_allclose(LayeredMDP.from_occupancy(SPACE, theta).transitions[:2], [2 / 3, 1 / 3])

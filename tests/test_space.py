@@ -185,10 +185,10 @@ def test_at_least_one_action(n_actions: int) -> None:
         ([*DIAMOND, (1, 0, 3)], r"tuple \(1, 0, 3\) is given twice"),
         ([t for t in DIAMOND if t != (0, 1, 2)], r"state 2 \(layer 1\) cannot be reached"),
         ([t for t in DIAMOND if t[0] != 2], r"state 2 \(layer 1\) has no action"),
-        ([], r"tuples has shape \(0,\); expected \(n_tuples, 3\)"),
+        ([], r"tuples is empty; expected \(n_tuples, 3\)"),
         ([(0, 0), (0, 1)], r"tuples has shape \(2, 2\)"),
         ([0, 0, 1], r"tuples has shape \(3,\)"),
-        ([(0.0, 0.0, 1.0)], "tuples holds float64; states and actions are whole numbers"),
+        ([(0.0, 0.0, 1.0)], r"tuples is no \(n_tuples, 3\) array of whole numbers: it holds float64"),
     ],
 )
 def test_bad_tuples_are_named(tuples: Any, message: str) -> None:
@@ -251,9 +251,9 @@ def test_find_path_kernel_and_twin(space: LayeredSpace, rng: np.random.Generator
         ([1, 1, 3], [0, 0], "step 0 .* state 1"),
         ([0, 1, 4], [0, 0], "step 1 .* next state 4"),
         ([-1, 1, 3], [0, 0], "step 0 .* state -1"),
-        ([0, 1], [0, 0], r"3 states and 2 actions; got shapes \(2,\) and \(2,\)"),
-        ([0, 1, 3], [0], r"3 states and 2 actions; got shapes \(3,\) and \(1,\)"),
-        ([[0, 1, 3]], [0, 0], r"got shapes \(1, 3\) and \(2,\)"),
+        ([0, 1], [0, 0], r"states has shape \(2,\); expected \(3,\)"),
+        ([0, 1, 3], [0], r"actions has shape \(1,\); expected \(2,\)"),
+        ([[0, 1, 3]], [0, 0], r"states has shape \(1, 3\); expected \(3,\)"),
     ],
 )
 def test_a_trajectory_that_cannot_happen_is_named(states: Any, actions: Any, message: str) -> None:

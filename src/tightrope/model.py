@@ -9,6 +9,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope.arguments import instance
+from tightrope.arguments.arrays import finite, floats
 from tightrope.errors import InvalidInputError
 from tightrope.kernels import occupancy as kernels
 from tightrope.space import FloatArray, LayeredSpace
@@ -19,24 +21,16 @@ SUM_TOLERANCE = 1e-9
 #: The same for a measure on a layer, which a solver made.
 MEASURE_TOLERANCE = 1e-6
 
+#: Numbers whose sums may be infinite, and a factor that keeps them from it and changes no digit.
+LARGE, SMALLER = 1e290, 2.0**-64
+
 #: How far it may be without being scaled to one: what is only rounding is kept as it was given.
 ROUNDING = 1e-13
 
 
 def flat(values: ArrayLike, size: int, what: str) -> FloatArray:
     """`values` as a finite, contiguous, writable float array of shape (size,): what kernels take."""
-    try:
-        if np.iscomplexobj(values):
-            raise TypeError("complex numbers")
-        array = np.require(np.asarray(values, dtype=np.float64), requirements=["C", "W"])
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{what} is no ({size},) array of numbers: {error}") from error
-    if array.shape != (size,):
-        raise InvalidInputError(f"{what} has shape {array.shape}; expected ({size},)")
-    if not np.isfinite(array).all():
-        j = int(np.argmin(np.isfinite(array)))
-        raise InvalidInputError(f"{what} is {array[j]} at index {j}; every entry must be finite")
-    return array
+    return finite(floats(values, what, (size,)), what)
 
 
 def _measure(space: LayeredSpace, theta: ArrayLike) -> FloatArray:
@@ -46,7 +40,7 @@ def _measure(space: LayeredSpace, theta: ArrayLike) -> FloatArray:
         j = int(np.argmax(measure < 0))
         s, a, s_next = space.tuples[j]
         raise InvalidInputError(f"theta is {measure[j]} at tuple ({s}, {a}, {s_next}); it cannot be negative")
-    return measure
+    return measure if measure.max() < LARGE else SMALLER * measure
 
 
 def check_measure(space: LayeredSpace, theta: FloatArray, what: str) -> None:
@@ -68,12 +62,13 @@ class Policy:
     """Action probabilities at every state, flat over `space.pairs`."""
 
     def __init__(self, space: LayeredSpace, probabilities: ArrayLike) -> None:
-        pi = flat(probabilities, space.n_pairs, "probabilities").copy()
+        pi = flat(probabilities, instance(space, "space", LayeredSpace).n_pairs, "probabilities").copy()
         if (pi < 0).any():
             i = int(np.argmax(pi < 0))
             s, a = space.pairs[i]
             raise InvalidInputError(f"action {a} at state {s} has probability {pi[i]}; it cannot be negative")
-        totals = np.add.reduceat(pi, space.csr.state_ptr[:-2])
+        with np.errstate(over="ignore"):
+            totals = np.add.reduceat(pi, space.csr.state_ptr[:-2])
         wrong = np.abs(totals - 1) > SUM_TOLERANCE
         if wrong.any():
             s = int(np.argmax(wrong))
@@ -91,14 +86,15 @@ class Policy:
     @classmethod
     def uniform(cls, space: LayeredSpace) -> Self:
         """Every available action with equal probability."""
-        n_actions = np.diff(space.csr.state_ptr)[:-1]
+        n_actions = np.diff(instance(space, "space", LayeredSpace).csr.state_ptr)[:-1]
         return cls.unchecked(space, np.repeat(1.0 / n_actions, n_actions))
 
     @classmethod
     def from_occupancy(cls, space: LayeredSpace, theta: ArrayLike) -> Self:
         """π(a|s) ∝ Σ_s' θ(s,a,s'); uniform where θ never goes."""
+        theta = _measure(instance(space, "space", LayeredSpace), theta)
         pi = np.empty(space.n_pairs)
-        kernels.policy_of(space.csr.state_ptr, space.csr.pair_ptr, _measure(space, theta), pi)
+        kernels.policy_of(space.csr.state_ptr, space.csr.pair_ptr, theta, pi)
         return cls.unchecked(space, pi)
 
     def __repr__(self) -> str:
@@ -109,12 +105,13 @@ class LayeredMDP:
     """A layered space with its transition probabilities, flat over `space.tuples`."""
 
     def __init__(self, space: LayeredSpace, transitions: ArrayLike) -> None:
-        P = flat(transitions, space.n_tuples, "transitions").copy()
+        P = flat(transitions, instance(space, "space", LayeredSpace).n_tuples, "transitions").copy()
         if (P < 0).any():
             j = int(np.argmax(P < 0))
             s, a, s_next = space.tuples[j]
             raise InvalidInputError(f"transition ({s}, {a}, {s_next}) has probability {P[j]}; it cannot be negative")
-        totals = space.sum_over_successors(P)
+        with np.errstate(over="ignore"):
+            totals = space.sum_over_successors(P)
         wrong = np.abs(totals - 1) > SUM_TOLERANCE
         if wrong.any():
             i = int(np.argmax(wrong))
@@ -126,13 +123,14 @@ class LayeredMDP:
     @classmethod
     def from_occupancy(cls, space: LayeredSpace, theta: ArrayLike) -> Self:
         """P(s'|s,a) ∝ θ(s,a,s'); uniform where θ never goes."""
+        theta = _measure(instance(space, "space", LayeredSpace), theta)
         P = np.empty(space.n_tuples)
-        kernels.model_of(space.csr, _measure(space, theta), P)
+        kernels.model_of(space.csr, theta, P)
         return cls(space, P)
 
     def occupancy(self, policy: Policy) -> FloatArray:
         """(n_tuples,) the probability that an episode under `policy` passes through each tuple."""
-        if policy.space != self.space:
+        if instance(policy, "policy", Policy).space != self.space:
             raise InvalidInputError("the policy belongs to another space than the model")
         theta = np.empty(self.space.n_tuples)
         kernels.occupancy(self.space.csr, policy.probabilities, self.transitions, np.empty(self.space.n_states), theta)

@@ -5,20 +5,25 @@ to the single state of layer L, in L steps. A *pair* is (state, action), a *tupl
 Only tuples that can happen are held (compressed rows), so nothing is ever of size |S|·|A|·|S|.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, NamedTuple, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.arguments import whole
+from tightrope.arguments import listed, room, shown, whole
+from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.paths import find_path
 
 IntArray = NDArray[np.integer]
 FloatArray = NDArray[np.float64]
 DType = TypeVar("DType", bound="np.generic[Any]")
+
+#: Actions are numbered in 32 bits.
+MOST_ACTIONS = 2**31 - 1
 
 
 class Csr(NamedTuple):
@@ -50,11 +55,13 @@ class LayeredSpace:
     def __init__(self, layer_sizes: Sequence[int], n_actions: int, tuples: IntArray) -> None:
         """Take tuples that are already sorted and unique; users call `dense` or `from_tuples`."""
         sizes = _checked_sizes(layer_sizes)
-        n_actions = whole(n_actions, "n_actions", 1)
+        n_actions = whole(n_actions, "n_actions", 1, MOST_ACTIONS)
         self.layer_sizes = sizes
         self.n_layers = len(sizes) - 1
         self.n_states = sum(sizes)
         self.n_actions = n_actions
+        tuples = wholes(tuples, "tuples", ("n_tuples", 3))
+        _check_reach(self.n_states, len(tuples))
         self.tuples = np.ascontiguousarray(tuples, dtype=np.int32)
         first_of_pair = np.ones(len(tuples), dtype=bool)
         first_of_pair[1:] = (tuples[1:, :2] != tuples[:-1, :2]).any(axis=1)
@@ -76,7 +83,8 @@ class LayeredSpace:
     @classmethod
     def dense(cls, layer_sizes: Sequence[int], n_actions: int) -> Self:
         """Every action is available everywhere and may lead to any state of the next layer."""
-        sizes, n_actions = _checked_sizes(layer_sizes), whole(n_actions, "n_actions", 1)
+        sizes, n_actions = _checked_sizes(layer_sizes), whole(n_actions, "n_actions", 1, MOST_ACTIONS)
+        room(n_actions * sum(n * m for n, m in pairwise(sizes)), "a dense space of these sizes")
         starts = np.concatenate([[0], np.cumsum(sizes)])
         blocks = [
             np.stack(
@@ -95,20 +103,12 @@ class LayeredSpace:
     @classmethod
     def from_tuples(cls, layer_sizes: Sequence[int], n_actions: int, tuples: ArrayLike) -> Self:
         """Only the given (state, action, next_state) can happen. Any order; they are sorted here."""
-        sizes, n_actions = _checked_sizes(layer_sizes), whole(n_actions, "n_actions", 1)
-        try:
-            rows = np.asarray(tuples)
-        except ValueError as error:
-            raise InvalidInputError(f"tuples is no (n_tuples, 3) array of whole numbers: {error}") from error
-        if rows.ndim != 2 or rows.shape[1] != 3 or len(rows) == 0:
-            raise InvalidInputError(f"tuples has shape {rows.shape}; expected (n_tuples, 3): state, action, next_state")
-        if not np.issubdtype(rows.dtype, np.integer):
-            raise InvalidInputError(f"tuples holds {rows.dtype}; states and actions are whole numbers")
+        sizes, n_actions = _checked_sizes(layer_sizes), whole(n_actions, "n_actions", 1, MOST_ACTIONS)
+        rows = wholes(tuples, "tuples", ("n_tuples", 3))
+        if len(rows) == 0:
+            raise InvalidInputError("tuples is empty; expected (n_tuples, 3): state, action, next_state")
         n_states = sum(sizes)
-        if n_states > len(rows) + 1:  # before anything of that size is made
-            raise InvalidInputError(
-                f"layer_sizes sum to {n_states} states, and {len(rows)} tuples cannot reach them all; drop some"
-            )
+        _check_reach(n_states, len(rows))
         for column, name, bound in (
             (0, "state", n_states),
             (1, "action", n_actions),
@@ -149,10 +149,12 @@ class LayeredSpace:
 
     def layer_of(self, state: int) -> int:
         """The layer that holds `state`."""
+        state = whole(state, "state", 0, self.n_states - 1)
         return int(np.searchsorted(self.csr.layer_ptr, state, side="right")) - 1
 
     def states_of(self, layer: int) -> range:
         """The states of `layer`, in order."""
+        layer = whole(layer, "layer", 0, self.n_layers)
         return range(int(self.csr.layer_ptr[layer]), int(self.csr.layer_ptr[layer + 1]))
 
     @property
@@ -186,10 +188,12 @@ class LayeredSpace:
 
     def sum_over_successors(self, values: FloatArray) -> FloatArray:
         """Flat over tuples in, flat over pairs out (last axis)."""
+        _check_last_axis(values, self.n_tuples)
         return np.add.reduceat(values, self.csr.pair_ptr[:-1], axis=-1)
 
     def expand_to_tuples(self, values: NDArray[DType]) -> NDArray[DType]:
         """Flat over pairs in, flat over tuples out: each pair's value at each of its tuples (last axis)."""
+        _check_last_axis(values, self.n_pairs)
         return np.repeat(values, self.successors_per_pair, axis=-1)
 
     def uniform(self) -> FloatArray:
@@ -199,12 +203,8 @@ class LayeredSpace:
 
     def path(self, states: ArrayLike, actions: ArrayLike) -> NDArray[np.int64]:
         """The tuple index of every step of a trajectory; refuses one that cannot happen."""
-        visited, chosen = _whole_numbers(states), _whole_numbers(actions)
-        if visited.shape != (self.n_layers + 1,) or chosen.shape != (self.n_layers,):
-            raise InvalidInputError(
-                f"a trajectory has {self.n_layers + 1} states and {self.n_layers} actions; "
-                f"got shapes {visited.shape} and {chosen.shape}"
-            )
+        visited = wholes(states, "states", (self.n_layers + 1,))
+        chosen = wholes(actions, "actions", (self.n_layers,))
         steps = np.empty(self.n_layers, dtype=np.int64)
         bad = find_path(*self.csr, visited, chosen, steps)
         if bad >= 0:
@@ -234,9 +234,8 @@ class LayeredSpace:
 
 
 def _checked_sizes(layer_sizes: Sequence[int]) -> tuple[int, ...]:
-    if isinstance(layer_sizes, str | bytes) or not isinstance(layer_sizes, Iterable):
-        raise InvalidInputError(f"layer_sizes is {layer_sizes!r}; expected the number of states of each layer")
-    sizes = tuple(whole(n, f"the size of layer {k}", 1) for k, n in enumerate(layer_sizes))
+    given = listed(layer_sizes, "layer_sizes")
+    sizes = tuple(whole(n, f"the size of layer {k}", 1) for k, n in enumerate(given))
     if len(sizes) < 2:
         raise InvalidInputError(f"layer_sizes is {list(sizes)}; at least a first and a last layer are needed")
     for k in (0, len(sizes) - 1):
@@ -248,14 +247,17 @@ def _checked_sizes(layer_sizes: Sequence[int]) -> tuple[int, ...]:
     return sizes
 
 
-def _whole_numbers(values: ArrayLike) -> NDArray[np.int64]:
-    """Part of a trajectory, as kernels read it."""
-    if type(values) is np.ndarray and values.dtype == np.int64 and values.flags.c_contiguous:
-        return values
-    try:
-        return np.asarray(values).astype(np.int64, casting="same_kind", order="C", copy=False)
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"a trajectory is whole numbers: {error}") from error
+def _check_reach(n_states: int, n_tuples: int) -> None:
+    """Refuse sizes before anything of that size is made: every state but the first has a tuple that leads there."""
+    if n_states > n_tuples + 1:
+        raise InvalidInputError(
+            f"layer_sizes sum to {n_states} states, and {n_tuples} tuples cannot reach them all; drop some"
+        )
+
+
+def _check_last_axis(values: object, size: int) -> None:
+    if not (isinstance(values, np.ndarray) and values.shape[-1:] == (size,) and values.dtype.kind in "biuf"):
+        raise InvalidInputError(f"values is {shown(values)}; expected an array of numbers, {size} along its last axis")
 
 
 def _show(row: IntArray) -> str:

@@ -7,6 +7,8 @@ counted there: up to L times the visits for each law. What a step costs is not t
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.arguments import instance
+from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 from tightrope.space import LayeredSpace
 
@@ -26,11 +28,7 @@ class Ties:
     """
 
     def __init__(self, space: LayeredSpace, outcome: ArrayLike) -> None:
-        given = np.asarray(outcome)
-        if given.shape != (space.n_tuples,) or not np.issubdtype(given.dtype, np.integer):
-            raise InvalidInputError(
-                f"outcome is of {given.dtype} and shape {given.shape}; expected whole numbers, ({space.n_tuples},)"
-            )
+        given = wholes(outcome, "outcome", (instance(space, "space", LayeredSpace).n_tuples,))
         self.space = space
         self.outcome: NDArray[np.int64] = np.unique(given, return_inverse=True)[1].reshape(-1).astype(np.int64)
         first = space.csr.pair_ptr[:-1]

@@ -13,9 +13,10 @@ from tests.learners.test_uob_reps import PRECISE, bandit_episode
 from tests.projection.test_box import conic_solution
 from tests.trajectories import trajectories
 from tests.twins import layer_of_state, occupancy
-from tightrope import InvalidInputError, L1Ball, LayeredMDP, LayeredSpace, PaperRadius, project
+from tightrope import BanditEpisode, InvalidInputError, L1Ball, LayeredMDP, LayeredSpace, PaperRadius, Policy, project
 from tightrope.confidence import Box
 from tightrope.learners.shifted_bandit_uc_o_reps import ShiftedBanditUCOREPS, ShiftedRadius
+from tightrope.storage import checkpoints
 
 
 def visits(rng: np.random.Generator, space: LayeredSpace) -> tuple[np.ndarray, np.ndarray]:
@@ -147,3 +148,13 @@ def test_regret_per_episode_falls() -> None:
 def test_bad_parameters_are_named(option: str, value: Any) -> None:
     with pytest.raises(InvalidInputError, match=f"{option.removeprefix('radius_')} is {value}"):
         ShiftedBanditUCOREPS(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7, **{option: value})
+
+
+def test_an_action_that_the_policy_never_takes_is_refused_in_words() -> None:
+    space = LayeredSpace.dense([1, 2, 1], 2)
+    learner = ShiftedBanditUCOREPS(space, [0.5], episodes=9)
+    learner.policy = Policy(space, [1.0, 0.0, 0.5, 0.5, 0.5, 0.5])
+    state = checkpoints.fingerprint(learner)
+    with pytest.raises(InvalidInputError, match=r"episode 1: step 0 took action 1 at state 0, .* probability 0; play"):
+        learner.observe(BanditEpisode([0, 1, 3], [1, 0], np.zeros(2), np.zeros((1, 2))))
+    assert checkpoints.fingerprint(learner) == state

@@ -238,10 +238,10 @@ def test_there_may_be_no_constraint_in_units_either() -> None:
         ({"use_bounds": [0.0, 1.0]}, "constraint 0 uses up to 60; use_bounds allows 0"),
         ({"use_bounds": [60.0]}, r"use_bounds has shape \(1,\)"),
         ({"uses": [1.0] * 8}, r"uses has shape \(8,\)"),
-        ({"uses": [[np.nan] * 8] * 2}, "every entry finite"),
+        ({"uses": [[np.nan] * 8] * 2}, "uses is nan at index 0, 0; every entry must be finite"),
         ({"budgets": [45.0]}, r"budgets has shape \(1,\)"),
         ({"budgets": [450.0, 0.0]}, "the budgets sum to 3.75 in absolute value; at most 2"),
-        ({"scenarios": [[np.nan] * 8]}, "scenario 0 is nan"),
+        ({"scenarios": [[np.nan] * 8]}, "scenarios is nan at index 0, 0"),
     ],
 )
 def test_units_that_do_not_fit_are_refused(changes: dict[str, Any], words: str) -> None:

@@ -64,7 +64,7 @@ def test_a_large_grid_can_be_made_and_planned_on() -> None:
     [
         ({"n_rows": 1}, "n_rows is 1"),
         ({"start": (8, 0)}, r"start is \(8, 0\); the grid has 8 rows and 8 columns"),
-        ({"start": (-1, 0)}, "start is -1"),
+        ({"start": (-1, 0)}, r"start is \(-1, 0\); the grid has 8 rows"),
         ({"hazards": 2}, "hazards is 2"),
         ({"max_hazards": 2}, "max_hazards is 2"),
         ({"seed": -1}, "seed is -1"),

@@ -85,7 +85,7 @@ def test_a_sequence_of_ones_own_is_taken_as_it_is() -> None:
         ({"name": "random-walk", "step": 2}, "step is 2; it must be a number from 0 to 1"),
         ({"name": "bursts", "rate": -0.1}, "rate is -0.1"),
         ({"name": "bursts", "length": 0}, "length is 0"),
-        ({"name": "replay", "after": "stop"}, "after is 'stop'; it must be 'cycle' or 'hold'"),
+        ({"name": "replay", "after": "stop"}, r"after cannot be 'stop' \(known: cycle, hold\)"),
         ({"name": "replay", "table": [[0.0, 0.0]]}, r"records has shape \(1, 2\); expected \(n_records, 3\)"),
         ({"name": "replay", "table": [[0.0, 2.0, 0.0]]}, "record 0 is 2.0 at tuple 1"),
         ({"name": "chaser", "weight": 1.5}, "weight is 1.5"),

@@ -228,8 +228,8 @@ ROWS = [(0, 0, 0), (0, 0, 1), (1, 0, 1)]
     ("rows", "P", "options", "words"),
     [
         ([(0, 0)], [1.0], {}, r"rows has shape \(1, 2\)"),
-        (np.empty((0, 3), int), [], {}, r"rows has shape \(0, 3\)"),
-        ([(0.0, 0.0, 0.0)], [1.0], {}, "rows holds float64"),
+        (np.empty((0, 3), int), [], {}, "rows is empty"),
+        ([(0.0, 0.0, 0.0)], [1.0], {}, r"rows is no .* array of whole numbers: it holds float64"),
         ([(0, 0, 0), (0, -1, 0)], [1.0, 1.0], {}, r"row 1 of rows is \[ 0 -1  0\]"),
         (ROWS, [0.5, 0.5], {}, r"probabilities has shape \(2,\)"),
         (ROWS, [0.5, np.nan, 1.0], {}, "probabilities is nan at index 1"),
@@ -250,7 +250,7 @@ ROWS = [(0, 0, 0), (0, 0, 1), (1, 0, 1)]
         (ROWS, [0.5, 0.5, 1.0], {"n_steps": 0}, "n_steps is 0"),
         (ROWS, [0.5, 0.5, 1.0], {"steps": [0, 0]}, r"steps has shape \(2,\)"),
         (ROWS, [0.5, 0.5, 1.0], {"steps": [0, 0, -1]}, "row 2 of steps is -1"),
-        (ROWS, [0.5, 0.5, 1.0], {"steps": [0, 0, 0.5]}, "steps holds float64"),
+        (ROWS, [0.5, 0.5, 1.0], {"steps": [0, 0, 0.5]}, r"steps is no .*: it holds float64"),
         (ROWS, [0.5, 0.5, 1.0], {"steps": [0, 1, 1]}, "state 0 under action 0 sum to 0.5"),
     ],
 )

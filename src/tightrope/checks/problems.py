@@ -5,6 +5,7 @@ from itertools import pairwise
 
 import numpy as np
 
+from tightrope.arguments import instance
 from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.model import SUM_TOLERANCE, Policy
@@ -28,6 +29,7 @@ def check_problem(problem: Problem) -> list[str]:
     """Run every check on `problem`; return the names of the checks, all of them passed."""
     if not __debug__:
         raise InvalidInputError("the checks are assertions; run Python without -O")
+    instance(problem, "problem", Problem)
     passed = []
     for check in yield_problem_checks():
         try:

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.confidence.counts import frequencies
+from tightrope.arguments import whole
+from tightrope.confidence.counts import checked_counts, frequencies
 from tightrope.confidence.levels import check_level
 from tightrope.confidence.sets import Box, KLBall, L1Ball
-from tightrope.errors import InvalidInputError
 from tightrope.kernels.anytime import kl_bounds, kl_radii
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -31,8 +31,8 @@ class Anytime:
 
     def __post_init__(self) -> None:
         check_level(self.level, self.scale)
-        if self.laws is not None and not self.laws >= 1:
-            raise InvalidInputError(f"laws is {self.laws}; at least one is needed")
+        if self.laws is not None:
+            whole(self.laws, "laws", 1)
 
     def _log_inverse(self, space: LayeredSpace) -> float:
         """log(1/δ)."""
@@ -41,6 +41,7 @@ class Anytime:
 
     def _radii(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> FloatArray:
         """(n_pairs,) r, times scale."""
+        N, M = checked_counts(space, N, M)
         radius = np.empty(space.n_pairs)
         kl_radii(space.csr.pair_ptr, N, M, self._log_inverse(space), self.scale, radius)
         return radius
@@ -67,6 +68,7 @@ class KLBounds(Anytime):
     """An interval for every successor by itself, which happens or does not: r of two outcomes, δ shared among them."""
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> Box:
+        N, M = checked_counts(space, N, M)
         lower, upper = np.empty(space.n_tuples), np.empty(space.n_tuples)
         kl_bounds(space.csr.pair_ptr, N, M, self._log_inverse(space), self.scale, lower, upper)
         return Box(lower, upper)

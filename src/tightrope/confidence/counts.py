@@ -5,6 +5,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.arguments import instance
+from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 from tightrope.kernels import counting
 from tightrope.space import FloatArray, LayeredSpace
@@ -109,8 +111,15 @@ class Counts:
         self._count_laws()
 
 
+def checked_counts(space: LayeredSpace, N: Any, M: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Visits of every pair and every tuple of a space, as kernels take them."""
+    instance(space, "space", LayeredSpace)
+    return wholes(N, "N", (space.n_pairs,)), wholes(M, "M", (space.n_tuples,))
+
+
 def frequencies(space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> FloatArray:
     """(n_tuples,) P̂(s'|s,a) = M(s,a,s') / max(1, N(s,a)): zeros for a pair without visits."""
+    N, M = checked_counts(space, N, M)
     P_hat = np.empty(space.n_tuples)
     counting.frequencies(space.csr.pair_ptr, N, M, P_hat)
     return P_hat

@@ -1,19 +1,20 @@
 """What every rule checks of its parameters."""
 
-import numpy as np
+import math
 
+from tightrope.arguments import real, shown, whole
 from tightrope.errors import InvalidInputError
 
 
 def check_episodes(episodes: int) -> None:
     """Refuse what is no number of episodes."""
-    if not episodes >= 1:
-        raise InvalidInputError(f"episodes is {episodes}; at least one is needed")
+    whole(episodes, "episodes", 1)
 
 
 def check_level(level: float, scale: float) -> None:
     """Refuse what is no probability, or no factor of a radius."""
-    if not 0 < level < 1:
-        raise InvalidInputError(f"level is {level}; it is a probability strictly between 0 and 1")
-    if not 0 <= scale < np.inf:
-        raise InvalidInputError(f"scale is {scale}; it must be finite and not negative")
+    zeta, factor = real(level), real(scale)
+    if zeta is None or not 0 < zeta < 1:
+        raise InvalidInputError(f"level is {shown(level)}; it is a probability strictly between 0 and 1")
+    if factor is None or not 0 <= factor < math.inf:
+        raise InvalidInputError(f"scale is {shown(scale)}; it must be finite and not negative")

@@ -6,8 +6,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.arguments.arrays import floats
 from tightrope.confidence.anytime import KLBounds, KLBoundsL1, KLRadius, KLRadiusL1
-from tightrope.confidence.counts import frequencies
+from tightrope.confidence.counts import checked_counts, frequencies
 from tightrope.confidence.levels import check_episodes, check_level
 from tightrope.confidence.sets import Box, ConfidenceSet, L1Ball
 from tightrope.model import LayeredMDP
@@ -39,8 +40,10 @@ class PaperRadius:
         check_level(self.level, self.scale)
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> L1Ball:
+        N, M = checked_counts(space, N, M)
         log_term = np.log((self.episodes + 1) * space.n_states * space.n_actions / self.level)
-        radius = self.scale * np.sqrt(2 * space.next_layer_size * log_term / np.maximum(1, N))
+        with np.errstate(over="ignore"):  # a scale of 1e308 is one that leaves all free
+            radius = self.scale * np.sqrt(2 * space.next_layer_size * log_term / np.maximum(1, N))
         radius[N == 0] = np.inf
         return L1Ball(center=frequencies(space, N, M), radius=radius)
 
@@ -63,10 +66,12 @@ class BernsteinBox:
         check_level(self.level, self.scale)
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> Box:
+        N, M = checked_counts(space, N, M)
         P_hat = frequencies(space, N, M)
         log_term = np.log(self.episodes * space.n_states * space.n_actions / self.level)
         share = space.expand_to_tuples(log_term / np.maximum(1, N - 1))
-        radius = self.scale * (2 * np.sqrt(P_hat * share) + 14 / 3 * share)
+        with np.errstate(over="ignore"):
+            radius = self.scale * (2 * np.sqrt(P_hat * share) + 14 / 3 * share)
         radius[space.expand_to_tuples(N == 0)] = 1.0
         return Box(lower=np.maximum(0.0, P_hat - radius), upper=np.minimum(1.0, P_hat + radius))
 
@@ -76,6 +81,9 @@ class KnownModel:
     """The set is one point, the true model: the setting of known dynamics."""
 
     transitions: FloatArray = field(repr=False)
+
+    def __post_init__(self) -> None:
+        floats(self.transitions, "transitions", ("n_tuples",))
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> L1Ball:
         return L1Ball(center=LayeredMDP(space, self.transitions).transitions, radius=np.zeros(space.n_pairs))

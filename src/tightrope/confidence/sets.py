@@ -1,16 +1,20 @@
 """Confidence sets: what may be true of the conditionals of every pair."""
 
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.arguments import instance
+from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.balls import are_balls
+from tightrope.kernels.occupancy import NONE
 from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
 from tightrope.space import FloatArray, LayeredSpace
 
 
+@runtime_checkable
 class ConfidenceSet(Protocol):
     """A set of conditionals for every pair. To project on sets of a new kind, see `projection/sets.py`."""
 
@@ -21,21 +25,20 @@ class ConfidenceSet(Protocol):
         """Refuse a space that the set does not fit."""
 
     def violation(self, space: LayeredSpace, theta: FloatArray) -> float:
-        """The most by which a conditional of `theta` leaves the set, over the pairs with mass."""
+        """The most by which a conditional of `theta` leaves the set, over the pairs with a mass above 1e-300."""
 
 
 class L1Ball:
     """‖p(·|s,a) − center(·|s,a)‖₁ <= radius(s,a). A radius of 2 or more, or inf, leaves the pair free."""
 
     def __init__(self, center: ArrayLike, radius: ArrayLike) -> None:
-        self.center = np.require(np.asarray(center, dtype=np.float64), requirements=["C", "W"])
-        self.radius = np.require(np.asarray(radius, dtype=np.float64), requirements=["C", "W"])
+        self.center, self.radius = floats(center, "center", ("n_tuples",)), floats(radius, "radius", ("n_pairs",))
 
     def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
         return self.radius >= 2
 
     def check(self, space: LayeredSpace) -> None:
-        flat(self.center, space.n_tuples, "center")
+        flat(self.center, instance(space, "space", LayeredSpace).n_tuples, "center")
         if self.radius.shape != (space.n_pairs,):
             raise InvalidInputError(f"radius has shape {self.radius.shape}; expected ({space.n_pairs},)")
         if are_balls(space.csr.pair_ptr, self.center, self.radius, SUM_TOLERANCE):
@@ -59,7 +62,7 @@ class L1Ball:
     def violation(self, space: LayeredSpace, theta: FloatArray) -> float:
         p = LayeredMDP.from_occupancy(space, theta).transitions
         distance = space.sum_over_successors(np.abs(p - self.center))
-        visited = space.sum_over_successors(theta) > 0
+        visited = _with_mass(space, theta)
         return float(np.max(distance - self.radius, initial=0.0, where=visited & (self.radius < 2)))
 
 
@@ -67,15 +70,15 @@ class Box:
     """lower <= p(s'|s,a) <= upper; given a ball, whose center must be within the bounds, p lies in that too."""
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, ball: L1Ball | None = None) -> None:
-        self.lower = np.require(np.asarray(lower, dtype=np.float64), requirements=["C", "W"])
-        self.upper = np.require(np.asarray(upper, dtype=np.float64), requirements=["C", "W"])
-        self.ball = ball
+        self.lower, self.upper = floats(lower, "lower", ("n_tuples",)), floats(upper, "upper", ("n_tuples",))
+        self.ball = None if ball is None else instance(ball, "ball", L1Ball)
 
     def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
         anything = np.logical_and.reduceat((self.lower <= 0) & (self.upper >= 1), space.csr.pair_ptr[:-1])
         return anything if self.ball is None else anything & self.ball.free(space)
 
     def check(self, space: LayeredSpace) -> None:
+        instance(space, "space", LayeredSpace)
         lower, upper = flat(self.lower, space.n_tuples, "lower"), flat(self.upper, space.n_tuples, "upper")
         wrong = [((lower < 0) | (lower > upper), "lower is {:.12g} and upper {:.12g}; expected 0 <= lower <= upper")]
         if self.ball is not None:
@@ -97,7 +100,7 @@ class Box:
 
     def violation(self, space: LayeredSpace, theta: FloatArray) -> float:
         p = LayeredMDP.from_occupancy(space, theta).transitions
-        visited = space.expand_to_tuples(space.sum_over_successors(theta) > 0)
+        visited = space.expand_to_tuples(_with_mass(space, theta))
         outside = np.max(np.maximum(self.lower - p, p - self.upper), initial=0.0, where=visited)
         return float(outside) if self.ball is None else max(float(outside), self.ball.violation(space, theta))
 
@@ -106,15 +109,14 @@ class KLBall:
     """KL(center(·|s,a) ‖ p(·|s,a)) <= radius(s,a). A radius of inf leaves the pair free, as does a single successor."""
 
     def __init__(self, center: ArrayLike, radius: ArrayLike) -> None:
-        self.center = np.require(np.asarray(center, dtype=np.float64), requirements=["C", "W"])
-        self.radius = np.require(np.asarray(radius, dtype=np.float64), requirements=["C", "W"])
+        self.center, self.radius = floats(center, "center", ("n_tuples",)), floats(radius, "radius", ("n_pairs",))
 
     def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
         free: NDArray[np.bool_] = np.isinf(self.radius) | (space.successors_per_pair == 1)
         return free
 
     def check(self, space: LayeredSpace) -> None:
-        flat(self.center, space.n_tuples, "center")
+        flat(self.center, instance(space, "space", LayeredSpace).n_tuples, "center")
         if self.radius.shape != (space.n_pairs,):
             raise InvalidInputError(f"radius has shape {self.radius.shape}; expected ({space.n_pairs},)")
         # as for other balls, but for what leaves a pair free
@@ -126,5 +128,11 @@ class KLBall:
         seen = self.center > 0
         ratio = np.divide(self.center, np.maximum(p, np.finfo(float).tiny), where=seen, out=np.ones_like(p))
         distance = space.sum_over_successors(self.center * np.log(ratio))
-        bound = (space.sum_over_successors(theta) > 0) & ~self.free(space)
+        bound = _with_mass(space, theta) & ~self.free(space)
         return float(np.max(distance - self.radius, initial=0.0, where=bound))
+
+
+def _with_mass(space: LayeredSpace, theta: FloatArray) -> NDArray[np.bool_]:
+    """(n_pairs,) which pairs have conditionals: of a mass below NONE floating point keeps too few digits."""
+    with_mass: NDArray[np.bool_] = space.sum_over_successors(theta) > NONE
+    return with_mass

@@ -6,6 +6,9 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tightrope.arguments import instance, text
+from tightrope.arguments.arrays import floats
+from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 
@@ -70,9 +73,12 @@ class History(Mapping[str, FloatArray]):
     """
 
     def __init__(self, columns: Mapping[str, FloatArray], settings: Mapping[str, float | str]) -> None:
-        uses = [name for name in columns if name.startswith(USE)]
-        self._columns = {name: np.asarray(columns[name]) for name in (*COLUMNS, *uses)}
-        self.settings = dict(settings)
+        for name in COLUMNS:
+            if name not in instance(columns, "columns", Mapping):  # type: ignore[type-abstract]
+                raise InvalidInputError(f"columns has no {name!r}; a history has {', '.join(COLUMNS)}")
+        uses = [name for name in columns if text(name, "a column").startswith(USE)]
+        self._columns = {name: floats(columns[name], name, ("n",)) for name in (*COLUMNS, *uses)}
+        self.settings = dict(instance(settings, "settings", Mapping))  # type: ignore[type-abstract]
 
     def __getitem__(self, name: str) -> FloatArray:
         return self._columns[name]

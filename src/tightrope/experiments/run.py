@@ -13,7 +13,7 @@ import numpy as np
 from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from tightrope.arguments import unknown, whole
+from tightrope.arguments import MANY, choice, function, having, instance, listed, whole
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.history import COLUMNS, History, use_columns
 from tightrope.experiments.kernels import play
@@ -25,6 +25,9 @@ from tightrope.planning.hindsight import HindsightLP
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray, IntArray
 from tightrope.streams import streams
+
+#: More processes than this no machine has room for.
+MOST_JOBS = 10_000
 
 
 def log_spaced(episodes: int, records: int = 60) -> NDArray[np.int64]:
@@ -80,13 +83,19 @@ def run(
         Budgets that no policy can meet are refused before the first episode, unless no LP is asked for.
     progress : called now and then with the number of episodes done.
     """
-    episodes, seed, records = whole(episodes, "episodes", 1), whole(seed, "seed", 0), whole(records, "records", 1)
-    if regret not in ("records", "last", "never"):
-        raise unknown("regret cannot be asked for at", regret, ("records", "last", "never"))
+    instance(problem, "problem", Problem)
+    episodes, seed, records = whole(episodes, "episodes", 1), whole(seed, "seed", 0), whole(records, "records", 1, MANY)
+    choice(regret, "regret", ("records", "last", "never"))
+    if progress is not None:
+        function(progress, "progress")
     for_environment, for_constraints, for_adversary, _ = streams(seed)
     space, budgets = problem.space, problem.budgets
     hindsight = HindsightLP(problem.mdp, problem.constraints.mean, budgets) if regret != "never" else None
-    player = make_learner(learner, problem, episodes=episodes, seed=seed) if isinstance(learner, str) else learner
+    player = (
+        make_learner(learner, problem, episodes=episodes, seed=seed)
+        if isinstance(learner, str)
+        else having(learner, "learner", "space", "budgets", "observe")
+    )
     if player.space != space or player.budgets.shape != budgets.shape:
         raise InvalidInputError(
             f"the learner was made for {player.space!r} with {len(player.budgets)} budgets; "
@@ -154,9 +163,18 @@ def compare(
     n_jobs : how many processes share the runs; -1 is one per core. The results are the same.
     records, regret : as in `run`.
     """
+    instance(problem, "problem", Problem)
     if not isinstance(learners, Mapping):
-        learners = {learner_called(name).name: partial(make_learner, name) for name in learners}
-    which = range(whole(seeds, "seeds", 1)) if isinstance(seeds, int) else seeds
+        learners = {learner_called(name).name: partial(make_learner, name) for name in listed(learners, "learners")}
+    for label, maker in learners.items():
+        function(maker, f"learners[{label!r}]")
+    episodes, n_jobs = whole(episodes, "episodes", 1), whole(n_jobs, "n_jobs", -1, MOST_JOBS)
+    if n_jobs == 0:
+        raise InvalidInputError("n_jobs is 0; it is a number of processes, or -1 for one per core")
+    if isinstance(seeds, int):
+        which: Sequence[int] = range(whole(seeds, "seeds", 1, MANY))
+    else:
+        which = [whole(seed, "a seed", 0) for seed in listed(seeds, "seeds")]
 
     def play_one(make: Maker, seed: int) -> History:
         learner = make(problem, episodes=episodes, seed=seed)

@@ -14,11 +14,13 @@ after, and a learner must not bootstrap there.
 """
 
 import re
+from numbers import Integral
 from typing import Any, SupportsFloat
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.arguments import choice, instance, shown, whole
 from tightrope.errors import InvalidInputError, missing
 from tightrope.kernels.paths import draw
 from tightrope.model import Policy
@@ -51,9 +53,9 @@ class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
     metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  # gymnasium's own annotation
 
     def __init__(self, problem: Problem, *, strict: bool = False, render_mode: str | None = None) -> None:
-        if render_mode not in (None, "ansi"):
-            raise InvalidInputError(f"render_mode is {render_mode!r}; there is None and 'ansi'")
-        self.problem = problem
+        if render_mode is not None:
+            choice(render_mode, "render_mode", ("ansi",))
+        self.problem = instance(problem, "problem", Problem)
         self.strict = strict
         self.render_mode = render_mode
         self.observation_space = gymnasium.spaces.Discrete(problem.space.n_states)
@@ -77,7 +79,7 @@ class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:
         """Begin the next episode; with a seed, a new play. There are no options."""
-        super().reset(seed=seed)
+        super().reset(seed=None if seed is None else whole(seed, "seed", 0))
         if seed is not None or self.episode == 0:
             self._streams = streams(self._root_seed())
             self._adversary = self.problem.losses.begin(self._streams.adversary)
@@ -130,12 +132,12 @@ class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
         mask[self.problem.space.csr.action[self._available()]] = 1
         return mask
 
-    def _pair(self, action: np.int64 | int) -> int:
+    def _pair(self, action: Any) -> int:
         """The pair that `action` asks for in the current state."""
         problem, pairs = self.problem, self._available()
         actions = problem.space.csr.action[pairs]
-        if action not in self.action_space:
-            raise InvalidInputError(f"action {action!r} is no whole number in 0..{problem.space.n_actions - 1}")
+        if not isinstance(action, Integral | np.ndarray) or action not in self.action_space:
+            raise InvalidInputError(f"action {shown(action)} is no whole number in 0..{problem.space.n_actions - 1}")
         nearest = int(np.argmin(np.abs(actions - int(action))))
         if self.strict and actions[nearest] != action:
             names = ", ".join(f"{a} ({problem.action_name(a)})" for a in actions.tolist())

@@ -16,16 +16,25 @@ Reported are realised sums, with all their noise. Exact regret and violation nee
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.arguments import MOST, function, having, implements, number, real, whole
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.paths import draw
 from tightrope.learners.base import BanditEpisode, Episode, Learner
 from tightrope.model import flat
 from tightrope.space import FloatArray, LayeredSpace
+
+
+@runtime_checkable
+class Environment(Protocol):
+    """What is played: a Gymnasium environment, or anything with these two."""
+
+    def reset(self) -> Any: ...
+    def step(self, action: Any) -> Any: ...
 
 
 class Step(NamedTuple):
@@ -109,8 +118,12 @@ def play_live(
     action_of : the environment's action for an action of the space.
     seed : for the environment's first reset and for drawing actions.
     """
-    if episodes < 1:
-        raise InvalidInputError(f"episodes is {episodes}; at least one is needed")
+    episodes, seed = whole(episodes, "episodes", 1, MOST), whole(seed, "seed", 0)
+    having(learner, "learner", "space", "budgets", "observe")
+    implements(env, "env", Environment)
+    for name, given in (("state_of", state_of), ("loss_of", loss_of), ("cost_of", cost_of), ("tables", tables)):
+        if given is not None or name != "tables":
+            function(given, name)
     space, n_constraints = learner.space, len(learner.budgets)
     rng = np.random.default_rng(seed)
     means = RunningMeans(space, n_constraints)
@@ -177,9 +190,10 @@ def _play_episode(
             action = action_of(int(actions[k]))
             next_observation, reward, terminated, truncated, info = env.step(action)
             step = Step(observation, action, next_observation, float(reward), terminated, truncated, info)
-            losses[k] = loss_of(step)
+            losses[k] = number(loss_of(step), "the loss of a step", -np.inf, np.inf)
             if n_constraints:
-                costs[:, k] = flat(np.atleast_1d(cost_of(step)), n_constraints, "the cost of a step")
+                cost: Any = cost_of(step)
+                costs[:, k] = flat(cost if real(cost) is None else [cost], n_constraints, "the cost of a step")
             observation, over = next_observation, terminated or truncated
         states[k + 1] = _checked_state(space, state_of, observation, k + 1)
     return states, actions, losses, costs
@@ -189,7 +203,7 @@ def _checked_state(space: LayeredSpace, state_of: StateOf, observation: Any, ste
     states = space.states_of(step)
     if len(states) == 1:
         return states[0]
-    state = int(state_of(observation, step))
+    state = whole(state_of(observation, step), "what state_of gave", 0)
     if state not in states:
         raise InvalidInputError(
             f"state_of gave {state} for observation {observation!r} at step {step}; "

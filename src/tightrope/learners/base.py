@@ -9,17 +9,16 @@ from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import field
 from os import PathLike
-from pathlib import Path
 from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.arguments import whole
+from tightrope.arguments import MANY, file_path, instance, shown, whole
 from tightrope.errors import InvalidInputError
 from tightrope.learners.episodes import BanditEpisode, Episode, checked_bandit_episode, checked_budgets, checked_episode
-from tightrope.learners.parameters import Declared, carried
-from tightrope.model import Policy
+from tightrope.learners.parameters import PUBLISHED, Declared, carried
+from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage import checkpoints
 
@@ -27,6 +26,14 @@ __all__ = ["BanditEpisode", "Episode", "Feedback", "Learner", "LearnerBase", "re
 
 #: What a learner is shown after an episode: whole functions, or only what was met on the way.
 Feedback = Literal["full", "bandit"]
+
+#: What learners are told (`needs`) is of these kinds; the rest are numbers.
+TOLD: dict[str, type] = {
+    "model": LayeredMDP,
+    "safe_policy": Policy,
+    "hindsight_policy": Policy,
+    "rng": np.random.Generator,
+}
 
 #: More than what Assumption 2 and rounding allow a number beyond 1.
 SLIGHT = 1e-6
@@ -86,21 +93,28 @@ class LearnerBase(Declared, ABC):
     observed: int = carried()  #: episodes so far
 
     def __post_init__(self) -> None:
+        instance(self.space, "space", LayeredSpace)
         given = {name: (getattr(self, name), field.default) for name, field in self.parameter_fields().items()}
+        self.budgets = checked_budgets(self.space, self.budgets)
         #: What it was made with, as given; a copy, so that a caller's array may change afterwards.
         self.parameters: dict[str, Any] = {
-            name: copy(value) if isinstance(value, list | np.ndarray) else value
-            for name, (value, default) in given.items()
-            if value is not default
+            name: _own(value, name) for name, (value, default) in given.items() if value is not default
         }
-        self.budgets = checked_budgets(self.space, self.budgets)
+        for name in self.needs:
+            self._check_told(name, getattr(self, name))
         if "episodes" in self.parameters:  # a learner that needs no plan has a default of None
             self.episodes = whole(self.episodes, "episodes", 1)
         for name, field_ in self.parameter_fields().items():
-            if "range" in field_.metadata and getattr(self, name) is not None:
+            told = getattr(self, name) is not None or field_.default is not PUBLISHED
+            if "range" in field_.metadata and told:
                 setattr(self, name, field_.metadata["range"].checked(name, getattr(self, name)))
         self.multipliers = np.zeros(len(self.budgets))
         self.observed = 0
+
+    def _check_told(self, name: str, value: object) -> None:
+        """Refuse what is not of the kind that it needs, or is for another space."""
+        if name in TOLD and getattr(instance(value, name, TOLD[name]), "space", self.space) != self.space:
+            raise InvalidInputError(f"{name} is {shown(value)}; expected one on {self.space!r}")
 
     def default_to(self, **published: float) -> None:
         """Give every parameter that was not given its published value."""
@@ -153,11 +167,18 @@ class LearnerBase(Declared, ABC):
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all that is needed to go on from here to `path`; `tightrope.load` reads it back."""
-        checkpoints.save(self, Path(path))
+        checkpoints.save(self, file_path(path, "path"))
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value}" for name, value in self.settings.items() if name != "learner")
         return f"{type(self).__name__}({self.space!r}, {shown}, observed={self.observed})"
+
+
+def _own(value: Any, name: str) -> Any:
+    """A copy of what may be changed afterwards."""
+    if isinstance(value, np.ndarray) and value.size > MANY:
+        raise InvalidInputError(f"{name} has {value.size} entries; at most {MANY} are taken")
+    return copy(value) if isinstance(value, list | np.ndarray) else value
 
 
 def sums_of(n: Any, *, least: float = 0.0) -> tuple[Any, Any]:

@@ -55,7 +55,6 @@ class DOPE(EstimatingLearner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        require(self.safe_policy.space == self.space, "the safe policy belongs to another space")
         usage = flat(self.safe_usage, len(self.budgets), "safe_usage")
         self.gamma = float(np.min((self.budgets - usage) / 2, initial=np.inf))
         require(self.gamma > 0, f"the safe policy uses {usage} of the budgets {self.budgets}; less is needed of each")

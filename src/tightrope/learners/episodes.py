@@ -5,6 +5,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.arguments import real
+from tightrope.arguments.arrays import floats
 from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.feedback import within
@@ -33,17 +35,14 @@ class BanditEpisode:
 
 def checked_budgets(space: LayeredSpace, budgets: ArrayLike) -> FloatArray:
     """Budgets as a float array that meets Assumption 2 (3): Σ|c_i| <= L."""
-    try:
-        c = np.atleast_1d(np.array(budgets, dtype=np.float64))
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"budgets is no array of numbers: {error}") from error
-    if c.ndim != 1:
-        raise InvalidInputError(f"budgets has shape {c.shape}; expected (n_constraints,)")
+    c = floats(budgets if real(budgets) is None else [budgets], "budgets", ("n_constraints",)).copy()
     if not np.isfinite(c).all():
         raise InvalidInputError(f"budget {int(np.argmin(np.isfinite(c)))} is {c[np.argmin(np.isfinite(c))]}")
-    if np.abs(c).sum() > space.n_layers * (1 + BOUND_TOLERANCE):
+    with np.errstate(over="ignore"):
+        total = np.abs(c).sum()
+    if total > space.n_layers * (1 + BOUND_TOLERANCE):
         raise InvalidInputError(
-            f"the budgets' absolute values sum to {np.abs(c).sum():.6g}, above the {space.n_layers} steps of an "
+            f"the budgets' absolute values sum to {total:.6g}, above the {space.n_layers} steps of an "
             "episode; scale budgets and constraints down together (Assumption 2)"
         )
     return c
@@ -85,7 +84,7 @@ def checked_feedback(
     tuples: IntArray, loss: ArrayLike, constraints: ArrayLike, n_constraints: int, what: str
 ) -> tuple[FloatArray, FloatArray]:
     """Loss (n,) and constraints (I, n) at the given n tuples, within Assumption 2."""
-    f, g = _array(loss, (len(tuples),), what), _array(constraints, (n_constraints, len(tuples)), "constraints")
+    f, g = floats(loss, what, (len(tuples),)), floats(constraints, "constraints", (n_constraints, len(tuples)))
     if within(f, g, 1 + BOUND_TOLERANCE):
         return f, g
     # NaN is picked by every max and argmax, and passes no comparison
@@ -105,20 +104,3 @@ def checked_feedback(
             f"constraints must be finite and sum to at most 1 (Assumption 2), here {largest.sum():.6g}"
         )
     return f, g
-
-
-def _array(values: ArrayLike, shape: tuple[int, ...], what: str) -> FloatArray:
-    """`values` as a contiguous, writable float array of this shape, finite or not; an empty one fits any size 0."""
-    if type(values) is np.ndarray and values.shape == shape and values.dtype == np.float64 and values.flags.carray:
-        return values
-    try:
-        if np.iscomplexobj(values):
-            raise TypeError("complex numbers")
-        array = np.require(np.asarray(values, dtype=np.float64), requirements=["C", "W"])
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"{what} is no array of numbers: {error}") from error
-    if array.size == 0 and 0 in shape:
-        return array.reshape(shape)
-    if array.shape != shape:
-        raise InvalidInputError(f"{what} has shape {array.shape}; expected {shape}")
-    return array

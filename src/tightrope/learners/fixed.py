@@ -7,7 +7,6 @@
 Feedback: full information, which they do not look at. Needs to know: nothing; the safe policy; the best policy.
 """
 
-from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Episode, LearnerBase
 from tightrope.model import Policy
 
@@ -19,12 +18,6 @@ class FixedPolicy(LearnerBase):
         """Check it, as any learner would, and go on."""
         self._read(episode)
         self._learn()
-
-    def _told(self, policy: object) -> Policy:
-        """The policy that it was told, of this space."""
-        if not (isinstance(policy, Policy) and policy.space == self.space):
-            raise InvalidInputError(f"{self.needs[0]} is {policy!r}; expected a Policy on {self.space!r}")
-        return policy
 
 
 class Uniform(FixedPolicy):
@@ -49,7 +42,7 @@ class SafeBaseline(FixedPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.policy = self._told(self.safe_policy)
+        self.policy = self.safe_policy
 
 
 class Hindsight(FixedPolicy):
@@ -63,4 +56,4 @@ class Hindsight(FixedPolicy):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.policy = self._told(self.hindsight_policy)
+        self.policy = self.hindsight_policy

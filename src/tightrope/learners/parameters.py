@@ -11,9 +11,9 @@ carried, what a checkpoint holds.
 
 import dataclasses
 import math
-from numbers import Real
 from typing import Any, ClassVar, Literal, NamedTuple, dataclass_transform
 
+from tightrope.arguments import real, shown
 from tightrope.errors import InvalidInputError
 
 
@@ -28,13 +28,13 @@ class Range(NamedTuple):
 
     def checked(self, name: str, value: object) -> float:
         """`value` as a float of this range."""
-        if not isinstance(value, bool) and isinstance(value, Real):
-            number = float(value)
+        number = real(value)
+        if number is not None:
             above = self.low < number or (self.includes_low and number == self.low)
             below = number < self.high or (self.includes_high and number == self.high)
             if above and below:
                 return number
-        raise InvalidInputError(f"{name} is {value!r}; {self.words}")
+        raise InvalidInputError(f"{name} is {shown(value)}; {self.words}")
 
 
 POSITIVE = Range(0, math.inf, False, False, "it must be positive")

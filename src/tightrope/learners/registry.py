@@ -1,10 +1,9 @@
 """Learners by name: `LEARNERS` lists them, `make_learner` makes one, `load` goes on with one."""
 
 from os import PathLike
-from pathlib import Path
 from typing import Any, Protocol
 
-from tightrope.arguments import unknown
+from tightrope.arguments import file_path, instance, unknown, whole
 from tightrope.confidence import RULE_TYPES
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Learner, LearnerBase
@@ -27,6 +26,7 @@ from tightrope.learners.ucpd_known import UCPDKnown
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.learners.ucrl2 import UCRL2
 from tightrope.learners.uob_reps import UOBREPS
+from tightrope.model import LayeredMDP
 from tightrope.storage import checkpoints
 from tightrope.ties import Ties
 
@@ -66,7 +66,7 @@ class Maker(Protocol):
 
 def learner_called(name: str) -> type[LearnerBase]:
     """The class of that name, or a refusal."""
-    if name not in LEARNERS:
+    if not isinstance(name, str) or name not in LEARNERS:
         raise unknown("there is no learner", name, LEARNERS)
     return LEARNERS[name]
 
@@ -87,6 +87,10 @@ def make_learner(
     stream of its own. `ties=True` hands it the problem's ties, if it has any.
     """
     maker = learner_called(name)
+    mdp = instance(getattr(problem, "mdp", problem), "problem", LayeredMDP)
+    seed = whole(seed, "seed", 0)
+    if episodes is not None:
+        episodes = whole(episodes, "episodes", 1)
     for option in options:
         if option not in options_of(maker):
             raise unknown(f"{name} has no option", option, options_of(maker))
@@ -95,11 +99,11 @@ def make_learner(
     if episodes is None and maker.parameter_fields()["episodes"].default is not None:
         raise InvalidInputError(f"{name} has to be told the number of episodes")
     told = {need: NEEDS[need].answer(problem, episodes or 1, seed) for need in maker.needs}
-    return maker(problem.mdp.space, problem.budgets, episodes=episodes, **told, **options)  # type: ignore[arg-type]
+    return maker(mdp.space, problem.budgets, episodes=episodes, **told, **options)  # type: ignore[arg-type]
 
 
 def _ties(choice: bool | Ties | None, problem: Problem) -> Ties | None:
-    return getattr(problem, "ties", None) if choice is True else (choice or None)
+    return getattr(problem, "ties", None) if choice is True else None if choice is False else choice
 
 
 def load(path: str | PathLike[str], *classes: type) -> LearnerBase:
@@ -107,5 +111,7 @@ def load(path: str | PathLike[str], *classes: type) -> LearnerBase:
 
     `classes`: learners and confidence rules of your own that the file may name.
     """
+    for kind in classes:
+        instance(kind, "classes", type)
     own = {kind.name: kind for kind in classes if issubclass(kind, LearnerBase)}
-    return checkpoints.load(Path(path), LEARNERS | own, [*RULE_TYPES, *classes])
+    return checkpoints.load(file_path(path, "path"), LEARNERS | own, [*RULE_TYPES, *classes])

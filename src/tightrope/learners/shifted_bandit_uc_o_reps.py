@@ -23,11 +23,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.confidence import Box, ConfidenceRule, L1Ball, PaperRadius
+from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode
 from tightrope.learners.kernels.estimators import importance_weighted
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.shared.mirror import MirrorLearner
 from tightrope.space import FloatArray, LayeredSpace
+
+#: A probability of which nothing comes: random numbers are multiples of it.
+NEVER = 2.0**-53
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -90,8 +94,20 @@ class ShiftedBanditUCOREPS(MirrorLearner):
     def observe(self, episode: BanditEpisode) -> None:
         """Lines 2 to 4."""
         path, losses, _ = self._read(episode)
+        self._check_played(path)
         cost = self.learning_rate * self.estimate(path, (losses + 1) / 2)
         self._learn(**self._move(path, self._reference(), cost)._asdict())
+
+    def _check_played(self, path: NDArray[np.int64]) -> None:
+        """Refuse what the policy does not do: a loss cannot be divided by the probability 0 of meeting it."""
+        played = self.policy.probabilities[self.space.pair_of_tuple[path]]
+        if played.min() < NEVER:
+            k = int(np.argmin(played))
+            s, a, _ = self.space.tuples[path[k]]
+            raise InvalidInputError(
+                f"episode {self.observed + 1}: step {k} took action {a} at state {s}, to which the policy gives "
+                f"probability {played[k]:.3g}; play what `policy` says, or learn with uob-reps, which bears others"
+            )
 
     def estimate(self, path: NDArray[np.int64], losses: FloatArray) -> FloatArray:
         """Line 2: ℓ̂_t (n_tuples,) from the losses (L,) in [0, 1] that the path met."""

@@ -20,6 +20,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.model import LayeredMDP, Policy, flat
+from tightrope.planning.hindsight import largest
 from tightrope.planning.kernels import extended_lp as kernels
 from tightrope.planning.policies import deterministic
 from tightrope.space import FloatArray, LayeredSpace
@@ -96,7 +97,7 @@ def plan(
     D = np.asarray(constraints, dtype=np.float64)
     if D.shape != (len(alpha), space.n_pairs) or not (np.isfinite(D).all() and np.isfinite(alpha).all()):
         raise InvalidInputError(f"constraints has shape {D.shape}; expected {(len(alpha), space.n_pairs)}, all finite")
-    c_unit, d_unit = np.abs(c).max() or 1.0, np.abs(D).max(initial=0.0) or 1.0
+    c_unit, d_unit = largest(c), largest(D)
     scaled, allowed = np.ascontiguousarray(D / d_unit), TOLERANCE * space.n_layers
     for zero in ZEROS:
         attempt = _Attempt(space, intervals, c / c_unit, scaled, alpha / d_unit, zero * space.n_layers)

@@ -21,7 +21,9 @@ from numpy.typing import ArrayLike
 from scipy.optimize import linprog
 from scipy.sparse import csr_array, hstack
 
-from tightrope.errors import ConvergenceError, InfeasibleError, InvalidInputError
+from tightrope.arguments import instance
+from tightrope.arguments.arrays import finite, floats
+from tightrope.errors import ConvergenceError, InfeasibleError
 from tightrope.model import LayeredMDP, Policy, flat, inner
 from tightrope.planning.kernels.dynamic_programming import best_actions
 from tightrope.planning.policies import deterministic
@@ -33,6 +35,9 @@ TOLERANCE = 1e-9
 #: HiGHS reads coefficients below 1e-9 as zero and meets rows to 1e-10 at best: rows are scaled up, so that
 #: rare transitions count (exact: a power of two).
 ROW_SCALE = 2.0**10
+
+#: What is smaller is no unit: its reciprocal would be infinite.
+SMALLEST = 1e-290
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -53,7 +58,7 @@ class CMDPSolution:
 
 def best_policy(mdp: LayeredMDP, loss: ArrayLike) -> tuple[float, Policy]:
     """The least expected loss (n_tuples,) without budgets, and a deterministic policy that attains it."""
-    space = mdp.space
+    space = instance(mdp, "mdp", LayeredMDP).space
     V, best = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64)
     best_actions(space.csr, mdp.transitions, flat(loss, space.n_tuples, "loss"), V, best)
     return float(V[0]), deterministic(space, best)
@@ -72,7 +77,7 @@ def slater_slack(mdp: LayeredMDP, constraints: ArrayLike, budgets: ArrayLike) ->
     g, c = _checked(mdp, constraints, budgets)
     if len(c) == 0:
         return math.inf
-    unit = _largest(g)
+    unit = largest(g)
     slack, _ = _Occupancies(mdp).common_slack(g / unit, c / unit)
     return slack * unit
 
@@ -87,7 +92,7 @@ class HindsightLP:
         self.mdp = mdp
         self.constraints, self.budgets = _checked(mdp, constraints, budgets)
         self._occupancies = _Occupancies(mdp)
-        self._units = np.array([_largest(g) for g in self.constraints])
+        self._units = np.array([largest(g) for g in self.constraints])
         self._g = self.constraints / self._units[:, None]
         # |<g, θ>| <= L in these units: a budget far beyond never binds, and would only blur the others
         self._c = np.minimum(self.budgets / self._units, 2.0 * mdp.space.n_layers)
@@ -117,7 +122,7 @@ class HindsightLP:
     def solve(self, loss: ArrayLike) -> CMDPSolution:
         """The best policy for `loss` (n_tuples,) within the budgets."""
         f = flat(loss, self.mdp.space.n_tuples, "loss")
-        unit = _largest(f)
+        unit = largest(f)
         cost = self._occupancies.pair_costs(f / unit)
         flow, source = self._occupancies.flow, self._occupancies.source
         x, marginals = _highs(cost, self._rows, ROW_SCALE * self._c, flow, source)
@@ -223,22 +228,14 @@ def _highs(
     raise ConvergenceError(f"HiGHS could not solve the occupancy LP: {answer.message}")
 
 
-def _largest(values: FloatArray) -> float:
-    """The largest absolute value, as a unit to measure in: 1 where all is zero."""
-    return float(np.abs(values).max()) or 1.0
+def largest(values: FloatArray) -> float:
+    """The largest absolute value, as a unit to measure in: 1 where all is zero, or next to it."""
+    most = float(np.abs(values).max(initial=0.0))
+    return most if most > SMALLEST else 1.0
 
 
 def _checked(mdp: LayeredMDP, constraints: ArrayLike, budgets: ArrayLike) -> tuple[FloatArray, FloatArray]:
     """Copies of the constraints, (I, n_tuples), and the budgets, (I,), all finite."""
-    n = mdp.space.n_tuples
-    try:
-        g = np.array(constraints, dtype=np.float64, order="C")
-    except (TypeError, ValueError) as error:
-        raise InvalidInputError(f"constraints is no (I, {n}) array of numbers: {error}") from error
-    if g.shape == (0,):
-        g = g.reshape(0, n)
-    if g.ndim != 2 or g.shape[1] != n:
-        raise InvalidInputError(f"constraints has shape {g.shape}; expected (I, {n}), a row for each budget")
-    for i, row in enumerate(g):
-        flat(row, n, f"constraints[{i}]")
+    n = instance(mdp, "mdp", LayeredMDP).space.n_tuples
+    g = finite(floats(constraints, "constraints", ("I", n)), "constraints").copy()
     return g, flat(budgets, len(g), "budgets").copy()

@@ -162,7 +162,7 @@ def make(name: str, **options: Any) -> "Problem":
     >>> make("media-streaming", losses="switching").budgets
     array([5.])
     """
-    if name not in PROBLEMS:
+    if not isinstance(name, str) or name not in PROBLEMS:
         raise unknown("there is no problem", name, PROBLEMS)
     maker = PROBLEMS[name].load()
     check_options(f"problem {name!r}", maker, options)

@@ -14,6 +14,8 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope.arguments import implements, instance, real, shown, text, texts, whole
+from tightrope.arguments.arrays import finite, floats
 from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.model import SUM_TOLERANCE, LayeredMDP, Policy, flat
@@ -24,7 +26,7 @@ from tightrope.problems.constraints import (
     largest_factor,
     make_constraints,
 )
-from tightrope.problems.losses import LossChoice, Losses, make_losses
+from tightrope.problems.losses import Adversary, LossChoice, Losses, make_losses
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.ties import Ties
 
@@ -57,9 +59,15 @@ class Problem:
     ties: Ties | None = None  # which pairs share one law, as far as that is known beforehand
 
     def __post_init__(self) -> None:
-        space, n_constraints = self.space, len(self.constraint_names)
-        if not self.name:
+        space = instance(self.mdp, "mdp", LayeredMDP).space
+        if not text(self.name, "name"):
             raise InvalidInputError("a problem needs a name")
+        for what in ("constraint_names", "state_names", "action_names", "constraint_units"):
+            object.__setattr__(self, what, texts(getattr(self, what), what))
+        text(self.loss_unit, "loss_unit")
+        implements(self.losses, "losses", Losses)
+        implements(self.constraints, "constraints", Constraints)
+        n_constraints = len(self.constraint_names)
         if len(set(self.constraint_names)) < n_constraints:
             raise InvalidInputError(f"constraint_names is {self.constraint_names}; no two may be equal")
         for what, names, size in (
@@ -79,7 +87,7 @@ class Problem:
                 f"expected ({n_constraints}, {space.n_tuples}): "
                 "a row for each of constraint_names, a column for each tuple"
             )
-        budgets = flat(np.array(self.budgets, dtype=np.float64), n_constraints, "budgets")
+        budgets = flat(self.budgets, n_constraints, "budgets").copy()
         total = np.abs(budgets).sum()
         if total > space.n_layers + BOUND_TOLERANCE:
             raise InvalidInputError(
@@ -88,7 +96,7 @@ class Problem:
             )
         object.__setattr__(self, "budgets", budgets)
 
-        probe = self.losses.begin(np.random.default_rng(0))
+        probe = implements(self.losses.begin(np.random.default_rng(0)), "what losses begin with", Adversary)
         first = flat(probe.loss(1), space.n_tuples, "the loss of episode 1")
         j = int(np.argmax(np.abs(first)))
         if abs(first[j]) > 1 + BOUND_TOLERANCE:
@@ -97,21 +105,22 @@ class Problem:
             )
 
     def _check_scales(self) -> None:
-        given = np.array(self.constraint_scales, dtype=np.float64)
-        n_constraints = len(self.constraint_names)
-        scales = flat(given if given.size else np.ones(n_constraints), n_constraints, "constraint_scales")
-        if not (np.isfinite(self.loss_scale) and self.loss_scale > 0 and (scales > 0).all()):
+        n_constraints, given = len(self.constraint_names), floats(self.constraint_scales, "constraint_scales", ("I",))
+        scales = flat(given, n_constraints, "constraint_scales").copy() if given.size else np.ones(n_constraints)
+        loss_scale, loss_offset = real(self.loss_scale), real(self.loss_offset)
+        if loss_scale is None or not (0 < loss_scale < np.inf and (scales > 0).all()):
             raise InvalidInputError(
-                f"loss_scale is {self.loss_scale} and constraint_scales is {scales.tolist()}; scales must be positive"
+                f"loss_scale is {shown(self.loss_scale)} and constraint_scales is {scales.tolist()}; "
+                "scales must be positive"
             )
-        if not np.isfinite(self.loss_offset):
-            raise InvalidInputError(f"loss_offset is {self.loss_offset}; it must be finite")
+        if loss_offset is None or not np.isfinite(loss_offset):
+            raise InvalidInputError(f"loss_offset is {shown(self.loss_offset)}; it must be finite")
         object.__setattr__(self, "constraint_scales", scales)
 
     def _check_ties(self) -> None:
         if self.ties is None:
             return
-        if self.ties.space != self.space:
+        if instance(self.ties, "ties", Ties).space != self.space:
             raise InvalidInputError(f"the ties are for {self.ties.space!r}; the problem has {self.space!r}")
         P = self.mdp.transitions
         model = np.unique(self.ties.outcome, return_index=True)[1][self.ties.outcome]
@@ -154,18 +163,18 @@ class Problem:
         use_bounds : (I,) the largest |use| of each constraint on any tuple. None: those of `uses`. Where the bounds,
             noise included, sum to more than 1, every constraint gets an equal share of what Assumption 2 allows.
         """
-        g = np.asarray(uses, dtype=np.float64)
-        if g.ndim != 2 or not np.isfinite(g).all():
-            raise InvalidInputError(f"uses has shape {g.shape}; expected (n_constraints, n_tuples), every entry finite")
-        f, loss_scale, loss_offset = _fit_losses(np.asarray(scenarios, dtype=np.float64), loss_bounds)
+        n = instance(mdp, "mdp", LayeredMDP).space.n_tuples
+        g = finite(floats(uses, "uses", ("n_constraints", n)), "uses")
+        f = finite(floats(scenarios, "scenarios", ("n_scenarios", n)), "scenarios")
+        f, loss_scale, loss_offset = _fit_losses(f, loss_bounds)
         scales = _fit_uses(g, use_bounds, largest_factor(noise))
         return cls(
             name=name,
             mdp=mdp,
             losses=make_losses(losses, f, mdp),
             constraints=make_constraints(noise, g / scales[:, None]),
-            budgets=flat(np.array(budgets, dtype=np.float64), len(g), "budgets") / scales,
-            constraint_names=tuple(constraint_names),
+            budgets=flat(budgets, len(g), "budgets") / scales,
+            constraint_names=constraint_names,  # type: ignore[arg-type]
             state_names=state_names,
             action_names=action_names,
             loss_scale=loss_scale,
@@ -195,20 +204,22 @@ class Problem:
 
     def state_name(self, state: int) -> str:
         """What the problem calls this state."""
-        return self.state_names[state] if len(self.state_names) else str(state)
+        state = whole(state, "state", 0, self.space.n_states - 1)
+        return self.state_names[state] if self.state_names else str(state)
 
     def action_name(self, action: int) -> str:
         """What the problem calls this action."""
-        return self.action_names[action] if len(self.action_names) else str(action)
+        action = whole(action, "action", 0, self.space.n_actions - 1)
+        return self.action_names[action] if self.action_names else str(action)
 
     def tuple_name(self, index: int) -> str:
         """What the problem calls this tuple of its space."""
-        s, a, s_next = self.space.tuples[index].tolist()
+        s, a, s_next = self.space.tuples[whole(index, "index", 0, self.space.n_tuples - 1)].tolist()
         return f"{self.state_name(s)} → {self.action_name(a)} → {self.state_name(s_next)}"
 
     def policy_rows(self, policy: Policy) -> Iterator[tuple[str, str, float]]:
         """(state, action, probability) by name, one for each pair, in the order of `space.pairs`."""
-        if policy.space != self.space:
+        if instance(policy, "policy", Policy).space != self.space:
             raise InvalidInputError("the policy belongs to another space than the problem")
         for (s, a), share in zip(self.space.pairs.tolist(), policy.probabilities.tolist(), strict=True):
             yield self.state_name(s), self.action_name(a), share
@@ -222,7 +233,7 @@ def _fit_losses(f: FloatArray, bounds: tuple[float, float] | None) -> tuple[Floa
     if bounds is None:
         scale = max(1.0, float(np.abs(f).max(initial=0.0)))
         return f / scale, scale, 0.0
-    low, high = (float(bound) for bound in bounds)
+    low, high = floats(bounds, "loss_bounds", (2,)).tolist()
     if not (np.isfinite([low, high]).all() and low < high):
         raise InvalidInputError(f"loss_bounds is {bounds}; expected the least loss and a larger one")
     outside = ~((low <= f) & (f <= high))

@@ -11,7 +11,8 @@ from typing import Any, ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import check_options, number, unknown
+from tightrope.arguments import check_options, number, shown, text, unknown
+from tightrope.arguments.arrays import floats
 from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray
@@ -148,11 +149,9 @@ class Replay(Noise):
     name = "replay"
 
     def __init__(self, table: ArrayLike) -> None:
-        rows = np.array(table, dtype=np.float64, order="C")
-        if rows.ndim != 3 or len(rows) == 0:
-            raise InvalidInputError(
-                f"the table of constraints has shape {rows.shape}; expected (n_records, n_constraints, n_tuples)"
-            )
+        rows = floats(table, "the table of constraints", ("n_records", "n_constraints", "n_tuples")).copy()
+        if len(rows) == 0:
+            raise InvalidInputError("the table of constraints has no records; at least one is needed")
         for k, row in enumerate(rows):
             try:
                 checked_mean(row, largest_factor=1.0)
@@ -189,10 +188,10 @@ def make_constraints(choice: NoiseChoice, mean: ArrayLike) -> Constraints:
         if isinstance(choice, Constraints) and not isinstance(choice, type):
             return choice
         raise InvalidInputError(
-            f"noise is {choice!r}; expected a name ({', '.join(sorted(NOISES))}), "
+            f"noise is {shown(choice)}; expected a name ({', '.join(sorted(NOISES))}), "
             "a table with a name and options, or an object with a mean and a method sample(rng)"
         )
-    options = dict(choice)
+    options = {text(key, "an option of noise"): value for key, value in choice.items()}
     name = options.pop("name", None)
     if not isinstance(name, str) or name not in NOISES:
         raise unknown("there is no noise", name, NOISES)
@@ -209,8 +208,8 @@ def largest_factor(choice: NoiseChoice) -> float:
 
 def checked_mean(mean: ArrayLike, largest_factor: float) -> FloatArray:
     """A copy of `mean`, (I, n_tuples), finite, Σ_i max |mean_i| · largest_factor ≤ 1."""
-    g = np.array(mean, dtype=np.float64, order="C")
-    if g.ndim != 2 or g.shape[1] == 0:
+    g = floats(mean, "the constraints' mean", ("n_constraints", "n_tuples")).copy()
+    if g.shape[1] == 0:
         raise InvalidInputError(f"the constraints' mean has shape {g.shape}; expected (n_constraints, n_tuples)")
     if not np.isfinite(g).all():
         i, j = np.unravel_index(int(np.argmin(np.isfinite(g))), g.shape)

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.arguments import function, instance, listed, shown, text, texts
 from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
@@ -52,9 +53,19 @@ def problem_from_gym(
     """
     P = getattr(getattr(env, "unwrapped", env), "P", None)
     if not isinstance(P, Mapping):
-        raise InvalidInputError(f"{env} has no table unwrapped.P; play it live instead (tightrope.interop.play_live)")
-    if set(cost) != set(budgets):
-        raise InvalidInputError(f"cost is for {sorted(cost)} and budgets for {sorted(budgets)}; the names must agree")
+        raise InvalidInputError(
+            f"{shown(env)} has no table unwrapped.P; play it live instead (tightrope.interop.play_live)"
+        )
+    if name is not None:
+        text(name, "name")
+    names = texts(list(instance(cost, "cost", Mapping)), "cost")  # type: ignore[type-abstract]
+    limits = texts(list(instance(budgets, "budgets", Mapping)), "budgets")  # type: ignore[type-abstract]
+    if set(names) != set(limits):
+        raise InvalidInputError(f"cost is for {sorted(names)} and budgets for {sorted(limits)}; the names must agree")
+    for name_ in names:
+        function(cost[name_], f"cost[{name_!r}]")
+    for k, scenario in enumerate(listed(scenarios, "scenarios")):
+        function(scenario, f"scenarios[{k}]")
 
     n_states = 1 + max((s for row in _entries(P) for s in row[:3:2]), default=0)
     merged: dict[tuple[int, int, int], tuple[float, float]] = {}
@@ -76,7 +87,6 @@ def problem_from_gym(
         return [float(charge(s, a, s_next % n_states)) for s, a, s_next in rows]
 
     own = [-p_reward / p for p, p_reward in rows.values()]
-    names = tuple(cost)
     return Problem.from_units(
         name=name or _name(env),
         mdp=layout.mdp,

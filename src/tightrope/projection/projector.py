@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.arguments import number
+from tightrope.arguments import instance, number, shown
 from tightrope.confidence import ConfidenceSet
 from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.model import flat
@@ -35,7 +35,7 @@ class Projection:
 
     theta: FloatArray  #: (n_tuples,) the minimiser
     flow_residual: float  #: Σ |inflow − outflow| over the inner states
-    set_violation: float  #: the most by which a pair's conditional leaves its set
+    set_violation: float  #: the most by which a conditional leaves its set, over pairs with a mass above 1e-300
     duality_gap: float  #: primal minus dual value; of the order of the flow residual times the largest potential
     iterations: int  #: Newton steps taken
 
@@ -167,6 +167,9 @@ def project(
 
     Raises `ConvergenceError` if the tolerance is not met: a returned `theta` always meets it.
     """
+    instance(space, "space", LayeredSpace)
+    if not isinstance(confidence, ConfidenceSet) or isinstance(confidence, type):
+        raise InvalidInputError(f"confidence is {shown(confidence)}; expected a set, such as L1Ball or Box")
     tolerance = number(tolerance, "tolerance", 1e-15, 1.0)
     reference = flat(reference, space.n_tuples, "reference")
     cost = flat(cost, space.n_tuples, "cost")

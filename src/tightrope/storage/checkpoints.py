@@ -25,7 +25,7 @@ from numpy.lib import format as npy
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope import __version__
-from tightrope.arguments import shown
+from tightrope.arguments import printable, shown
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import LayeredSpace
@@ -54,7 +54,7 @@ def save(learner: "LearnerBase", path: Path) -> None:
         with replacing(path) as file:
             write(learner, file)
     except OSError as error:
-        raise InvalidInputError(f"cannot write {path}: {error.strerror or error}") from error
+        raise InvalidInputError(f"cannot write {printable(path)}: {error.strerror or error}") from error
 
 
 def write(learner: "LearnerBase", file: IO[bytes]) -> None:
@@ -114,11 +114,11 @@ def load(path: Path, learners: Mapping[str, type["LearnerBase"]], types: Iterabl
             learner._restored()
             return learner
     except OSError as error:
-        raise InvalidInputError(f"cannot read {path}: {error.strerror or error}") from error
+        raise InvalidInputError(f"cannot read {printable(path)}: {error.strerror or error}") from error
     except InvalidInputError as error:
-        raise InvalidInputError(f"{path}: {error}") from error
+        raise InvalidInputError(f"{printable(path)}: {error}") from error
     except Exception as error:  # whatever is in the file, it is the file that is wrong
-        raise InvalidInputError(f"{path} is no learner saved by tightrope, or damaged: {error}") from error
+        raise InvalidInputError(f"{printable(path)} is no learner saved by tightrope, or damaged: {error}") from error
 
 
 def _document(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError
 
 #: What a path can lead to instead of a file.
@@ -28,7 +29,7 @@ def open_regular(path: Path) -> Iterator[int]:
     try:
         descriptor = os.open(path, os.O_RDONLY | UNTOUCHED)
     except ValueError as error:  # a null character
-        raise InvalidInputError(f"{str(path)!r} is no name of a file: {error}") from error
+        raise InvalidInputError(f"{printable(path)} is no name of a file: {printable(error)}") from error
     try:
         check_regular(path, os.fstat(descriptor))  # of what is open, which can no longer become something else
         yield descriptor
@@ -40,4 +41,4 @@ def check_regular(path: Path, found: os.stat_result) -> None:
     """Refuse what is found at `path` if it is no regular file."""
     if not stat.S_ISREG(found.st_mode):
         kind = next((name for name, is_one in KINDS.items() if is_one(found.st_mode)), "something else")
-        raise InvalidInputError(f"{path} is {kind}, not a file")
+        raise InvalidInputError(f"{printable(path)} is {kind}, not a file")

@@ -15,6 +15,7 @@ from hashlib import blake2s
 from pathlib import Path
 from typing import IO
 
+from tightrope.arguments import printable
 from tightrope.ending import finally_, held
 from tightrope.errors import InvalidInputError
 from tightrope.storage.regular import check_regular, open_regular
@@ -65,7 +66,7 @@ def _target(path: Path) -> tuple[Path, int | None]:
     except FileNotFoundError:
         return target, None
     except (ValueError, RuntimeError) as error:  # a null character, a link in a circle
-        raise InvalidInputError(f"{str(path)!r} is no name of a file: {error}") from error
+        raise InvalidInputError(f"{printable(path)} is no name of a file: {printable(error)}") from error
     check_regular(path, found)
     return target, stat.S_IMODE(found.st_mode) & 0o777
 

@@ -7,6 +7,7 @@ instead. Those about saving are left out for a learner that has no `save`.
 from collections.abc import Iterator
 from functools import partial
 
+from tightrope.arguments import function
 from tightrope.checks.learners import behaviour, refusals
 from tightrope.checks.learners import saving as saved
 from tightrope.checks.learners.play import LearnerCheck, new
@@ -23,7 +24,7 @@ def check_learner(learner: str | Maker) -> list[str]:
     """
     if not __debug__:
         raise InvalidInputError("the checks are assertions; run Python without -O")
-    make: Maker = partial(make_learner, learner) if isinstance(learner, str) else learner
+    make: Maker = partial(make_learner, learner) if isinstance(learner, str) else function(learner, "learner")
     passed = []
     for check in yield_learner_checks(saving=hasattr(new(make)[1], "save")):
         try:

@@ -4,7 +4,9 @@ from typing import ClassVar
 
 from numpy.typing import ArrayLike
 
+from tightrope.arguments import instance
 from tightrope.confidence import Counts
+from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
 from tightrope.learners.parameters import carried
 from tightrope.ties import Ties
@@ -23,6 +25,8 @@ class CountingLearner(LearnerBase):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if self.ties is not None and instance(self.ties, "ties", Ties).space != self.space:
+            raise InvalidInputError(f"ties is {self.ties!r} on {self.ties.space!r}; expected some on {self.space!r}")
         self.counts = Counts(self.space, self.ties, self._growth())
 
     def _growth(self) -> float:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.arguments import unknown
+from tightrope.arguments import function, shown, unknown
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, ConfidenceSet, Counts
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.occupancy import policy_of
@@ -87,6 +87,8 @@ class MirrorLearner(CountingLearner):
     def _set_of(self, counts: Counts) -> ConfidenceSet:
         """Δ around all that was counted before the epoch; a rule of one's own may have got it wrong."""
         confidence_set = self.rule(self.space, *counts.laws)
+        if not isinstance(confidence_set, ConfidenceSet):
+            raise InvalidInputError(f"the confidence rule made {shown(confidence_set)}; expected a set, such as L1Ball")
         confidence_set.check(self.space)
         return confidence_set
 
@@ -121,7 +123,7 @@ class ConfidentLearner(MirrorLearner):
 
     def _make_rule(self) -> ConfidenceRule:
         if not isinstance(self.confidence, str):
-            return self.confidence
+            return function(self.confidence, "confidence")
         if self.confidence not in CONFIDENCE_RULES:
             raise unknown("there is no confidence rule", self.confidence, CONFIDENCE_RULES)
         rule = CONFIDENCE_RULES[self.confidence]

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
+from tightrope.arguments import file_path
 from tightrope.errors import InfeasibleError, InvalidInputError
 from tightrope.model import inner
 from tightrope.planning.hindsight import TOLERANCE, best_policy, slater_slack
@@ -36,7 +37,7 @@ def load_problem(folder: str | PathLike[str], *, losses: LossChoice | None = Non
 
     Losses and constraints are scaled to meet Assumption 2; the problem carries the way back to their own units.
     """
-    return load_with_digest(folder, losses=losses)[0]
+    return load_with_digest(file_path(folder, "folder"), losses=losses)[0]
 
 
 def load_with_digest(folder: str | PathLike[str], *, losses: LossChoice | None = None) -> tuple[Problem, str]:

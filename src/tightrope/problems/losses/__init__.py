@@ -9,7 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import check_options, unknown
+from tightrope.arguments import check_options, shown, text, unknown
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy
 from tightrope.problems.losses.adaptive import Adaptive, Chaser, LowerBound
@@ -47,6 +47,7 @@ __all__ = [
 ]
 
 
+@runtime_checkable
 class Adversary(Protocol):
     """One play against one learner: `loss(1)`, `watch`, `loss(2)`, `watch`, … in this order."""
 
@@ -88,10 +89,10 @@ def make_losses(choice: LossChoice, scenarios: ArrayLike, mdp: LayeredMDP) -> Lo
         if isinstance(choice, Losses) and not isinstance(choice, type):
             return choice
         raise InvalidInputError(
-            f"losses is {choice!r}; expected a name ({', '.join(sorted(LOSSES))}), "
+            f"losses is {shown(choice)}; expected a name ({', '.join(sorted(LOSSES))}), "
             "a table with a name and options, or an object with a name and a method begin(rng)"
         )
-    options = dict(choice)
+    options = {text(key, "an option of losses"): value for key, value in choice.items()}
     name = options.pop("name", None)
     if not isinstance(name, str) or name not in LOSSES:
         raise unknown("there is no loss sequence", name, LOSSES)

@@ -8,7 +8,7 @@ from abc import abstractmethod
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import number, whole
+from tightrope.arguments import instance, number, whole
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy
 from tightrope.problems.losses.oblivious import Scenarios
@@ -20,7 +20,7 @@ class Adaptive(Scenarios):
 
     def __init__(self, scenarios: ArrayLike, mdp: LayeredMDP) -> None:
         super().__init__(scenarios)
-        if self.scenarios.shape[1] != mdp.space.n_tuples:
+        if self.scenarios.shape[1] != instance(mdp, "mdp", LayeredMDP).space.n_tuples:
             raise InvalidInputError(
                 f"scenarios has shape {self.scenarios.shape}; expected (n_scenarios, {mdp.space.n_tuples})"
             )

@@ -11,7 +11,8 @@ from typing import ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import number, whole
+from tightrope.arguments import choice, number, whole
+from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy
 from tightrope.space import FloatArray
@@ -129,9 +130,7 @@ class Replay(Oblivious):
         super().__init__(scenarios)
         if table is not None:
             self.scenarios = checked_scenarios(table, "record", n_tuples=self.scenarios.shape[1])
-        if after not in ("cycle", "hold"):
-            raise InvalidInputError(f"after is {after!r}; it must be 'cycle' or 'hold'")
-        self.after = after
+        self.after = choice(after, "after", ("cycle", "hold"))
 
     def loss(self, episode: int) -> FloatArray:
         n = len(self.scenarios)
@@ -227,10 +226,9 @@ class BurstsPlay(Blind):
 
 def checked_scenarios(scenarios: ArrayLike, what: str, n_tuples: int | None = None) -> FloatArray:
     """A copy of `scenarios`, (K, n_tuples), every entry in [-1, 1]."""
-    table = np.array(scenarios, dtype=np.float64, order="C")
-    if table.ndim != 2 or table.size == 0 or n_tuples not in (None, table.shape[1]):
-        expected = "n_tuples" if n_tuples is None else n_tuples
-        raise InvalidInputError(f"{what}s has shape {table.shape}; expected (n_{what}s, {expected})")
+    table = floats(scenarios, f"{what}s", (f"n_{what}s", "n_tuples" if n_tuples is None else n_tuples)).copy()
+    if table.size == 0:
+        raise InvalidInputError(f"{what}s has shape {table.shape}; at least one is needed")
     bad = ~(np.abs(table) <= 1)
     if bad.any():
         k, j = np.unravel_index(int(np.argmax(bad)), table.shape)

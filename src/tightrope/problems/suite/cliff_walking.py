@@ -23,7 +23,7 @@ and 2 are this package's.
 
 import numpy as np
 
-from tightrope.arguments import number, whole
+from tightrope.arguments import number, room, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
@@ -48,6 +48,7 @@ def cliff_walking(
     n_columns = whole(n_columns, "n_columns", at_least=3)
     n_steps = whole(n_steps, "n_steps", at_least=1)
     budget = number(budget, "budget", 0, n_steps)
+    room(20 * n_rows * n_columns, "a map of these sizes")
     start, goal = (n_rows - 1) * n_columns, n_rows * n_columns - 1
     cliff = np.arange(start + 1, goal)
 

@@ -40,7 +40,8 @@ edge-clouds", IFIP Networking 2015. The numbers are this package's own.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import number, whole
+from tightrope.arguments import number, room, whole
+from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
@@ -84,6 +85,7 @@ def edge_cloud(
             f"they must have equally many, and at most one in each of the {n_cells} cells"
         )
 
+    room(n_cells * n_sites**2 * len(WALK), "so many cells and sites")
     cell, site, host = np.indices((n_cells, n_sites, n_sites)).reshape(3, -1)
     moves = [((cell + hops) % n_cells * n_sites + host, probability) for hops, probability in WALK]
     rows = [np.stack([cell * n_sites + site, host, target], axis=1) for target, _ in moves]
@@ -120,8 +122,8 @@ def edge_cloud(
 
 
 def _in_unit_interval(values: ArrayLike, what: str, ndim: int) -> FloatArray:
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != ndim or array.size == 0:
+    array = floats(values, what, ("n_scenarios", "n_sites")[-ndim:])
+    if array.size == 0:
         raise InvalidInputError(f"{what} has shape {array.shape}; expected {ndim} dimensions, the last over sites")
     if not ((array >= 0) & (array <= 1)).all():
         raise InvalidInputError(f"{what} holds {array.tolist()}; every entry must be in [0, 1]")

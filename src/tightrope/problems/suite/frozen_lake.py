@@ -23,7 +23,7 @@ Reference: M. Towers et al., "Gymnasium: a standard interface for reinforcement 
 arXiv:2407.17032. The budget and scenarios 1 and 2 are this package's.
 """
 
-from tightrope.arguments import number, unknown, whole
+from tightrope.arguments import instance, number, unknown, whole
 from tightrope.errors import missing
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
@@ -48,9 +48,9 @@ def frozen_lake(
         from gymnasium.envs.toy_text.frozen_lake import MAPS, FrozenLakeEnv
     except ImportError as error:
         raise missing("gymnasium", extra="gymnasium") from error
-    if map_name not in MAPS:
+    if not isinstance(map_name, str) or map_name not in MAPS:
         raise unknown("there is no map", map_name, MAPS)
-    env = FrozenLakeEnv(map_name=map_name, is_slippery=bool(slippery))
+    env = FrozenLakeEnv(map_name=map_name, is_slippery=instance(slippery, "slippery", bool))
     cells = [cell for row in MAPS[map_name] for cell in row]
     width = len(MAPS[map_name][0])
 

@@ -16,7 +16,8 @@ Reference: none; the shape of the large instances in tightrope's benchmarks.
 
 import numpy as np
 
-from tightrope.arguments import number, whole
+from tightrope.arguments import number, room, whole
+from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
@@ -45,11 +46,12 @@ def grid(
     slip, share = number(slip, "slip", 0, 1), number(hazards, "hazards", 0, 1)
     limit = number(max_hazards, "max_hazards", 0, 1)
     n_cells = n_rows * n_columns
+    room(20 * n_cells, "a grid of these sizes")
     if start is None:
         first: Start = dict.fromkeys(range(n_cells), 1 / n_cells)
     else:
-        row, column = (whole(part, "start", at_least=0) for part in start)
-        if row >= n_rows or column >= n_columns:
+        row, column = wholes(start, "start", (2,)).tolist()
+        if not (0 <= row < n_rows and 0 <= column < n_columns):
             raise InvalidInputError(f"start is {start}; the grid has {n_rows} rows and {n_columns} columns")
         first = row * n_columns + column
 

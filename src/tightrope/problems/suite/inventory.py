@@ -27,7 +27,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from tightrope.arguments import number, whole
+from tightrope.arguments import listed, number, room, whole
 from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
@@ -55,7 +55,8 @@ def inventory(
     capacity = whole(capacity, "capacity", at_least=1)
     n_days = whole(n_days, "n_days", at_least=1)
     budget = number(budget, "budget", 0, n_days)
-    chances = [number(p, f"demand[{d}]", 0, 1) for d, p in enumerate(demand)]
+    chances = [number(p, f"demand[{d}]", 0, 1) for d, p in enumerate(listed(demand, "demand"))]
+    room((capacity + 1) ** 2 * len(chances), "a stock of this capacity")
     if abs(sum(chances) - 1) > 1e-9:
         raise InvalidInputError(f"the probabilities of demand sum to {sum(chances):.12g}, not 1")
 

@@ -16,7 +16,7 @@ package's.
 
 import numpy as np
 
-from tightrope.arguments import number, whole
+from tightrope.arguments import MOST_STATES, number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
@@ -34,7 +34,7 @@ def machine_cycle(
     noise: NoiseChoice = "none",
 ) -> Problem:
     """A cycle of `n_states` states, `n_steps` steps, at most `budget` moves on average."""
-    n = whole(n_states, "n_states", at_least=2)
+    n = whole(n_states, "n_states", 2, MOST_STATES)
     n_steps = whole(n_steps, "n_steps", at_least=1)
     budget = number(budget, "budget", 0, n_steps)
 

@@ -27,7 +27,7 @@ the numbers and the scenarios are this package's.
 
 import numpy as np
 
-from tightrope.arguments import number, whole
+from tightrope.arguments import number, shown, whole
 from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
@@ -54,8 +54,8 @@ def mars_rover(
     noise: NoiseChoice = "none",
 ) -> Problem:
     """The map of `size` 4 or 8; `n_steps` and `budget` are those of the map unless given."""
-    if size not in MAPS:
-        raise InvalidInputError(f"size is {size!r}; there is a map of size {' and '.join(map(str, MAPS))}")
+    if not isinstance(size, int) or size not in MAPS:
+        raise InvalidInputError(f"size is {shown(size)}; there is a map of size {' and '.join(map(str, MAPS))}")
     default_steps, default_budget = DEFAULTS[size]
     n_steps = default_steps if n_steps is None else whole(n_steps, "n_steps", at_least=1)
     budget = default_budget if budget is None else number(budget, "budget", 0, 1)

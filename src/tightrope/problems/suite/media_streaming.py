@@ -25,7 +25,7 @@ optimistic and pessimistic exploration for safe reinforcement learning", NeurIPS
 this package's.
 """
 
-from tightrope.arguments import number, whole
+from tightrope.arguments import MOST_STATES, number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
@@ -45,7 +45,7 @@ def media_streaming(
     noise: NoiseChoice = "none",
 ) -> Problem:
     """Levels 0..n_levels-1, n_steps steps, at most `budget` fast steps on average."""
-    top = whole(n_levels, "n_levels", at_least=2) - 1
+    top = whole(n_levels, "n_levels", 2, MOST_STATES) - 1
     n_steps = whole(n_steps, "n_steps", at_least=1)
     budget = number(budget, "budget", 0, n_steps)
 

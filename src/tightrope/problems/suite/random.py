@@ -19,7 +19,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tightrope.arguments import whole
+from tightrope.arguments import listed, room, whole
 from tightrope.model import LayeredMDP
 from tightrope.planning.hindsight import best_policy, slater_slack
 from tightrope.problems.base import Problem
@@ -44,10 +44,11 @@ def random(
     seed: int = 0,
 ) -> Problem:
     """`n_successors`: to how many states of the next layer each (state, action) can lead; None: to all."""
-    sizes = [whole(size, f"layer_sizes[{k}]", at_least=1) for k, size in enumerate(layer_sizes)]
+    sizes = [whole(n, f"layer_sizes[{k}]", at_least=1) for k, n in enumerate(listed(layer_sizes, "layer_sizes"))]
     n_actions = whole(n_actions, "n_actions", at_least=1)
     n_scenarios = whole(n_scenarios, "n_scenarios", at_least=1)
     n_constraints = whole(n_constraints, "n_constraints", at_least=1)
+    room(sum(n * n_actions * (m if n_successors is None else 1) for n, m in pairwise(sizes)), "a space of these sizes")
     # a stream for each part: asking for more scenarios does not change the model
     streams = np.random.SeedSequence(whole(seed, "seed", at_least=0)).spawn(4)
     for_space, for_model, for_losses, for_constraints = (np.random.default_rng(stream) for stream in streams)
@@ -56,9 +57,11 @@ def random(
         space = LayeredSpace.dense(sizes, n_actions)
     else:
         width = whole(n_successors, "n_successors", at_least=1)
+        room(n_actions * sum(n * min(width, m) for n, m in pairwise(sizes)), "a space of these sizes")
         space = LayeredSpace.from_tuples(sizes, n_actions, _sparse_tuples(for_space, sizes, n_actions, width))
     # exponential weights, normalised over the successors of each pair, are Dirichlet(1, …, 1)
     mdp = LayeredMDP.from_occupancy(space, for_model.exponential(size=space.n_tuples))
+    room((n_scenarios + n_constraints) * space.n_tuples, "that many scenarios and constraints")
     scenarios = for_losses.uniform(-1, 1, size=(n_scenarios, space.n_tuples))
     mean = for_constraints.random((n_constraints, space.n_tuples)) / (n_constraints * largest_factor(noise))
     constraints = make_constraints(noise, mean)

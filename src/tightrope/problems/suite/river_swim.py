@@ -20,7 +20,7 @@ reinforcement learning via posterior sampling", NeurIPS 2013 (its currents and r
 swimming and scenario 1 are this package's.
 """
 
-from tightrope.arguments import number, whole
+from tightrope.arguments import MOST_STATES, number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
@@ -44,7 +44,7 @@ def river_swim(
     noise: NoiseChoice = "none",
 ) -> Problem:
     """A river of `n_places` places, `n_steps` steps, at most `budget` strokes on average."""
-    last = whole(n_places, "n_places", at_least=2) - 1
+    last = whole(n_places, "n_places", 2, MOST_STATES) - 1
     n_steps = whole(n_steps, "n_steps", at_least=1)
     budget = number(budget, "budget", 0, n_steps)
 

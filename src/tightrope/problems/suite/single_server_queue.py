@@ -22,7 +22,7 @@ constraints of this shape). Made episodic here; the numbers, as they stand, and 
 
 import numpy as np
 
-from tightrope.arguments import number, whole
+from tightrope.arguments import MOST_STATES, number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
@@ -42,7 +42,7 @@ def single_server_queue(
     noise: NoiseChoice = "none",
 ) -> Problem:
     """At most `capacity` customers, `n_steps` steps, limits as averages over the steps."""
-    capacity = whole(capacity, "capacity", at_least=2)
+    capacity = whole(capacity, "capacity", 2, MOST_STATES)
     n_steps = whole(n_steps, "n_steps", at_least=1)
 
     rows: dict[tuple[int, int, int], float] = {}

@@ -56,7 +56,7 @@ def taxi_fuel(
     except ImportError as error:
         raise missing("gymnasium", extra="gymnasium") from error
     for place in (passenger, destination):
-        if place not in PLACES:
+        if not isinstance(place, str) or place not in PLACES:
             raise unknown("there is no place", place, PLACES)
     if passenger == destination:
         raise InvalidInputError(f"passenger and destination are both {passenger}; she is there already")

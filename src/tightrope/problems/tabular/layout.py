@@ -16,6 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.arguments import texts
+from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP
 from tightrope.problems.tabular.rows import Indices
@@ -70,12 +72,12 @@ class Layout:
         state, action, next_state = self.rows[row].T
         if callable(values):
             step = self.step[self.space.tuples[self.tuple_of_move, 0]]
-            charged = np.asarray(values(state, action, next_state, step), dtype=np.float64)
+            charged = floats(values(state, action, next_state, step), "what the function returned", None)
             if charged.shape and charged.shape[-1] != len(row):
                 raise InvalidInputError(f"the function returned shape {charged.shape}; expected {row.shape}")
             return self._merged(np.broadcast_to(charged, (*charged.shape[:-1], len(row))))
 
-        table = np.asarray(values, dtype=np.float64)
+        table = floats(values, "values", None)
         n_states, n_actions = int(self.rows[:, (0, 2)].max()) + 1, int(self.rows[:, 1].max()) + 1
         sizes = {1: (len(self.rows),), 2: (n_states, n_actions), 3: (n_states, n_actions, n_states)}
         if table.shape != sizes.get(table.ndim):
@@ -88,10 +90,13 @@ class Layout:
 
     def state_names(self, names: Sequence[str] = ()) -> tuple[str, ...]:
         """A name for each layered state, from the names of the user's states (or from their numbers)."""
+        names = texts(names, "names")
+        if names and len(names) <= self.state.max():
+            raise InvalidInputError(f"names has {len(names)}; state {self.state.max()} has none")
         columns = zip(self.state.tolist(), self.step.tolist(), self.waiting.tolist(), strict=True)
         shown = []
         for s, k, waiting in columns:
-            name = {MERGED: "done", START: "start"}.get(s) or (names[s] if len(names) else f"state {s}")
+            name = {MERGED: "done", START: "start"}.get(s) or (names[s] if names else f"state {s}")
             if waiting and s >= 0:
                 name = f"waiting for {name}"
             shown.append(f"{name}, step {k}" if s != START and (self.timed or waiting) else name)

@@ -9,6 +9,7 @@ import graphlib
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 from tightrope.problems.tabular.layout import MERGED, Layout, layout_of, tied
 from tightrope.problems.tabular.rows import Indices, Start, checked_rows, checked_start
@@ -76,16 +77,7 @@ def pad(rows: ArrayLike, probabilities: ArrayLike, *, start: Start = 0, ties: Ar
         links=np.array([(number[here], a, number[there]) for here, a, there, _ in links]),
         chances=chances,
     )
-    return layout if ties is None else tied(layout, _labels(ties, len(table))[layout.row_of_move])
-
-
-def _labels(ties: ArrayLike, n_rows: int) -> Indices:
-    labels = np.asarray(ties)
-    if labels.shape != (n_rows,) or not np.issubdtype(labels.dtype, np.integer):
-        raise InvalidInputError(
-            f"ties is of {labels.dtype} and shape {labels.shape}; expected a whole number for each of {n_rows} rows"
-        )
-    return labels.astype(np.int64)
+    return layout if ties is None else tied(layout, wholes(ties, "ties", (len(table),))[layout.row_of_move])
 
 
 def _longest_paths(table: Indices, first_states: Indices) -> dict[int, int]:

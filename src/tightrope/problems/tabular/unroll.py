@@ -5,10 +5,13 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import whole
+from tightrope.arguments import listed, room, whole
 from tightrope.errors import InvalidInputError
 from tightrope.problems.tabular.layout import MERGED, Layout, layout_of, tied
-from tightrope.problems.tabular.rows import Start, checked_rows, checked_start
+from tightrope.problems.tabular.rows import LARGEST_NUMBER, Start, checked_rows, checked_start
+
+#: The longest episode: one step after another is laid out.
+MOST_STEPS = 1_000_000
 
 
 def unroll(
@@ -32,9 +35,10 @@ def unroll(
     >>> layout.space.layer_sizes, layout.state.tolist()
     ((1, 2, 2, 1), [0, 0, 1, 0, 1, -1])
     """
-    n_steps = whole(n_steps, "n_steps", at_least=1)
+    n_steps = whole(n_steps, "n_steps", at_least=1, at_most=MOST_STEPS)
     table, P, at = checked_rows(rows, probabilities, steps)
-    over = np.array(sorted({whole(s, "a terminal state", at_least=0) for s in terminal}), dtype=np.int64)
+    ends = {whole(s, "a terminal state", 0, LARGEST_NUMBER) for s in listed(terminal, "terminal")}
+    over = np.array(sorted(ends), dtype=np.int64)
     first_states, chances = checked_start(start)
     if np.isin(first_states, over).any():
         raise InvalidInputError(f"start is {start}, a terminal state: the episode would be over before it begins")
@@ -51,7 +55,7 @@ def unroll(
     key = at[order] * (done + 1) + state[order]  # sorted: the rows of a state at a step stand together
 
     layer, offset = first_states, len(first_states)
-    layers, moves, source, target = [layer], [], [], []
+    layers, moves, source, target, n_moves = [layer], [], [], [], 0
     for k in range(n_steps):
         wanted = layer if steps is None else k * (done + 1) + layer
         first, last = np.searchsorted(key, wanted), np.searchsorted(key, wanted, side="right")
@@ -61,6 +65,8 @@ def unroll(
                 f"state {layer[np.argmin(count)]} can be met at step {k}, but no row starts there then; "
                 "add one (that stays, if nothing happens any more), or call the state terminal"
             )
+        n_moves += int(count.sum())
+        room(n_moves, f"what is unrolled over {n_steps} steps")
         here = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())
         moves.append(here)
         source.append(offset - len(layer) + np.repeat(np.arange(len(layer)), count))

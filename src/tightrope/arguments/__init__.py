@@ -1,0 +1,174 @@
+"""The border: what a user hands over, turned into what we work with, or refused with the name of the argument.
+
+Every public function begins here, or in `arguments.arrays`. Whatever is given instead of what was asked for (None,
+text, an array of another shape, a number of 400 digits, an object that raises) ends in an InvalidInputError, before
+anything large is made.
+"""
+
+import difflib
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
+from itertools import islice
+from numbers import Integral, Real
+from os import PathLike, fspath
+from pathlib import Path
+from typing import Any, TypeVar
+
+from tightrope.errors import InvalidInputError
+
+#: The most characters of a value that an error shows.
+LONGEST = 200
+
+#: Whole numbers above this have no room in floats, where they end up.
+LARGEST = 2**53
+
+#: The most moves of a model: more would not fit, and are not begun.
+MOST = 100_000_000
+
+#: The most states of a problem whose states are listed one by one.
+MOST_STATES = 1_000_000
+
+#: The most entries that are taken from what is no array: it may be a range of 10¹², or never end.
+MANY = 10_000_000
+
+Kind = TypeVar("Kind")
+
+
+def shown(value: object) -> str:
+    """What to call a value in an error: its repr, unless that is long, or cannot be had."""
+    try:
+        text = repr(value)
+    except Exception:  # a number of too many digits, an object of somebody else's
+        return f"a {type(value).__name__}"
+    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"
+
+
+def printable(path: object) -> str:
+    """The name of a file, whatever bytes are in it, as text that any output takes."""
+    return str(path).encode(errors="backslashreplace").decode()
+
+
+def unknown(complaint: str, name: object, known: Iterable[str]) -> InvalidInputError:
+    """The error for a `name` that is none of `known`: the complaint, the nearest one, and all of them."""
+    names = sorted(known)
+    near = difflib.get_close_matches(name, names, n=1) if isinstance(name, str) else []
+    hint = f"; did you mean {near[0]!r}?" if near else ""
+    return InvalidInputError(f"{complaint} {shown(name)}{hint} (known: {', '.join(names) or 'none'})")
+
+
+def options_of(function: Callable[..., object]) -> dict[str, Any]:
+    """The keyword-only options of `function` and their defaults, in order."""
+    parameters = inspect.signature(function).parameters.values()
+    return {p.name: p.default for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
+
+
+def check_options(owner: str, function: Callable[..., object], options: Mapping[str, Any]) -> None:
+    """Refuse an option that `function` does not know, and the lack of one that it cannot do without."""
+    known = options_of(function)
+    for name in options:
+        if name not in known:
+            raise unknown(f"{owner} has no option", name, known)
+    for name, default in known.items():
+        if default is inspect.Parameter.empty and name not in options:
+            raise InvalidInputError(f"{owner} needs the option {name!r}")
+
+
+def whole(value: object, name: str, at_least: int, at_most: int = LARGEST) -> int:
+    """`value` as an int from `at_least` to `at_most`."""
+    if isinstance(value, bool) or not isinstance(value, Integral) or not at_least <= int(value) <= at_most:
+        limited = at_most < LARGEST or (isinstance(value, int) and value > at_most)
+        limit = f" and at most {at_most}" if limited else ""
+        raise InvalidInputError(f"{name} is {shown(value)}; it must be a whole number of at least {at_least}{limit}")
+    return int(value)
+
+
+def number(value: object, name: str, low: float, high: float) -> float:
+    """`value` as a float in [low, high]."""
+    found = real(value)
+    if found is None or not low <= found <= high:
+        raise InvalidInputError(f"{name} is {shown(value)}; it must be a number from {low:g} to {high:g}")
+    return found
+
+
+def real(value: object) -> float | None:
+    """`value` as a float; None if it is no number, or has no room in one."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return None
+    try:
+        return float(value)
+    except (ArithmeticError, ValueError, TypeError):
+        return None
+
+
+def instance(value: object, name: str, kind: type[Kind]) -> Kind:
+    """`value`, which must be of this kind."""
+    if not isinstance(value, kind):
+        raise InvalidInputError(f"{name} is {shown(value)}; expected a {kind.__name__}")
+    return value
+
+
+def implements(value: Any, name: str, protocol: Any) -> Any:
+    """`value`, which must be an object with what the protocol asks for."""
+    return having(value, name, *(member for member in dir(protocol) if not member.startswith("_")))
+
+
+def having(value: Any, name: str, *members: str) -> Any:
+    """`value`, which must be an object with these attributes and methods."""
+    if isinstance(value, type) or not all(hasattr(value, member) for member in members):
+        raise InvalidInputError(f"{name} is {shown(value)}; expected an object with {', '.join(members)}")
+    return value
+
+
+def text(value: object, name: str) -> str:
+    """`value`, which must be text."""
+    return instance(value, name, str)
+
+
+def texts(values: object, name: str) -> tuple[str, ...]:
+    """Some texts, in order."""
+    return tuple(text(value, f"{name}[{k}]") for k, value in enumerate(listed(values, name)))
+
+
+def listed(values: object, name: str) -> list[Any]:
+    """The entries of something that has entries and is no text; what never ends is not waited for."""
+    if isinstance(values, Iterable) and not isinstance(values, str | bytes | bytearray | Mapping):
+        try:
+            if not isinstance(values, Sized) or len(values) <= MANY:
+                entries = list(islice(values, MANY + 1))
+                if len(entries) <= MANY:
+                    return entries
+        except Exception as error:
+            raise InvalidInputError(f"{name} cannot be listed: {shown(error)}") from error
+        raise InvalidInputError(f"{name} has more than {MANY} entries")
+    raise InvalidInputError(f"{name} is {shown(values)}; expected some values one after another")
+
+
+def file_path(value: object, name: str) -> Path:
+    """`value` as the path of a file."""
+    try:
+        path = fspath(value) if isinstance(value, str | PathLike) else b""
+        if isinstance(path, str) and "\0" not in path:
+            return Path(path)
+    except Exception as error:  # an object of somebody else's
+        raise InvalidInputError(f"{name} is {shown(value)}, which is no path: {shown(error)}") from error
+    raise InvalidInputError(f"{name} is {shown(value)}; expected the path of a file")
+
+
+def choice(value: object, name: str, known: Sequence[str]) -> str:
+    """`value`, which must be one of the `known` names."""
+    if not (isinstance(value, str) and value in known):
+        raise unknown(f"{name} cannot be", value, known)
+    return value
+
+
+def function(value: object, name: str) -> Callable[..., Any]:
+    """`value`, which must be a function."""
+    if not callable(value) or isinstance(value, type):
+        raise InvalidInputError(f"{name} is {shown(value)}; expected a function")
+    return value
+
+
+def room(moves: int, what: str) -> None:
+    """Refuse to begin what would not fit."""
+    if moves > MOST:
+        raise InvalidInputError(f"{what} would have {min(moves, 10**99):.3g} moves; at most {MOST} are laid out")
