@@ -86,3 +86,9 @@ def test_learners_by_name() -> None:
         make_learner("ucbd", problem, episodes=50)
     with pytest.raises(InvalidInputError, match=r"no option 'radius'.*radius_scale"):
         make_learner("ucpd", problem, episodes=50, radius=0.5)
+
+
+def test_a_scale_whose_radii_would_be_infinite_is_refused() -> None:
+    space = LayeredSpace.dense([1, 2, 1], 2)
+    with pytest.raises(InvalidInputError, match=r"radius_scale is 1e\+308; .* at most 1e100"):
+        UCPD(space, [0.5], episodes=5, radius_scale=1e308)

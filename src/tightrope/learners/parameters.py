@@ -39,6 +39,7 @@ class Range(NamedTuple):
 
 POSITIVE = Range(0, math.inf, False, False, "it must be positive")
 NOT_NEGATIVE = Range(0, math.inf, True, False, "it must be finite and not negative")
+SCALE = Range(0, 1e100, True, True, "it must be finite and not negative, at most 1e100")
 PROBABILITY = Range(0, 1, False, False, "it is a probability strictly between 0 and 1")
 SHARE = Range(0, 1, True, True, "it lies in [0, 1]")
 POSITIVE_SHARE = Range(0, 1, False, True, "it lies in (0, 1]")

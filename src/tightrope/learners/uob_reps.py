@@ -25,7 +25,7 @@ from tightrope.confidence import BernsteinBox, Box, ConfidenceRule
 from tightrope.learners.base import BanditEpisode
 from tightrope.learners.kernels.estimators import importance_weighted
 from tightrope.learners.kernels.upper_occupancy import upper_occupancy
-from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
+from tightrope.learners.parameters import POSITIVE, PROBABILITY, PUBLISHED, SCALE, parameter
 from tightrope.learners.shared.mirror import MirrorLearner
 from tightrope.space import FloatArray
 
@@ -52,7 +52,7 @@ class UOBREPS(MirrorLearner):
     learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
     exploration: float = parameter(POSITIVE, default=PUBLISHED)
     level: float = parameter(PROBABILITY, default=0.01)
-    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    radius_scale: float = parameter(SCALE, default=1.0)
     confidence_set: Box = field(init=False)
 
     def __post_init__(self) -> None:
