@@ -218,7 +218,8 @@ def kinds(rng: random.Random, document: Document, entries: Entries) -> None:
     match rng.randrange(5):
         case 0:
             try:
-                entries[name] = _npy(array.astype(rng.choice(DTYPES)))
+                with np.errstate(all="ignore"):
+                    entries[name] = _npy(array.astype(rng.choice(DTYPES)))
             except (TypeError, ValueError):
                 entries[name] = b""
         case 1:
@@ -262,7 +263,9 @@ def references(rng: random.Random, document: Document, entries: Entries) -> None
     name = rng.choice(list(entries)).removesuffix(".npy")
     n = rng.choice((1, 2, 2000, 10_000))
     container, key = rng.choice(_places(document))
-    container[key] = rng.choice(([{"array": name}] * n, {"array": name}, [{"space": 0}] * n))
+    container[key] = rng.choice(
+        ([{"array": name} for _ in range(n)], {"array": name}, [{"space": 0} for _ in range(n)])
+    )
     if rng.random() < 0.3:
         entries[f"{name}.npy"] = _npy(np.zeros(10**6))
 
@@ -287,7 +290,9 @@ def depths(rng: random.Random, document: Document, entries: Entries) -> None:
     deep: Any = 1
     for _ in range(rng.choice((3, 50, 150))):
         deep = rng.choice(([deep], {"dict": {"a": deep}}, {"state": deep}))
-    container[key] = rng.choice((deep, [[]] * 10**4, ["x"] * 10**4, "x" * 10**6, {str(k): k for k in range(10**4)}))
+    container[key] = rng.choice(
+        (deep, [[] for _ in range(10**4)], ["x"] * 10**4, "x" * 10**6, {str(k): k for k in range(10**4)})
+    )
 
 
 CHANGES: tuple[Change, ...] = (numbers, numbers, numbers, numbers, kinds, values, values, references, extras, depths)
