@@ -114,7 +114,8 @@ def run(
         policy = player.policy
         _check(t, player, f, g, policy, expected_shapes)
         states, actions, steps = account.play(policy, f, g, for_environment.random(2 * space.n_layers))
-        multipliers, epoch = player.multipliers, player.epoch
+        if t in logged:  # before it learns
+            multipliers, epoch = player.multipliers, player.epoch
 
         if player.feedback == "full":
             player.observe(Episode(states, actions, f, g))

@@ -133,7 +133,8 @@ class LearnerBase(Declared, ABC):
 
     def _learn(self, **changes: Any) -> None:
         """Take over everything that an episode changes, in one step that no signal can cut in two."""
-        vars(self).update(changes, observed=self.observed + 1)
+        changes["observed"] = self.observed + 1
+        self.__dict__.update(changes)
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
         """Between what every carried number or array lies, as far as parameters and the rest of the state tell.

@@ -58,7 +58,7 @@ class OREPS(MirrorLearner):
     def observe(self, episode: Episode) -> None:
         """Line 2."""
         path, f, _ = self._read(episode)
-        self._learn(**self._move(path, self._reference(), self.learning_rate * f)._asdict())
+        self._learn(**self._move(path, self._reference(), self.learning_rate * f))
 
     @property
     def epoch(self) -> int:

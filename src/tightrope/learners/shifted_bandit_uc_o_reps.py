@@ -96,7 +96,7 @@ class ShiftedBanditUCOREPS(MirrorLearner):
         path, losses, _ = self._read(episode)
         self._check_played(path)
         cost = self.learning_rate * self.estimate(path, (losses + 1) / 2)
-        self._learn(**self._move(path, self._reference(), cost)._asdict())
+        self._learn(**self._move(path, self._reference(), cost))
 
     def _check_played(self, path: NDArray[np.int64]) -> None:
         """Refuse what the policy does not do: a loss cannot be divided by the probability 0 of meeting it."""

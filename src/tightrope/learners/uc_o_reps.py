@@ -48,4 +48,4 @@ class UCOREPS(ConfidentLearner):
     def observe(self, episode: Episode) -> None:
         """Lines 2 and 3."""
         path, f, _ = self._read(episode)
-        self._learn(**self._move(path, self._reference(), self.learning_rate * f)._asdict())
+        self._learn(**self._move(path, self._reference(), self.learning_rate * f))

@@ -72,7 +72,7 @@ class UCPD(ConfidentLearner):
         weigh(self.V, f, Q, g, self.alpha, psi)  # (V f + Σ_i Q_i g_i) / α
         mix(self._tuples_before, self.theta, self.mixing, reference)  # (1 − λ) θ + λ uniform
         move = self._move(path, reference, psi)  # counts, epoch, θ and its policy
-        self._learn(**move._asdict(), multipliers=dual_step(Q, g, move.theta, c))  # max{Q + <g, θ> − c, 0}
+        self._learn(**move, multipliers=dual_step(Q, g, move["theta"], c))  # max{Q + <g, θ> − c, 0}
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
         return super().bounds() | {"multipliers": (0, 3 * self.space.n_layers * self.observed)}  # |<g, θ>|, |c| <= L

@@ -113,8 +113,8 @@ class UCPDPractical(ConfidentLearner):
         mixing = 1 / (10 + t)
         move = self._move(path, (1 - mixing) * self.theta + mixing * self._start, psi)
         self._learn(
-            **move._asdict(),
-            _laws=self._laws if move.counts.epoch == self.counts.epoch else move.counts.laws,
+            **move,
+            _laws=self._laws if move["counts"].epoch == self.counts.epoch else move["counts"].laws,
             integrals=integrals,
             multipliers=np.where(costs.any(axis=1), prices / units, 0.0),
             mean_constraints=mean,

@@ -68,7 +68,7 @@ class UOBREPS(MirrorLearner):
         """Lines 2 to 5."""
         path, losses, _ = self._read(episode)
         cost = self.learning_rate * self.estimate(path, (losses + 1) / 2)
-        self._learn(**self._move(path, self._reference(), cost)._asdict())
+        self._learn(**self._move(path, self._reference(), cost))
 
     def upper_bounds(self, path: NDArray[np.int64]) -> FloatArray:
         """Line 2: u_t (L,) at the pair of each step, given the tuple of each."""

@@ -8,7 +8,7 @@ was visited as often inside it as before it (and once; or a share of that), and 
 
 from abc import abstractmethod
 from dataclasses import field, fields
-from typing import NamedTuple
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -27,15 +27,6 @@ from tightrope.space import FloatArray
 #: The share of its layer that a state keeps in a reference at the least, and the share of its state that a tuple does:
 #: D is infinite where nothing is left, and the solver holds weights that are this far apart (docs/solver.md).
 FLOOR = 1e-140
-
-
-class Move(NamedTuple):
-    """What one episode changes in a mirror learner."""
-
-    counts: Counts
-    confidence_set: ConfidenceSet
-    theta: FloatArray
-    policy: Policy
 
 
 class MirrorLearner(CountingLearner):
@@ -62,15 +53,15 @@ class MirrorLearner(CountingLearner):
     def _make_rule(self) -> ConfidenceRule:
         """What makes its confidence sets."""
 
-    def _move(self, path: NDArray[np.int64], reference: FloatArray, cost: FloatArray) -> Move:
-        """Count the path, renew the confidence set if that ends the epoch, and take the mirror step."""
+    def _move(self, path: NDArray[np.int64], reference: FloatArray, cost: FloatArray) -> dict[str, Any]:
+        """Count the path, renew the confidence set if that ends the epoch, take the mirror step: what that changes."""
         counts, epoch_is_over = self.counts.after(path)
         confidence_set = self.confidence_set
         if epoch_is_over:
             counts = counts.next_epoch()
             confidence_set = self._set_of(counts)
         theta = self._step(reference, cost, confidence_set)
-        return Move(counts, confidence_set, theta, self._policy_of(theta))
+        return {"counts": counts, "confidence_set": confidence_set, "theta": theta, "policy": self._policy_of(theta)}
 
     def _reference(self) -> FloatArray:
         """θ itself, positive everywhere: for methods that mix no other mass in."""

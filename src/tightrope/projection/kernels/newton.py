@@ -12,7 +12,7 @@ turns towards (inflow − outflow) / (inflow + outflow), which is never longer t
 import numpy as np
 
 from tightrope.kernels.arithmetic import extremes
-from tightrope.kernels.compile import jit
+from tightrope.kernels.compile import inlined, jit
 from tightrope.projection.kernels.conjugate import conjugate_gradients
 from tightrope.projection.kernels.dual import RANGE, divide, evaluate, tilt
 from tightrope.projection.kernels.hessian import assemble
@@ -105,7 +105,7 @@ def solve_subproblem(
     return F, residual, steps, logarithmic or high - low > RANGE, factor_damping
 
 
-@jit
+@inlined
 def low_enough(F_trial, residual_trial, F, residual, t, slope, damping):
     """Armijo's rule; and at the floor of rounding, where F no longer tells better from worse, the residual.
 
@@ -116,7 +116,7 @@ def low_enough(F_trial, residual_trial, F, residual, t, slope, damping):
     return level or F_trial <= F + ARMIJO * t * slope
 
 
-@jit
+@inlined
 def newton_step(lanes, data, direct, renew, damping, accuracy, work):
     """Write the step −H⁻¹ (inflow − outflow), and return F's slope along it, and max |step|.
 
