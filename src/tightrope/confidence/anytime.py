@@ -20,6 +20,9 @@ from tightrope.confidence.sets import Box, KLBall, L1Ball
 from tightrope.kernels.anytime import kl_bounds, kl_radii
 from tightrope.space import FloatArray, LayeredSpace
 
+#: The KL radius from which on a ball is no longer worth its price: 1 − 1/e of p may then be where nothing was seen.
+WIDE = 1.0
+
 
 @dataclass(frozen=True, kw_only=True)
 class Anytime:
@@ -49,10 +52,11 @@ class Anytime:
 
 @dataclass(frozen=True, kw_only=True)
 class KLRadius(Anytime):
-    """The KL ball of radius r itself."""
+    """The KL ball of radius r itself; from r = 1 on, where it bounds little, the pair is left free, which costs less."""
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> KLBall:
-        return KLBall(center=frequencies(space, N, M), radius=self._radii(space, N, M))
+        radius = self._radii(space, N, M)
+        return KLBall(center=frequencies(space, N, M), radius=np.where(radius < WIDE, radius, np.inf))
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -57,19 +57,14 @@ class FollowTheLeader(CountingLearner):
         """Lines 1 and 2."""
         path, f, g = self._read(episode)
         t = self.observed + 1
-        counts, epoch_is_over = self.counts.after(path)
+        counts = self._counted(path)
         total_loss, total_constraints = self.total_loss + f, self.total_constraints + g
         changes: dict[str, Any] = {}
         if t >= (1 + self.growth) * self._planned_at:
             P_hat = LayeredMDP.from_occupancy(self.space, counts.laws_so_far[1])
             policy, multipliers = _leader(P_hat, total_loss / t, total_constraints / t, self.budgets)
             changes = {"policy": policy, "multipliers": multipliers, "_planned_at": t}
-        self._learn(
-            counts=counts.next_epoch() if epoch_is_over else counts,
-            total_loss=total_loss,
-            total_constraints=total_constraints,
-            **changes,
-        )
+        self._learn(counts=counts, total_loss=total_loss, total_constraints=total_constraints, **changes)
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
         totals = sums_of(self.observed, least=-1)

@@ -6,6 +6,8 @@ from tightrope.kernels.arithmetic import dot
 from tightrope.kernels.compile import jit
 from tightrope.kernels.occupancy import NONE, occupancy
 
+LEAST_RESPONSE = 1e-3  # added to every A_ii: of a use to its own price, in shares of the constraint's span squared
+ROUNDING, SMALLEST = 1e-13, 1e-290  # spans that are nothing: relative, and what is too small to divide by
 SWEEPS = 1000  # of coordinate descent, at the most; one is enough for one budget
 EXACT = 1e-12  # relative change of prices at which it has converged
 
@@ -96,3 +98,31 @@ def from_least(tuples_before, f, out):
             out[j] = f[j] - low
         most, least = max(most, high - low), least + low
     return most, least
+
+
+@jit
+def in_spans(tuples_before, g, budgets, costs, limits, units):
+    """g_i and c_i from the least of each layer, in shares of the span of g_i, and that span: 1 where it is nothing."""
+    for i in range(budgets.size):
+        span, least = from_least(tuples_before, g[i], costs[i])
+        largest = 0.0
+        for j in range(costs.shape[1]):
+            largest = max(largest, abs(g[i, j]))
+        nothing = span <= ROUNDING * largest or span < SMALLEST  # no policy makes a difference
+        units[i] = 1.0 if nothing else span
+        for j in range(costs.shape[1]):
+            costs[i, j] = 0.0 if nothing else costs[i, j] / span
+        limits[i] = (budgets[i] - least) / units[i]
+
+
+@jit
+def assess(csr, pi, N, M, theta, loss, costs, limits, over, b, A):
+    """By how much the policy is over each limit, as far as is known, and its responses. Writes over, b and A."""
+    n, n_states = limits.size, csr.state_ptr.size - 1
+    P, measure, d, V = np.empty(theta.size), np.empty(theta.size), np.empty(n_states), np.empty((n + 1, n_states))
+    believe(csr.pair_ptr, N, M, theta, P)
+    uses(csr, pi, P, costs, d, measure, over)
+    responses(csr, pi, P, loss, costs, d, V, b, A)
+    for i in range(n):
+        over[i] -= limits[i]
+        A[i, i] += LEAST_RESPONSE

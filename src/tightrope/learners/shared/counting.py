@@ -2,7 +2,8 @@
 
 from typing import ClassVar
 
-from numpy.typing import ArrayLike
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
 
 from tightrope.arguments import instance
 from tightrope.confidence import Counts
@@ -36,6 +37,11 @@ class CountingLearner(LearnerBase):
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
         counted = self.counts.episodes
         return super().bounds() | {"observed": (counted, counted)}
+
+    def _counted(self, path: NDArray[np.int64]) -> Counts:
+        """The counts with one more path, in a new epoch if that ends the old one."""
+        counts, epoch_is_over = self.counts.after(path)
+        return counts.next_epoch() if epoch_is_over else counts
 
     @property
     def epoch(self) -> int:

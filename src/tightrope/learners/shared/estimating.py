@@ -65,8 +65,7 @@ class EstimatingLearner(CountingLearner):
         path, losses, g = self._read(episode)
         cost_sum = self.cost_sum.copy()
         cost_sum[:, self.space.pair_of_tuple[path]] += (np.vstack([losses, g]) + 1) / 2
-        counts, epoch_is_over = self.counts.after(path)
-        return Sums(counts.next_epoch() if epoch_is_over else counts, cost_sum)
+        return Sums(self._counted(path), cost_sum)
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
         return super().bounds() | {"cost_sum": sums_of(self.counts.totals()[0])}

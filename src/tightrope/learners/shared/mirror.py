@@ -8,7 +8,7 @@ was visited as often inside it as before it (and once; or a share of that), and 
 
 from abc import abstractmethod
 from dataclasses import field, fields
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,8 @@ class MirrorLearner(CountingLearner):
     aside: later answers then agree to the solver's tolerance instead of the last bit.
     """
 
+    tolerance: ClassVar[float] = 1e-9  #: on the flow residual of θ
+
     rule: ConfidenceRule = field(init=False)
     confidence_set: ConfidenceSet = field(init=False)  #: Δ of the epoch
     theta: FloatArray = carried()
@@ -46,7 +48,7 @@ class MirrorLearner(CountingLearner):
         self.rule = self._make_rule()
         self.confidence_set = self._set_of(self.counts)
         self.theta = self.space.uniform()
-        self._projector = Projector(self.space)
+        self._projector = Projector(self.space, self.tolerance)
         self.policy = self._policy_of(self.theta)
 
     @abstractmethod
@@ -55,11 +57,8 @@ class MirrorLearner(CountingLearner):
 
     def _move(self, path: NDArray[np.int64], reference: FloatArray, cost: FloatArray) -> dict[str, Any]:
         """Count the path, renew the confidence set if that ends the epoch, take the mirror step: what that changes."""
-        counts, epoch_is_over = self.counts.after(path)
-        confidence_set = self.confidence_set
-        if epoch_is_over:
-            counts = counts.next_epoch()
-            confidence_set = self._set_of(counts)
+        counts = self._counted(path)
+        confidence_set = self.confidence_set if counts.epoch == self.counts.epoch else self._set_of(counts)
         theta = self._step(reference, cost, confidence_set)
         return {"counts": counts, "confidence_set": confidence_set, "theta": theta, "policy": self._policy_of(theta)}
 
