@@ -9,7 +9,17 @@ import pytest
 
 from tests.conftest import pair_of_tuple, random_mdp, random_sparse_space
 from tests.twins import layer_of_state, policy_of, sample_path
-from tightrope import UCPD, ConvergenceError, Episode, InvalidInputError, KnownModel, L1Ball, LayeredSpace, PaperRadius
+from tightrope import (
+    UCPD,
+    ConvergenceError,
+    Episode,
+    InvalidInputError,
+    KnownModel,
+    L1Ball,
+    LayeredSpace,
+    PaperRadius,
+    project,
+)
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 
@@ -159,6 +169,9 @@ def test_parameters_are_the_theorems() -> None:
         "alpha": 1200.0,
         "V": 60.0,
         "mixing": 1 / 400,
+        "charge": "optimistic",
+        "proportional": 0.0,
+        "draws": "last",
         "confidence": "paper",
         "level": 0.01,
         "radius_scale": 1.0,
@@ -457,3 +470,55 @@ def test_a_clear_winner_is_found() -> None:
         a = rng.choice(3, p=learner.policy.probabilities)
         learner.observe(Episode([0, 1], [a], [1.0, 0.0, -1.0], [[0.0, 0.0, 1.0]]))
     np.testing.assert_allclose(shares, [0, 0.5, 0.5], atol=0.05)
+
+
+# ------------------------------------------------------------------------------ options that are not published
+
+
+def believed_uses(learner: UCPD, g: FloatArray) -> FloatArray:
+    """What its policy uses where every pair was seen as often as counted and d times more as θ has it, path by path."""
+    space, N, M = learner.space, learner.counts.N, learner.counts.M
+    used, passes = np.zeros(len(g)), np.zeros(space.n_states)
+    passes[0] = 1.0
+    for i, (s, _) in enumerate(space.pairs):
+        mine = np.flatnonzero(pair_of_tuple(space) == i)
+        p = learner.theta[mine] / learner.theta[mine].sum()
+        for j, share in zip(mine, (M[mine] + len(mine) * p) / (N[i] + len(mine)), strict=True):
+            through = passes[s] * learner.policy.probabilities[i] * share
+            used += through * g[:, j]
+            passes[space.tuples[j, 2]] += through
+    return used
+
+
+@pytest.mark.parametrize("charge", ["optimistic", "played"])
+@pytest.mark.parametrize("kappa", [0.0, 2.5])
+@pytest.mark.parametrize("draws", ["last", "mean"])
+def test_what_options_change(charge: str, kappa: float, draws: str) -> None:
+    """θ is the projection for the weights, and Q what the charge makes of it, each written out once more."""
+    T, L = 40, SPACE.n_layers
+    learner = UCPD(SPACE, BUDGETS, episodes=T, radius_scale=0.2, charge=charge, proportional=kappa, draws=draws)  # type: ignore[arg-type]
+    seen: list[FloatArray] = []
+    priced = 0
+    for episode in episodes_of(5, 25, lambda: learner.policy.probabilities):
+        seen.append(np.asarray(episode.constraints))
+        g = np.mean(seen, axis=0) if draws == "mean" else seen[-1]
+        Q, theta, excess = learner.multipliers, learner.theta, believed_uses(learner, g) - BUDGETS
+        weights = Q + kappa * np.sqrt(T) * np.maximum(excess, 0)
+        priced += int((weights > Q).any())
+        learner.observe(episode)
+        cost = (L * np.sqrt(T) * np.asarray(episode.loss) + weights @ g) / (L * T)
+        reference = (1 - 1 / T) * theta + SPACE.uniform() / T
+        expected = project(SPACE, reference, cost, learner.confidence_set).theta
+        np.testing.assert_allclose(learner.theta, expected, atol=1e-7)
+        charged = excess if charge == "played" else g @ learner.theta - BUDGETS
+        np.testing.assert_allclose(learner.multipliers, np.maximum(Q + charged, 0), atol=1e-9)
+    assert (priced > 0) == (kappa > 0)
+
+
+def test_options_are_off_in_the_publication_and_refused_when_unknown() -> None:
+    usual, told = learner_after(12), learner_after(12, charge="optimistic", proportional=0.0, draws="last")
+    assert usual.theta.tobytes() == told.theta.tobytes()
+    with pytest.raises(InvalidInputError, match=r"charge cannot be 'plaid'.*played"):
+        UCPD(SPACE, BUDGETS, episodes=9, charge="plaid")  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match=r"draws cannot be 'all'"):
+        UCPD(SPACE, BUDGETS, episodes=9, draws="all")  # type: ignore[arg-type]

@@ -219,6 +219,7 @@ def test_what_schema_2_wrote_is_read(at: World, tmp_path: Path) -> None:
 
     def as_schema_2(document: dict[str, Any], arrays: dict[str, Any]) -> None:
         document["schema"] = 2
+        del document["state"]["mean_constraints"], arrays["state/mean_constraints"]
         counts = document["state"].pop("counts")["state"]
         document["state"].update({f"counts.{name}": value for name, value in counts.items()})
         rule = document["parameters"]["confidence"]["dataclass"]
@@ -227,6 +228,22 @@ def test_what_schema_2_wrote_is_read(at: World, tmp_path: Path) -> None:
     rewritten(path, as_schema_2)
     again = load(path)
     assert checkpoints.fingerprint(again) == checkpoints.fingerprint(learner)
+
+
+def test_what_schema_3_wrote_of_ucpd_practical_is_read(at: World, tmp_path: Path) -> None:
+    """It took a step in every episode, and had no block to carry."""
+    learner = make_learner("ucpd-practical", at)
+    drive(at, learner, last=5)
+    path = saved(learner, tmp_path)
+
+    def as_schema_3(document: dict[str, Any], arrays: dict[str, Any]) -> None:
+        document["schema"] = 3
+        for name in ("losses", "waiting", "steps"):
+            del document["state"][name]
+        del arrays["state/losses"]
+
+    rewritten(path, as_schema_3)
+    assert checkpoints.fingerprint(load(path)) == checkpoints.fingerprint(learner)
 
 
 def test_counts_that_contradict_each_other_are_refused(at: World, tmp_path: Path) -> None:
@@ -376,7 +393,7 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], Any], str]] =
     "another schema": (lambda d, a: d.update(schema=99), "schema 99"),
     "schema 1, with counts of 64 bits": (
         lambda d, a: d.update(schema=1),
-        "schema 1; .* reads schemas 2 and 3",
+        "schema 1; .* reads schemas 2 to 4",
     ),
     "no schema": (lambda d, a: d.pop("schema"), "schema"),
     "no state": (lambda d, a: d.pop("state"), "state"),

@@ -52,7 +52,7 @@ class Anytime:
 
 @dataclass(frozen=True, kw_only=True)
 class KLRadius(Anytime):
-    """The KL ball of radius r itself; from r = 1 on, where it bounds little, the pair is left free, which costs less."""
+    """The KL ball of radius r itself; from r = 1 on it bounds little, and the pair is left free."""
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> KLBall:
         radius = self._radii(space, N, M)

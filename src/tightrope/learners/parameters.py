@@ -55,12 +55,13 @@ def parameter(values: Range, *, default: Any = dataclasses.MISSING) -> Any:
     return dataclasses.field(default=default, metadata={"range": values})
 
 
-def carried(*, init: Literal[False] = False) -> Any:
+def carried(*, since: int = 0, init: Literal[False] = False) -> Any:
     """What changes as it learns: an array, a number, a policy, a generator, or an object with `state` and `restore`.
 
-    Between what a number or array lies, the learner says in its `bounds`.
+    Between what a number or array lies, the learner says in its `bounds`. A checkpoint of a schema before `since` does
+    not have it, and leaves it as a new learner has it.
     """
-    return dataclasses.field(init=init, metadata={"carried": True})
+    return dataclasses.field(init=init, metadata={"carried": since})
 
 
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter, carried, dataclasses.field))
@@ -79,7 +80,7 @@ class Declared:
         return {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
 
     @classmethod
-    def carried_names(cls) -> list[str]:
-        """The attributes that are its state; all else follows from them and its parameters."""
-        fields = dataclasses.fields(cls)  # type: ignore[arg-type]
-        return [field.name for field in fields if field.metadata.get("carried")]
+    def carried_names(cls, schema: float = math.inf) -> list[str]:
+        """The attributes that are its state, in that schema; all else follows from them and its parameters."""
+        fields = [field for field in dataclasses.fields(cls) if "carried" in field.metadata]  # type: ignore[arg-type]
+        return [field.name for field in fields if field.metadata["carried"] <= schema]

@@ -8,16 +8,26 @@ In every episode t:
 4. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
    epoch: fold the counts in and draw the confidence set Δ anew around the frequencies.
 
+Three options, each off in the publication, are written next to the line that they change (docs/theory.md):
+- charge="played" in 3: Q_i(t) = max{Q_i(t-1) + e_i, 0}, e_i = ĝ_i^{t-1}(π_{t-1}) − c_i what the policy just played uses
+  beyond its budget by what was counted; <g_i^{t-1}, θ^t> is what an optimist believes.
+- proportional=κ in 1: Q_i(t-1) + κ √T [e_i]_+ in place of Q_i(t-1).
+- draws="mean" in 1 and 3: the mean of g_i^1, …, g_i^{t-1} in place of g_i^{t-1}.
+
 Feedback: full information. Needs to know: the space, the budgets and the number of episodes T.
 The epoch rule and the treatment of unvisited pairs follow docs/errata.md.
 """
 
+from typing import Any, Literal
+
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.learners.base import Episode
+from tightrope.arguments import unknown
+from tightrope.learners.base import Episode, sums_of
+from tightrope.learners.kernels.played import believe, uses
 from tightrope.learners.kernels.primal_dual import dual_step, mix, weigh
-from tightrope.learners.parameters import POSITIVE, POSITIVE_SHARE, PUBLISHED, carried, parameter
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PUBLISHED, carried, parameter
 from tightrope.learners.shared.mirror import ConfidentLearner
 from tightrope.space import FloatArray
 
@@ -35,6 +45,9 @@ class UCPD(ConfidentLearner):
         1/(4 + 8L/σ̄), where σ̄ depends on the problem; the default 0.01 is admissible whenever σ̄ >= L/12.
     radius_scale : multiplies the confidence radius; 1 is the published one. This and `level` are for a rule given
         by name; a rule of your own has them, or not, in itself.
+    charge : what the multipliers are charged for: "optimistic", <g, θ> of the θ chosen, as published; or "played".
+    proportional : κ, weight of what the policy just played uses beyond its budgets; 0 as published.
+    draws : which constraints count: the "last" draw, as published, or the "mean" of all so far.
 
     Example
     -------
@@ -56,23 +69,49 @@ class UCPD(ConfidentLearner):
     alpha: float = parameter(POSITIVE, default=PUBLISHED)
     V: float = parameter(POSITIVE, default=PUBLISHED)
     mixing: float = parameter(POSITIVE_SHARE, default=PUBLISHED)
+    charge: Literal["optimistic", "played"] = "optimistic"
+    proportional: float = parameter(NOT_NEGATIVE, default=0.0)
+    draws: Literal["last", "mean"] = "last"
     multipliers: FloatArray = carried()  #: Q
+    mean_constraints: FloatArray = carried(since=4)  #: (I, n_tuples) of all draws; (0, 0) where the last one counts
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        for name, choices in (("charge", ("optimistic", "played")), ("draws", ("last", "mean"))):
+            if getattr(self, name) not in choices:
+                raise unknown(f"{name} cannot be", getattr(self, name), choices)
         L, T = self.space.n_layers, self.episodes
         self.default_to(alpha=L * T, V=L * np.sqrt(T), mixing=1 / T)
         self._tuples_before = self.space.tuples_before
+        averaged = (len(self.budgets), self.space.n_tuples) if self.draws == "mean" else (0, 0)
+        self.mean_constraints = np.zeros(averaged)
 
     def observe(self, episode: Episode) -> None:
         """Lines 6 to 15 of Algorithm 1 for episode t, then θ, the policy and Q for episode t + 1."""
         path, f, g = self._read(episode)
-        Q, c = self.multipliers, self.budgets
+        Q, c, mean = self.multipliers, self.budgets, self.mean_constraints
+        if self.draws == "mean":
+            g = mean = mean + (g - mean) / (self.observed + 1)
+        looks_back = self.charge == "played" or self.proportional > 0
+        e: Any = self._used(g) - c if looks_back else 0.0  # by how much π_t is over its budgets
+        kappa = self.proportional * np.sqrt(self.episodes)
+        weights = Q + kappa * np.maximum(e, 0.0) if kappa > 0 else Q
         psi, reference = np.empty(self.space.n_tuples), np.empty(self.space.n_tuples)
-        weigh(self.V, f, Q, g, self.alpha, psi)  # (V f + Σ_i Q_i g_i) / α
+        weigh(self.V, f, weights, g, self.alpha, psi)  # (V f + Σ_i Q_i g_i) / α
         mix(self._tuples_before, self.theta, self.mixing, reference)  # (1 − λ) θ + λ uniform
         move = self._move(path, reference, psi)  # counts, epoch, θ and its policy
-        self._learn(**move, multipliers=dual_step(Q, g, move["theta"], c))  # max{Q + <g, θ> − c, 0}
+        Q = dual_step(Q, g, move["theta"], c) if self.charge == "optimistic" else np.maximum(Q + e, 0.0)
+        self._learn(**move, multipliers=Q, mean_constraints=mean)
+
+    def _used(self, g: FloatArray) -> FloatArray:
+        """(I,) what the policy just played uses by what was counted, and by θ where little was."""
+        space, use = self.space, np.empty(len(g))
+        P, theta, d = np.empty(space.n_tuples), np.empty(space.n_tuples), np.empty(space.n_states)
+        believe(space.csr.pair_ptr, *self.counts.laws, self.theta, P)
+        uses(space.csr, self.policy.probabilities, P, g, d, theta, use)
+        return use
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        return super().bounds() | {"multipliers": (0, 3 * self.space.n_layers * self.observed)}  # |<g, θ>|, |c| <= L
+        # |<g, θ>|, |c| <= L
+        most = 3 * self.space.n_layers * self.observed
+        return super().bounds() | {"multipliers": (0, most), "mean_constraints": sums_of(1, least=-1)}

@@ -77,8 +77,8 @@ class UCPDPractical(ConfidentLearner):
     integrals: FloatArray = carried()  #: (I,) Q, per span of the constraint
     multipliers: FloatArray = carried()  #: (I,) the prices, per unit of the constraint
     mean_constraints: FloatArray = carried()  #: (I, n_tuples) ḡ
-    losses: FloatArray = carried()  #: (n_tuples,) sum of the losses of the block
-    waiting: int = carried()  #: how many they are
+    losses: FloatArray = carried(since=4)  #: (n_tuples,) sum of the losses of the block
+    waiting: int = carried(since=4)  #: how many they are
     last_loss: FloatArray = carried()  #: (n_tuples,) f of the step before
     largest_span: float = carried()  #: F
     changes: float = carried()  #: S

@@ -102,7 +102,7 @@ def load(path: Path, learners: Mapping[str, type["LearnerBase"]], types: Iterabl
                     f"there is no learner {name!r}; a class of your own is given to load beside the path"
                 )
             learner = learners[name](**decoder.decode_all(document["parameters"]))
-            carried = learner.carried_names()
+            carried = learner.carried_names(document["schema"])
             if set(document["state"]) != set(carried):
                 there, expected = (", ".join(sorted(names)) for names in (document["state"], carried))
                 raise InvalidInputError(f"it carries {there}; this {name} carries {expected}")

@@ -1,5 +1,6 @@
 """What checkpoints looked like before, and how to read them as if they were written today.
 
+    4   as 3; what learners carry since then says so (`learners.parameters.carried`)
     3   state by attribute, an object's own inside it; everything but numbers, texts and lists under a key that names it
     2   state by dotted name ("counts.N"); dictionaries as they are, so that one could be taken for something else
 
@@ -12,24 +13,25 @@ from tightrope import __version__
 from tightrope.errors import InvalidInputError
 
 #: What is written; raised whenever what was written before can no longer be read as it is.
-SCHEMA = 3
+SCHEMA = 4
 
 #: How schema 2 told things apart from dictionaries.
 TAGS = ("float", "array", "space", "mdp", "policy", "generator", "state")
 
 
 def upgraded(document: dict[str, Any]) -> dict[str, Any]:
-    """The document as this version would have written it."""
+    """The document as this version would have written it, but for what learners did not carry then."""
     if document["schema"] == 2:
         return document | {
-            "schema": SCHEMA,
             "parameters": {name: _tagged(value) for name, value in document["parameters"].items()},
             "state": _by_attribute(document["state"]),
         }
-    if document["schema"] != SCHEMA:
+    if document["schema"] == 3 and document["learner"] == "ucpd-practical":  # it took a step in every episode
+        return document | {"state": document["state"] | {"steps": document["state"]["observed"]}}
+    if document["schema"] not in (3, SCHEMA):
         raise InvalidInputError(
             f"written by tightrope {document['tightrope']} in schema {document['schema']}; "
-            f"this is tightrope {__version__}, which reads schemas 2 and {SCHEMA}"
+            f"this is tightrope {__version__}, which reads schemas 2 to {SCHEMA}"
         )
     return document
 
