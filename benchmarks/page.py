@@ -1,4 +1,4 @@
-"""docs/benchmarks.md: the tables between its marks, and its picture."""
+"""Tables between the marks of a page of docs, and the picture of docs/benchmarks.md."""
 
 from collections.abc import Sequence
 from io import BytesIO
@@ -17,19 +17,18 @@ if TYPE_CHECKING:
     from benchmarks.subproblem import Row
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGE = DOCS / "benchmarks.md"
+PAGE, COMPARISON = DOCS / "benchmarks.md", DOCS / "comparison.md"
 DASHED = (0, (4, 2))
 PICTURE = DOCS / "images" / "benchmarks.png"
 
 
-def write(mark: str, text: str) -> None:
+def write(mark: str, text: str, page: Path = PAGE) -> None:
     """Put `text` in the place of that name."""
-    page = PAGE.read_text("utf-8")
-    before, begin, rest = page.partition(f"<!-- {mark} -->\n")
+    before, begin, rest = page.read_text("utf-8").partition(f"<!-- {mark} -->\n")
     _, end, after = rest.partition(f"<!-- end of {mark} -->")
     if not (begin and end):
-        raise SystemExit(f"docs/benchmarks.md has no place for {mark}")
-    write_bytes(PAGE, f"{before}{begin}{text}\n{end}{after}".encode())
+        raise SystemExit(f"{page.name} has no place for {mark}")
+    write_bytes(page, f"{before}{begin}{text}\n{end}{after}".encode())
 
 
 def draw(rows: Sequence["Row"], family: Sequence["Size"]) -> None:

@@ -2,7 +2,8 @@
 
 Regret, violation and strong violation after T episodes, in shares of sqrt(L|S||A|T), the order of the lower bound.
 Constants of `ucpd-practical` were chosen on one half of the suite (--half chosen) and are confirmed on the other
-(--half confirmed). Each run is kept in --results as soon as it is done, and not played again.
+(--half confirmed). Each run is kept in --results as soon as it is done, and not played again. --write puts the tables
+into docs/comparison.md.
 """
 
 import argparse
@@ -15,6 +16,7 @@ import joblib
 import numpy as np
 
 import tightrope as tr
+from benchmarks import page
 
 #: The problems that constants were chosen on, and those that had no say.
 CHOSEN = (
@@ -117,6 +119,7 @@ def main() -> None:
         "--options", type=json.loads, default={}, help='of the learner, as JSON: {"confidence": "kl-l1"}'
     )
     parser.add_argument("--jobs", type=int, default=-1)
+    parser.add_argument("--write", action="store_true", help="into docs/comparison.md")
     parser.add_argument("--results", type=Path, default=Path("runs/suite.jsonl"))
     given = parser.parse_args()
     halves = {"chosen": CHOSEN, "confirmed": CONFIRMED, "both": (*CHOSEN, *CONFIRMED)}
@@ -131,8 +134,10 @@ def main() -> None:
         for learner in learners
     ]
     rows = played(wanted, given.results, given.jobs)
-    for learner in learners:
-        print("\n" + "\n".join(table(rows, learner)))
+    text = "\n\n".join("\n".join(table(rows, learner)) for learner in learners)
+    print("\n" + text)
+    if given.write:
+        page.write("suite", f"T = {given.episodes:,}, {given.seeds} seeds.\n\n{text}", page.COMPARISON)
 
 
 if __name__ == "__main__":
