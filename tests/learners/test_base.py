@@ -5,6 +5,7 @@ import pytest
 from numpy.typing import ArrayLike
 
 from tightrope import UCPD, Episode, InvalidInputError, LayeredSpace, make
+from tightrope.checks.learners.play import drive, ordinary_world
 from tightrope.learners import LEARNERS, make_learner
 from tightrope.learners.base import Learner
 from tightrope.learners.episodes import checked_budgets, checked_episode
@@ -92,3 +93,12 @@ def test_a_scale_whose_radii_would_be_infinite_is_refused() -> None:
     space = LayeredSpace.dense([1, 2, 1], 2)
     with pytest.raises(InvalidInputError, match=r"radius_scale is 1e\+308; .* at most 1e100"):
         UCPD(space, [0.5], episodes=5, radius_scale=1e308)
+
+
+@pytest.mark.parametrize(("name", "said"), [("ucpd", 1), ("ucpd-practical", 0), ("uniform", 0)])
+def test_playing_on_is_said_once(name: str, said: int, caplog: pytest.LogCaptureFixture) -> None:
+    at = ordinary_world()
+    drive(at, make_learner(name, at, episodes=3), last=8)
+    assert [record.message for record in caplog.records] == [
+        f"{name} was planned for 3 episodes and goes on; its parameters stay what they are for 3"
+    ] * said

@@ -141,3 +141,13 @@ def test_a_rule_with_a_horizon_needs_one() -> None:
     with pytest.raises(InvalidInputError, match="'paper' has to be told the number of episodes"):
         UCPDPractical(at.space, at.budgets, confidence="paper")
     assert UCPDPractical(at.space, at.budgets, confidence="paper", episodes=9).settings["episodes"] == 9
+
+
+def test_knowing_the_dynamics_helps() -> None:
+    """Nothing is believed wrongly, so nothing is spent beyond the budget but on the way to it."""
+    problem = make("media-streaming", losses="fixed")
+    known = run(problem, "ucpd-practical-known", episodes=1500, seed=3, regret="last", records=1)
+    unknown = run(problem, "ucpd-practical", episodes=1500, seed=3, regret="last", records=1)
+    assert known["violation"][-1] == 0.0
+    assert known["strong_violation"][-1] < 10
+    assert known["regret"][-1] < 0.5 * unknown["regret"][-1]

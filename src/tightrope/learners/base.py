@@ -5,6 +5,7 @@ what a learner was made with apart from what it has learnt, so that one mechanis
 """
 
 import inspect
+import logging
 from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import field
@@ -23,6 +24,8 @@ from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage import checkpoints
 
 __all__ = ["BanditEpisode", "Episode", "Feedback", "Learner", "LearnerBase", "require", "sums_of"]
+
+log = logging.getLogger("tightrope")
 
 #: What a learner is shown after an episode: whole functions, or only what was met on the way.
 Feedback = Literal["full", "bandit"]
@@ -82,6 +85,7 @@ class LearnerBase(Declared, ABC):
     name: ClassVar[str]
     reference: ClassVar[str]  #: who published it, where
     feedback: ClassVar[Feedback] = "full"
+    plans: ClassVar[bool] = True  #: whether anything depends on `episodes`
     needs: ClassVar[tuple[str, ...]] = ()  #: what it must be told beyond space and budgets (`learners.needs.NEEDS`)
 
     space: LayeredSpace = field(kw_only=False)
@@ -135,6 +139,11 @@ class LearnerBase(Declared, ABC):
         """Take over everything that an episode changes, in one step that no signal can cut in two."""
         changes["observed"] = self.observed + 1
         self.__dict__.update(changes)
+        if self.observed - 1 == self.episodes and self.plans:
+            log.warning(
+                "%s was planned for %d episodes and goes on; its parameters stay what they are for %d",
+                self.name, self.episodes, self.episodes,
+            )  # fmt: skip
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
         """Between what every carried number or array lies, as far as parameters and the rest of the state tell.

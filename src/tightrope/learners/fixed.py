@@ -14,6 +14,8 @@ from tightrope.model import Policy
 class FixedPolicy(LearnerBase):
     """One policy for ever; a subclass sets it."""
 
+    plans = False
+
     def observe(self, episode: Episode) -> None:
         """Check it, as any learner would, and go on."""
         self._read(episode)

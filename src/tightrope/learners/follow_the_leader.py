@@ -37,6 +37,7 @@ class FollowTheLeader(CountingLearner):
     """
 
     name = "follow-the-leader"
+    plans = False
     reference = "none"
 
     growth: float = parameter(NOT_NEGATIVE, default=0.01)

@@ -24,6 +24,7 @@ from tightrope.learners.ucbvi import UCBVI
 from tightrope.learners.ucpd import UCPD
 from tightrope.learners.ucpd_known import UCPDKnown
 from tightrope.learners.ucpd_practical import UCPDPractical
+from tightrope.learners.ucpd_practical_known import UCPDPracticalKnown
 from tightrope.learners.ucrl2 import UCRL2
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.model import LayeredMDP
@@ -37,6 +38,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         UCPDPractical,
         UCPD,
         UCPDKnown,
+        UCPDPracticalKnown,
         OREPS,
         UCOREPS,
         DriftPlusPenalty,

@@ -12,37 +12,17 @@ of D. Against `ucpd` it shows what not knowing the dynamics costs.
 Feedback: full information. Needs to know: the space, the budgets, the number of episodes T and the model.
 """
 
-from dataclasses import field
-
-from tightrope.confidence import ConfidenceRule, KnownModel
+from tightrope.learners.shared.known import KnownDynamics
 from tightrope.learners.ucpd import UCPD
-from tightrope.model import LayeredMDP
 
 
-class UCPDKnown(UCPD):
+class UCPDKnown(KnownDynamics, UCPD):
     """UCPD that is told the dynamics: adversarial losses, budgets that hold in the long run.
 
     Parameters
     ----------
-    space, budgets, episodes, alpha, V, mixing : as in `UCPD`.
+    space, budgets, episodes, alpha, V, mixing, charge, proportional, draws : as in `UCPD`.
     model : the true one.
     """
 
     name = "ucpd-known"
-    needs = ("model",)
-
-    model: LayeredMDP
-    confidence: str | ConfidenceRule = field(init=False)
-    level: float = field(init=False)
-    radius_scale: float = field(init=False)
-    renewal: float = field(init=False, default=1.0)
-    ties: None = field(init=False, default=None)
-
-    def _make_rule(self) -> ConfidenceRule:
-        self.confidence = KnownModel(transitions=self.model.transitions)
-        return self.confidence
-
-    @property
-    def epoch(self) -> int:
-        """1: a set that is known never changes."""
-        return 1

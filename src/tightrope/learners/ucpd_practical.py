@@ -28,7 +28,7 @@ from dataclasses import field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 from tightrope.arguments import whole
 from tightrope.confidence import ConfidenceRule, Counts
@@ -39,6 +39,9 @@ from tightrope.learners.parameters import POSITIVE, carried, parameter
 from tightrope.learners.shared.mirror import ConfidentLearner
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray
+
+#: Visits of every pair and every tuple, those of their ties included.
+Laws = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 #: After so many episodes blocks may be longer by one.
 BLOCK_GROWTH = 250
@@ -62,6 +65,7 @@ class UCPDPractical(ConfidentLearner):
     name = "ucpd-practical"
     reference = "this package, after Qiu, Wei, Yang, Ye, Wang (2020): its own prices and steps"
     ties_by_default = True
+    plans = False
     tolerance = 1e-6
 
     episodes: Any = None
@@ -83,7 +87,7 @@ class UCPDPractical(ConfidentLearner):
     largest_span: float = carried()  #: F
     changes: float = carried()  #: S
     steps: int = carried()  #: m
-    _laws: Any = field(init=False)
+    _laws: Laws = field(init=False)
     _renewed: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -100,7 +104,7 @@ class UCPDPractical(ConfidentLearner):
         self.largest_span = self.changes = 0.0
         self.waiting = self.steps = 0
         self._tuples_before = space.tuples_before
-        self._renewed, self._laws = self.counts.epoch, self.counts.laws
+        self._renewed, self._laws = self.counts.epoch, self._evidence(self.counts)
 
     def observe(self, episode: Episode) -> None:
         """Count the path, add up losses and constraints; at the end of a block take a step."""
@@ -119,7 +123,7 @@ class UCPDPractical(ConfidentLearner):
         """Lines 1 to 5: what they change."""
         confidence_set, laws = self.confidence_set, self._laws
         if counts.epoch != self._renewed:
-            confidence_set, laws = self._set_of(counts), counts.laws
+            confidence_set, laws = self._set_of(counts), self._evidence(counts)
         space, n, m = self.space, len(self.budgets), self.steps + 1
         loss, psi, costs = np.empty(space.n_tuples), np.empty(space.n_tuples), np.empty((n, space.n_tuples))
         limits, units, over, b, prices, A = *np.empty((5, n)), np.empty((n, n))
@@ -166,9 +170,13 @@ class UCPDPractical(ConfidentLearner):
             "changes": (0, 17 * self.steps),  # spans of differences are 4 at most, and a little
         }
 
+    def _evidence(self, counts: Counts) -> Laws:
+        """What the uses of a policy are believed from."""
+        return counts.laws
+
     def _restored(self) -> None:
         super()._restored()
-        self._renewed, self._laws = self.counts.epoch, self.counts.laws
+        self._renewed, self._laws = self.counts.epoch, self._evidence(self.counts)
 
     @property
     def settings(self) -> dict[str, float | str]:

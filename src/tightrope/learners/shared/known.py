@@ -1,0 +1,30 @@
+"""What every learner that is told the dynamics has in common: its confidence set is a point."""
+
+from dataclasses import field
+from typing import ClassVar
+
+from tightrope.confidence import ConfidenceRule, KnownModel
+from tightrope.learners.shared.mirror import ConfidentLearner
+from tightrope.model import LayeredMDP
+
+
+class KnownDynamics(ConfidentLearner):
+    """Put before a learner with a confidence rule, it takes the model in place of all that is said about sets."""
+
+    needs: ClassVar[tuple[str, ...]] = ("model",)
+
+    model: LayeredMDP
+    confidence: str | ConfidenceRule = field(init=False)
+    level: float = field(init=False)
+    radius_scale: float = field(init=False)
+    renewal: float = field(init=False, default=1.0)
+    ties: None = field(init=False, default=None)
+
+    def _make_rule(self) -> ConfidenceRule:
+        self.confidence = KnownModel(transitions=self.model.transitions)
+        return self.confidence
+
+    @property
+    def epoch(self) -> int:
+        """1: a set that is known never changes."""
+        return 1

@@ -1,0 +1,30 @@
+"""ucpd-practical with the model known: its prices and steps where the confidence set is a point.
+
+Nothing is believed but the model, so what is charged (line 2 of `ucpd_practical`) is what the policy uses. Against
+`ucpd-practical` it shows what not knowing the dynamics costs.
+
+Feedback: full information. Needs to know: the space, the budgets and the model.
+"""
+
+import numpy as np
+
+from tightrope.confidence import Counts
+from tightrope.learners.shared.known import KnownDynamics
+from tightrope.learners.ucpd_practical import Laws, UCPDPractical
+
+
+class UCPDPracticalKnown(KnownDynamics, UCPDPractical):
+    """ucpd-practical that is told the dynamics: budgets held, no horizon, no units.
+
+    Parameters
+    ----------
+    space, budgets, first_rate, change_rate, correction, integral, largest_tilt, block : as in `UCPDPractical`.
+    model : the true one.
+    """
+
+    name = "ucpd-practical-known"
+    ties_by_default = False
+
+    def _evidence(self, counts: Counts) -> Laws:
+        """None: without counts a pair is believed to lead where θ has it lead, which is where the model does."""
+        return np.zeros_like(counts.N), np.zeros_like(counts.M)
