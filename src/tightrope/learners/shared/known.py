@@ -1,15 +1,15 @@
 """What every learner that is told the dynamics has in common: its confidence set is a point."""
 
-from dataclasses import field
+from dataclasses import dataclass, field
 from typing import ClassVar
 
 from tightrope.confidence import ConfidenceRule, KnownModel
-from tightrope.learners.shared.mirror import ConfidentLearner
 from tightrope.model import LayeredMDP
 
 
-class KnownDynamics(ConfidentLearner):
-    """Put before a learner with a confidence rule, it takes the model in place of all that is said about sets."""
+@dataclass(kw_only=True, eq=False, repr=False, init=False)
+class KnownDynamics:
+    """Named before a `ConfidentLearner` among the bases, it takes the model in place of all that is said about sets."""
 
     needs: ClassVar[tuple[str, ...]] = ("model",)
 
