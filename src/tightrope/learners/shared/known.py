@@ -5,6 +5,7 @@ from typing import ClassVar
 
 from tightrope.confidence import ConfidenceRule, KnownModel
 from tightrope.model import LayeredMDP
+from tightrope.ties import Ties
 
 
 @dataclass(kw_only=True, eq=False, repr=False, init=False)
@@ -18,7 +19,7 @@ class KnownDynamics:
     level: float = field(init=False)
     radius_scale: float = field(init=False)
     renewal: float = field(init=False, default=1.0)
-    ties: None = field(init=False, default=None)
+    ties: Ties | None = field(init=False, default=None)
 
     def _make_rule(self) -> ConfidenceRule:
         self.confidence = KnownModel(transitions=self.model.transitions)
