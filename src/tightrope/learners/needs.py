@@ -49,11 +49,15 @@ class Need(NamedTuple):
     answer: Callable[[Problem, int, int], Any]  # problem, number of episodes, root seed of the run
 
 
+#: Of what an episode can use: the share of it by which the most slack is given up, so that some policy is sure to have it.
+ROUNDING = 1e-9
+
+
 def most_slack_policy(mdp: LayeredMDP, constraints: FloatArray, budgets: FloatArray) -> Policy:
     """The policy with the largest min_i c_i − <g_i, θ>, be that below zero; of these, one of the least total use."""
     if len(budgets) == 0:
         return Policy.uniform(mdp.space)
-    slack = slater_slack(mdp, constraints, budgets)
+    slack = slater_slack(mdp, constraints, budgets) - ROUNDING * mdp.space.n_layers * float(np.abs(constraints).max())
     return solve_cmdp(mdp, constraints.sum(axis=0), constraints, budgets - slack).policy
 
 
