@@ -49,7 +49,7 @@ class Need(NamedTuple):
     answer: Callable[[Problem, int, int], Any]  # problem, number of episodes, root seed of the run
 
 
-#: Of what an episode can use: the share of it by which the most slack is given up, so that some policy is sure to have it.
+#: The share of what an episode can use by which the most slack is given up, so that some policy is sure to have it.
 ROUNDING = 1e-9
 
 
