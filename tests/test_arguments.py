@@ -137,7 +137,7 @@ WRONG_ARRAYS = [
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("value", WRONG_ARRAYS, ids=shown)
+@pytest.mark.parametrize("value", WRONG_ARRAYS, ids=range(len(WRONG_ARRAYS)))
 def test_what_is_no_array_of_the_shape(value: Any) -> None:
     for read in (floats, wholes):
         with pytest.raises(InvalidInputError, match=r"^x (is no|has shape)"):
