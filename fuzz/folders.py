@@ -43,8 +43,8 @@ bounds = [-4, 2]
 default = 0
 budget = 3
 """
-MOVES = "state,action,next_state,step,probability,loss\n" + "".join(
-    f"{s},{go},{t},{k},{p},{1 + k + 5 * (t == 'done')}\n"
+MOVES = "state,action,next_state,step,probability,loss,outcome\n" + "".join(
+    f"{s},{go},{t},{k},{p},{1 + k + 5 * (t == 'done')},{'' if go == 'stay' else 'over' if t == 'done' else 'away'}\n"
     for k in range(3)
     for s, other in ("ab", "ba")
     for go, targets in (("go", ((other, 0.6), ("done", 0.4))), ("stay", ((s, 1),)))

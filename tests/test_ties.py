@@ -55,6 +55,19 @@ def test_what_cannot_be_tied_is_refused_with_the_place(outcome: list[float], wor
         Ties(space, [*outcome, 9] if len(outcome) == 5 else outcome)
 
 
+def test_the_pairs_that_are_named_do_differ() -> None:
+    """Of three that are tied, two agree: the third is named."""
+    tuples = [(0, a, s) for a in range(3) for s in (1, 2)] + [(1, 0, 3), (2, 0, 3)]
+    space = LayeredSpace.from_tuples([1, 2, 1], 3, tuples)
+    for outcome, words in (
+        ([0, 1, 0, 1, 0, 2], "state 0, action [01] and state 0, action 2"),
+        ([0, 2, 0, 1, 0, 1], "state 0, action 0 and state 0, action [12]|state 0, action [12] and state 0, action 0"),
+        ([0, 3, 1, 3, 0, 3], "state 0, action [02] and state 0, action 1|state 0, action 1 and state 0, action [02]"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            Ties(space, [*outcome, 8, 9])
+
+
 @settings(max_examples=30)
 @given(rngs(), st.floats(0.05, 1.0))
 def test_epochs_and_pools_against_a_literal_twin(rng: np.random.Generator, growth: float) -> None:

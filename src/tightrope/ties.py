@@ -4,6 +4,8 @@ An MDP that is unrolled over time repeats the same (state, action) in every laye
 counted there: up to L times the visits for each law. What a step costs is not tied, only where it leads.
 """
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
@@ -17,6 +19,7 @@ class Ties:
     """The outcome of which law each tuple is: `outcome`, (n_tuples,) whole numbers, the same for tuples that are tied.
 
     Pairs that share an outcome share all of them: they have one law, and as many visits as all of them together.
+    What cannot be tied is refused with the names of the pairs, `pair_name`.
 
     >>> space = LayeredSpace.from_tuples([1, 2, 2, 1], 1, [
     ...     (0, 0, 1), (0, 0, 2), (1, 0, 3), (1, 0, 4), (2, 0, 4), (3, 0, 5), (4, 0, 5)])
@@ -27,26 +30,31 @@ class Ties:
     [0, 0, 1, 2, 3]
     """
 
-    def __init__(self, space: LayeredSpace, outcome: ArrayLike) -> None:
+    def __init__(self, space: LayeredSpace, outcome: ArrayLike, pair_name: Callable[[int], str] | None = None) -> None:
         given = wholes(outcome, "outcome", (instance(space, "space", LayeredSpace).n_tuples,))
         self.space = space
         self.outcome: NDArray[np.int64] = np.unique(given, return_inverse=True)[1].reshape(-1).astype(np.int64)
         first = space.csr.pair_ptr[:-1]
         by_pair = np.lexsort((self.outcome, space.pair_of_tuple))  # the outcomes of every pair, ascending
         ascending = self.outcome[by_pair]
-        self._refuse_twice(ascending)
+        name = pair_name or self._numbers
+        self._refuse_twice(ascending, name)
         # a law is known by its least outcome
         least, self.law = np.unique(ascending[first], return_inverse=True)
         self.n_laws = len(least)
-        self._refuse_differences(ascending, first)
+        self._refuse_differences(ascending, name)
 
-    def _refuse_twice(self, ascending: NDArray[np.int64]) -> None:
+    def _numbers(self, pair: int) -> str:
+        s, a = self.space.pairs[pair]
+        return f"state {s}, action {a}"
+
+    def _refuse_twice(self, ascending: NDArray[np.int64], name: Callable[[int], str]) -> None:
         twice = np.flatnonzero((np.diff(ascending) == 0) & (np.diff(self.space.pair_of_tuple) == 0))
         if len(twice):
-            s, a = self.space.pairs[self.space.pair_of_tuple[twice[0]]]
-            raise InvalidInputError(f"state {s}, action {a}: two of its successors are tied to each other")
+            pair = int(self.space.pair_of_tuple[twice[0]])
+            raise InvalidInputError(f"{name(pair)}: two of its successors are tied to each other")
 
-    def _refuse_differences(self, ascending: NDArray[np.int64], first: NDArray[np.int64]) -> None:
+    def _refuse_differences(self, ascending: NDArray[np.int64], name: Callable[[int], str]) -> None:
         """Pairs that share an outcome must have one law, and pairs of one law as many outcomes."""
         space, law = self.space, self.law[self.space.pair_of_tuple]
         owner = np.zeros(int(ascending.max()) + 1, dtype=np.int64)
@@ -55,18 +63,12 @@ class Ties:
         differs = (self.law[owner[ascending]] != law) | (times[ascending] != members[law])
         if differs.any():
             j = int(np.argmax(differs))
-            i = int(space.pair_of_tuple[j])
-            other = owner[ascending[j]] if self.law[owner[ascending[j]]] != law[j] else self._other_of(law[j], i)
-            (s, a), (r, b) = space.pairs[i], space.pairs[other]
+            i, has = int(space.pair_of_tuple[j]), space.pair_of_tuple[ascending == ascending[j]]
+            other = int(np.setxor1d(has, np.flatnonzero(self.law == law[j]))[0])  # has the outcome or the law, not both
             raise InvalidInputError(
-                f"state {s}, action {a} and state {r}, action {b} are tied, but differ in what they reach: "
+                f"{name(i)} and {name(other)} are tied, but differ in what they reach: "
                 "pairs that share an outcome must share all of them"
             )
-
-    def _other_of(self, law: int, pair: int) -> int:
-        """A pair of that law, another one if there is one."""
-        others = np.flatnonzero(self.law == law)
-        return int(others[others != pair][0]) if len(others) > 1 else pair
 
     def pooled(self, N: NDArray[np.integer], M: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """Visits of every pair (n_pairs,) and tuple (n_tuples,) in; out, those of all that are tied to each."""

@@ -302,6 +302,63 @@ def test_a_row_of_probability_0_counts_as_absent(shop: Path) -> None:
     assert load_problem(shop).space.layer_sizes == plain.space.layer_sizes
 
 
+def n_laws(folder: Path) -> int:
+    """How many laws there are to learn."""
+    ties = load_problem(folder).ties
+    assert ties is not None
+    return len(np.unique(ties.law[ties.space.successors_per_pair > 1]))
+
+
+def alike(folder: Path) -> list[str]:
+    """The rows of the example, but servicing succeeds as often as repairing does."""
+    return (folder / "transitions.csv").read_text().replace("0.9", "0.8").replace("0.1", "0.2").split()
+
+
+def name_outcomes(folder: Path, **names: str) -> None:
+    """A column outcome, empty but for the lines given."""
+    rows = alike(folder)
+    outcome = ["outcome"] + [names.get(f"line_{i}", "") for i in range(2, len(rows) + 1)]
+    write(folder, "transitions.csv", "\n".join(f"{row},{cell}" for row, cell in zip(rows, outcome, strict=True)))
+
+
+def test_what_does_not_depend_on_the_step_is_tied(shop: Path) -> None:
+    assert n_laws(shop) == 4
+
+
+def test_rows_of_one_outcome_share_a_law(shop: Path) -> None:
+    name_outcomes(shop, line_7="fixed", line_8="not", line_10="fixed", line_11="not")
+    assert n_laws(shop) == 3
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        ({"line_11": ""}, "state 'worn', action 'service' (line 7) and state 'broken', action 'repair' (line 10) are"),
+        ({"line_8": "fixed"}, "state 'worn', action 'service' (line 7): two of its successors are tied"),
+        (
+            {"line_2": "not", "line_3": "fixed"},
+            "state 'good', action 'run' (line 3) are tied, but their probabilities are 0.8 and 0.5",
+        ),
+    ],
+)
+def test_outcomes_that_cannot_be_the_same(shop: Path, names: dict[str, str], words: str) -> None:
+    name_outcomes(shop, **{"line_7": "fixed", "line_8": "not", "line_10": "fixed", "line_11": "not"} | names)
+    error = refused(shop)
+    assert error.startswith("tightrope: shop/transitions.csv, column 5 (outcome): ")
+    assert words in error
+
+
+def test_laws_may_be_shared_between_steps(shop: Path) -> None:
+    """Rows for every step, which are nevertheless the same outcomes."""
+    head, *rows = alike(shop)
+    edit(shop, "problem.toml", ("n_steps = 7", "n_steps = 7\nallow_unreachable = true"))
+    lines = [f"{row},{k},{row.replace(',', ' ')}" for k in range(7) for row in rows]
+    write(shop, "transitions.csv", "\n".join([f"{head},step,outcome", *lines]))
+    assert n_laws(shop) == 4
+    write(shop, "transitions.csv", "\n".join([f"{head},step", *(line.rsplit(",", 1)[0] for line in lines)]))
+    assert load_problem(shop).ties is None
+
+
 def test_a_start_with_six_digits_is_near_enough(shop: Path) -> None:
     edit(shop, "problem.toml", ('start = "good"', "start = { good = 0.333333, worn = 0.666666 }"))
     problem = load_problem(shop)

@@ -54,10 +54,41 @@ def test_a_padded_graph_says_which_rows_are_one_outcome() -> None:
     layout = pad(rows, chances, ties=[0, 1, 2, 3, 2, 3, 4, 5])
     assert layout.ties is not None
     assert layout.ties.law.tolist() == [0, 1, 1, 2, 3]
-    with pytest.raises(InvalidInputError, match="differ in what they reach"):
+    with pytest.raises(
+        InvalidInputError, match=r"^row 2 \(1, 0, 3\) and row 4 \(2, 0, 3\) .* differ in what they reach"
+    ):
         pad(rows, chances, ties=[0, 1, 2, 3, 2, 9, 4, 5])
+    with pytest.raises(InvalidInputError, match=r"^row 2 \(1, 0, 3\): two of its successors are tied"):
+        pad(rows, chances, ties=[0, 1, 2, 2, 3, 9, 4, 5])
+    with pytest.raises(
+        InvalidInputError, match=r"^row 4 \(2, 0, 3\) and row 3 \(1, 0, 4\) .* probabilities are 0.1 and"
+    ):
+        pad(rows, chances, ties=[0, 1, 2, 3, 3, 2, 4, 5])
     with pytest.raises(InvalidInputError, match=r"shape \(3,\)"):
         pad(rows, chances, ties=[0, 1, 2])
+
+
+def test_an_outcome_is_as_likely_wherever_it_comes() -> None:
+    """Also where nothing is left to learn, so that no two pairs with a law meet."""
+    with pytest.raises(
+        InvalidInputError, match=r"row 2 \(1, 0, 3\) and row 0 \(0, 0, 1\) .* probabilities are 1 and 0.5"
+    ):
+        pad([(0, 0, 1), (0, 0, 2), (1, 0, 3), (2, 0, 3), (3, 0, 4)], [0.5, 0.5, 1, 1, 1], ties=[0, 1, 0, 2, 3])
+
+
+def test_unrolled_rows_of_several_pairs_and_steps_may_share_a_law() -> None:
+    """Two machines that wear out alike, in two steps of three."""
+    rows = [(0, 0, 0), (0, 0, 1), (1, 0, 1), (1, 0, 0)]
+    chances = np.array([[0.9, 0.1, 0.9, 0.1], [0.5, 0.5, 0.5, 0.5], [0.9, 0.1, 0.9, 0.1], [0.9, 0.1, 0.9, 0.1]])
+    labels = [[0, 1, 0, 1], [2, 3, 2, 3], [0, 1, 0, 1], [0, 1, 0, 1]]
+    steps = np.repeat(np.arange(4), 4)
+    assert unroll(rows * 4, chances.ravel(), n_steps=4, steps=steps).ties is None
+    layout = unroll(rows * 4, chances.ravel(), n_steps=4, steps=steps, ties=np.ravel(labels))
+    assert layout.ties is not None
+    assert layout.ties.law.tolist() == [0, 1, 1, 0, 0, 2, 3]  # the last step leads to the end, whatever happens
+    both = unroll(rows, chances[0], n_steps=3, ties=labels[0])
+    assert both.ties is not None
+    assert both.ties.law.tolist() == [0, 0, 0, 1, 2]
 
 
 def test_tied_pairs_of_different_laws_are_refused_with_the_place() -> None:

@@ -1,6 +1,7 @@
 """A user's table of transitions, by name: numbered, checked with the line of whatever is wrong, and laid out in layers.
 
-Columns state, action, next_state, probability; with a column step (0..n_steps-1) the rows hold at that step only.
+Columns state, action, next_state, probability; with a column step (0..n_steps-1) the rows hold at that step only; with
+a column outcome, rows of one name are the same outcome of one law.
 """
 
 import difflib
@@ -12,6 +13,7 @@ from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError
 from tightrope.problems.files.declaration import Toml
 from tightrope.problems.files.tables import SHOWN, Table
+from tightrope.problems.tabular.layout import Layout, tied
 from tightrope.problems.tabular.rows import Indices, Start
 from tightrope.problems.tabular.unroll import unroll
 from tightrope.space import FloatArray
@@ -54,6 +56,8 @@ class Dynamics:
             steps=self.steps,
             terminal=self.terminal,
         )
+        if "outcome" in table.columns:
+            self.layout = self._tied(self.layout)
 
     def step_column(self, table: Table) -> Indices | None:
         """The cells of the column step, if there is one, each from 0 to n_steps - 1."""
@@ -66,6 +70,17 @@ class Dynamics:
                 f"the last step is {self.n_steps - 1}"
             )
         return steps
+
+    def _tied(self, layout: Layout) -> Layout:
+        """The layout, tied where the column outcome says so; a row without a name is an outcome of its own."""
+        names = self.table.names("outcome", optional=True)
+        numbers = _numbered(name for name in names if name)
+        labels = np.array([numbers[name] if name else len(numbers) + row for row, name in enumerate(names)])
+        try:
+            return tied(layout, labels, self._move)
+        except InvalidInputError as error:
+            column = list(self.table.columns).index("outcome") + 1
+            raise InvalidInputError(f"{self.table.path}, column {column} (outcome): {error}") from error
 
     def _declared(self, key: str, name: str) -> int:
         if name not in self.states:
@@ -170,6 +185,10 @@ class Dynamics:
             f"{where}: {self._state(state)} can be met at step {k}, but no row starts there{then}; "
             f"add one, or list it as terminal in {self.toml.path.name}"
         )
+
+    def _move(self, row: int) -> str:
+        state, action, _ = self.rows[row]
+        return f"{self._state(state)}, action {list(self.actions)[action]!r} ({self.table.place(row)})"
 
     def _state(self, number: int) -> str:
         return f"state {list(self.states)[number]!r}"

@@ -101,7 +101,7 @@ class Files:
         self._digest = hashlib.sha256()
         self._note(FILE, toml.data)
         self._tables: dict[str, Table] = {}
-        self._known = {toml.whole.transitions: {*KEYS, "probability"}}
+        self._known = {toml.whole.transitions: {*KEYS, "probability", "outcome"}}
         parts: list[tuple[str, Charged]] = [("loss", toml.loss), *toml.constraints.items()]
         for name, part in parts:
             self._known.setdefault(part.table, set()).update((*KEYS, "episode", part.column or name))

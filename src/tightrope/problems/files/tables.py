@@ -67,10 +67,10 @@ class Table:
             if name not in known:
                 raise unknown(f"{head}, column {k + 1}: there is no use for a column", name, known)
 
-    def names(self, column: str) -> list[str]:
-        """The cells of a column as names, none of them empty."""
+    def names(self, column: str, *, optional: bool = False) -> list[str]:
+        """The cells of a column as names; unless they are optional, none of them empty."""
         names = ["" if cell is None else str(cell).strip() for cell in self.columns[column]]
-        if "" in names:
+        if not optional and "" in names:
             raise InvalidInputError(f"{self.where(names.index(''), column)}: the cell is empty")
         return names
 

@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.arguments import texts
 from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
-from tightrope.model import LayeredMDP
+from tightrope.model import SUM_TOLERANCE, LayeredMDP
 from tightrope.problems.tabular.rows import Indices
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.ties import Ties
@@ -165,17 +165,33 @@ def layout_of(
     )
 
 
-def tied(layout: Layout, label: Indices) -> Layout:
-    """The layout with its ties: tuples that lead on from moves of one label, (n_moves,), are one outcome of one law.
+def tied(layout: Layout, labels: Indices, place: Callable[[int], str] | None = None) -> Layout:
+    """The layout with its ties: where rows have one label, (n_rows,), their moves are one outcome of one law.
 
-    A pair with one successor has no law to learn and stays on its own, and so does what has no move.
+    A pair with one successor has no law to learn and stays on its own, and so does what has no move. What cannot be
+    tied is refused with the `place` of a row.
     """
-    space, n_moves = layout.space, len(label)
+    labels = np.unique(labels, return_inverse=True)[1].reshape(-1)
+    space, P, label = layout.space, layout.probabilities, labels[layout.row_of_move]
+
+    def name(row: int) -> str:
+        return f"row {row} {tuple(layout.rows[row].tolist())}" if place is None else place(row)
+
     alone = space.successors_per_pair[space.pair_of_tuple[layout.tuple_of_move]] == 1
     # moves that were merged into a tuple stand for the least of their labels
     least = np.full(space.n_tuples, np.iinfo(np.int64).max)
     np.minimum.at(least, layout.tuple_of_move[~alone], label[~alone])
     own = least == np.iinfo(np.int64).max
-    outcome = np.where(own, n_moves + int(label.max(initial=0)) + np.arange(space.n_tuples), least)
-    ties = Ties(space, outcome)
-    return replace(layout, ties=ties) if ties.n_laws < space.n_pairs else layout
+    outcome = np.where(own, 1 + int(label.max(initial=0)) + np.arange(space.n_tuples), least)
+    first_move = np.searchsorted(layout.tuple_of_move, space.csr.pair_ptr)
+    ties = Ties(space, outcome, lambda i: name(int(layout.row_of_move[first_move[i]])))
+
+    used = np.flatnonzero(P > 0)
+    first = used[np.unique(labels[used], return_index=True)[1]]
+    model = first[np.searchsorted(labels[first], labels[used])]
+    for i in np.flatnonzero(np.abs(P[used] - P[model]) > SUM_TOLERANCE)[:1].tolist():
+        raise InvalidInputError(
+            f"{name(int(used[i]))} and {name(int(model[i]))} are tied, but their probabilities are {P[used[i]]:.9g} "
+            f"and {P[model[i]]:.9g}"
+        )
+    return replace(layout, ties=ties if ties.n_laws < space.n_pairs else None)

@@ -23,8 +23,8 @@ def pad(rows: ArrayLike, probabilities: ArrayLike, *, start: Start = 0, ties: Ar
 
     States where no row starts are where an episode is over. Only what can be reached from `start` is kept; a row of
     probability 0 counts as absent. Each move that skips layers leads through states in which one waits, which are
-    shared by all who wait for the same state. Where several pairs have one law, `ties`, (n_rows,), says so: rows of the
-    same number are the same outcome.
+    shared by all who wait for the same state. Where several (state, action) have one law, `ties`, (n_rows,), says so:
+    rows of the same number are the same outcome, and who shares one outcome shares all of them.
 
     >>> long_or_short = [(0, 0, 1), (1, 0, 2), (2, 0, 3), (0, 1, 2)]
     >>> layout = pad(long_or_short, [1.0, 1.0, 1.0, 1.0])
@@ -77,7 +77,7 @@ def pad(rows: ArrayLike, probabilities: ArrayLike, *, start: Start = 0, ties: Ar
         links=np.array([(number[here], a, number[there]) for here, a, there, _ in links]),
         chances=chances,
     )
-    return layout if ties is None else tied(layout, wholes(ties, "ties", (len(table),))[layout.row_of_move])
+    return layout if ties is None else tied(layout, wholes(ties, "ties", (len(table),)))
 
 
 def _longest_paths(table: Indices, first_states: Indices) -> dict[int, int]:

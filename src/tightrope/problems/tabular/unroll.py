@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.arguments import listed, room, whole
+from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 from tightrope.problems.tabular.layout import MERGED, Layout, layout_of, tied
 from tightrope.problems.tabular.rows import LARGEST_NUMBER, Start, checked_rows, checked_start
@@ -22,13 +23,15 @@ def unroll(
     start: Start = 0,
     steps: ArrayLike | None = None,
     terminal: Iterable[int] = (),
+    ties: ArrayLike | None = None,
 ) -> Layout:
     """Unroll rows (state, action, next_state), of shape (n_rows, 3), and their probabilities, (n_rows,).
 
     Only what can be reached from `start` in `n_steps` steps is kept; a row of probability 0 counts as absent.
     If the MDP changes over time, `steps`, (n_rows,), says at which step, 0..n_steps-1, each row holds; if it does not,
     a (state, action) has one law at all steps, and the layout's `ties` say so. In a `terminal` state the episode is
-    over: it waits there to the last step, at no charge (rows that start there are left out).
+    over: it waits there to the last step, at no charge (rows that start there are left out). Where several
+    (state, action), or one at several of the `steps`, have one law, `ties` says so as in `pad`.
 
     >>> up_or_stay = [(0, 0, 0), (0, 1, 1), (1, 0, 1)]
     >>> layout = unroll(up_or_stay, [1.0, 1.0, 1.0], n_steps=3)
@@ -90,4 +93,4 @@ def unroll(
         links=np.stack([np.concatenate(source), action[move], np.concatenate(target)], axis=1),
         chances=chances,
     )
-    return layout if steps is not None else tied(layout, layout.row_of_move)
+    return tied(layout, np.arange(len(table)) if ties is None else wholes(ties, "ties", (len(table),)))
