@@ -221,7 +221,8 @@ def cases() -> dict[str, Case]:
         "History": (tr.History, {"columns": columns, "settings": {"learner": "x"}}),
         "unroll": (
             tr.unroll,
-            {"rows": rows, "probabilities": [1.0] * 3, "n_steps": 3, "start": 0, "steps": None, "terminal": ()},
+            {"rows": rows, "probabilities": [1.0] * 3, "n_steps": 3, "start": 0, "steps": None, "terminal": (),
+             "ties": [0, 1, 2]},
         ),
         "pad": (tr.pad, {"rows": [(0, 0, 1), (1, 0, 2)], "probabilities": [1.0] * 2, "start": 0, "ties": None}),
         "layout.lay_out": (layout.lay_out, {"values": [1.0, 2.0, 3.0]}),
@@ -246,6 +247,14 @@ def cases() -> dict[str, Case]:
         "play_live": (
             tr.interop.play_live,
             {"env": Environment(), "learner": "ucpd", "episodes": 2, "state_of": lambda seen, step: 1, "seed": 0},
+        ),
+        "LiveSpace": (
+            tr.interop.LiveSpace,
+            {"n_observations": 3, "n_actions": 2, "n_steps": 3, "start": 0, "moves": [(0, 0, 0), (0, 1, 2), (2, 0, 2)]},
+        ),
+        "LiveSpace.state_of": (
+            tr.interop.LiveSpace(n_observations=3, n_actions=2, n_steps=3).state_of,
+            {"observation": 1, "step": 1},
         ),
         "problem_from_gym": (
             tr.interop.problem_from_gym,

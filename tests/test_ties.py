@@ -1,5 +1,7 @@
 """Ties: what may be declared, what is pooled, and when an epoch of laws is over."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -7,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import random_mdp, rngs
 from tests.trajectories import trajectories
-from tightrope import InvalidInputError, LayeredSpace
+from tightrope import BanditEpisode, Episode, InvalidInputError, LayeredSpace, unroll
 from tightrope.checks.learners.play import World, drive, world
 from tightrope.confidence import Counts
 from tightrope.learners import LEARNERS, make_learner
@@ -138,6 +140,33 @@ def test_ties_pool_what_is_known_of_the_dynamics(name: str) -> None:
     assert N[2:6].tolist() == N[6:10].tolist()
     assert alone.counts.laws_so_far[0][2:6].tolist() != alone.counts.laws_so_far[0][6:10].tolist()
     assert N[:2].sum() == 40 and N[2:6].sum() == 80
+
+
+@pytest.mark.parametrize("name", COUNTING)
+def test_what_is_met_in_one_layer_is_known_in_another(name: str) -> None:
+    """In state 0 one may gamble, for 1 (good) or 2 (bad), or stay. At step 1 the gamble came out well, once; at step 0
+    badly, five times. Whoever knows that it is the same gamble takes it less at step 1."""
+    layout = unroll([(0, 0, 1), (0, 0, 2), (0, 1, 0), (1, 0, 1), (2, 0, 2)], [0.5, 0.5, 1, 1, 1], n_steps=3)
+    space, f = layout.space, layout.lay_out(np.array([[0.0, 0.0], [-0.9, 0.0], [0.9, 0.0]]))
+    g = np.empty((0, space.n_tuples))
+    at = World(layout.mdp, np.stack([f, f]), g, np.empty(0))
+    once = [([0, 1, 4, 7], [1, 1, 0]), ([0, 1, 4, 7], [1, 1, 1]), ([0, 1, 5, 7], [1, 0, 0])]
+    episodes = once + 5 * [([0, 3, 6, 7], [0, 0, 0])]
+    tuning = {"radius_scale": 1e-3} | ({"learning_rate": 1e3} if name == "fpop" else {})  # neither hope nor chance
+    options: dict[str, Any] = {key: tuning[key] for key in tuning if key in LEARNERS[name].parameter_fields()}
+
+    def gambles(ties: Ties | None) -> float:
+        learner = make_learner(name, at, episodes=len(episodes), ties=ties, **options)
+        for states, actions in episodes:
+            path = space.path(states, actions)
+            learner.observe(
+                BanditEpisode(states, actions, f[path], g[:, path])
+                if learner.feedback == "bandit"
+                else Episode(states, actions, f, g)
+            )
+        return float(learner.policy.probabilities[2])
+
+    assert gambles(layout.ties) < gambles(None) - 0.003
 
 
 @pytest.mark.parametrize("name", COUNTING)

@@ -8,7 +8,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.errors import InvalidInputError
-from tightrope.interop import LiveHistory, ProblemEnv, play_live
+from tightrope.interop import LiveHistory, LiveSpace, ProblemEnv, play_live
 from tightrope.interop.live import RunningMeans, Step
 from tightrope.learners.base import BanditEpisode
 
@@ -161,24 +161,74 @@ def test_ucpd_learns_on_an_environment_whose_model_it_never_sees() -> None:
     assert "1500 episodes" in repr(history)
 
 
-def test_a_gymnasium_environment_of_others() -> None:
+def near(cell: int) -> list[int]:
+    """Itself and its neighbours, on 4 by 4 cells."""
+    y, x = divmod(cell, 4)
+    places = ((y, x), (y - 1, x), (y + 1, x), (y, x - 1), (y, x + 1))
+    return sorted(4 * v + u for v, u in places if 0 <= v < 4 and 0 <= u < 4)
+
+
+def test_ucpd_practical_crosses_the_lake() -> None:
     """The dry lake, 8 steps: nobody tells the learner where the ice is, and a fall ends the episode early."""
-    env = gymnasium.make("FrozenLake-v1", is_slippery=False)
-    space = tr.LayeredSpace.dense([1] + [16] * 7 + [1], 4)
-    learner = tr.UCPD(space, [0.2], episodes=200)
-
-    def fell(step: Step) -> float:
-        return float(step.terminated and step.reward == 0)
-
+    moves = [(cell, a, to) for cell in range(16) for a in range(4) for to in near(cell)]
+    lake = LiveSpace(n_observations=16, n_actions=4, n_steps=8, start=0, moves=moves)
     history = play_live(
-        env,
-        learner,
-        episodes=200,
-        state_of=lambda observation, step: 1 + 16 * (step - 1) + observation,
-        cost_of=fell,
+        gymnasium.make("FrozenLake-v1", is_slippery=False),
+        tr.UCPDPractical(lake.space, [0.2], ties=lake.ties),
+        episodes=900,
+        state_of=lake.state_of,
+        cost_of=lambda step: float(step.terminated and step.reward == 0),
     )
-    assert set(history.cost.ravel().tolist()) <= {0.0, 1.0}
-    assert 0 < history.cost.mean() < 1
+    assert set(history.cost.ravel().tolist()) == {0.0, 1.0}
+    assert history.settings["ties"] == str(lake.ties)
+    assert history.cost[:100].mean() > 0.3
+    assert -history.loss[-100:].mean() > 0.9  # the goal
+    assert history.cost[-100:].mean() < 0.1
+
+
+def test_observations_over_time() -> None:
+    """Any move may happen at any step, by the same law: the dense space, and its ties."""
+    corridor = LiveSpace(n_observations=3, n_actions=2, n_steps=4, start=0)
+    assert corridor.space.layer_sizes == (1, 3, 3, 3, 1)
+    assert corridor.space.n_tuples == tr.LayeredSpace.dense([1, 3, 3, 3, 1], 2).n_tuples
+    assert [corridor.state_of(cell, step) for step in (1, 2, 3) for cell in range(3)] == list(range(1, 10))
+    assert corridor.ties is not None
+    law = corridor.ties.law
+    assert law[:2].tolist() == law[2:4].tolist() == law[8:10].tolist()  # cell 0 at steps 0, 1 and 2
+    assert law[2:8].tolist() == law[8:14].tolist()
+    history = play_live(Corridor(), Listener(corridor.space, [1.0]), episodes=5, state_of=corridor.state_of)
+    assert len(history.loss) == 5
+
+
+def test_a_reset_that_may_lead_anywhere_is_a_law_of_its_own() -> None:
+    corridor = LiveSpace(n_observations=3, n_actions=2, n_steps=4)
+    assert corridor.space.layer_sizes == (1, 3, 3, 3, 1)
+    assert corridor.ties is not None
+    law = corridor.ties.law
+    assert not set(law[:2].tolist()) & set(law[2:].tolist())
+    assert law[2:8].tolist() == law[8:14].tolist()
+    assert "4 steps, 11 states" in repr(corridor)
+
+
+@pytest.mark.parametrize(
+    ("moves", "words"),
+    [
+        ([(0, 0, 1), (0, 1, 0)], "no row starts there"),
+        ([(0, 0)], r"shape \(1, 2\)"),
+        ([(0.5, 0, 1)], "float64"),
+        ([(0, 0, 3)], r"the move \[0, 0, 3\] is outside of 3 observations and 2 actions"),
+        ([(0, -1, 0)], "outside"),
+    ],
+)
+def test_moves_that_cannot_be(moves: list[Any], words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        LiveSpace(n_observations=3, n_actions=2, n_steps=4, start=0, moves=moves)
+
+
+def test_an_observation_that_the_moves_rule_out() -> None:
+    corridor = LiveSpace(n_observations=3, n_actions=2, n_steps=4, start=0, moves=[(0, 0, 0), (0, 1, 2), (2, 0, 2)])
+    with pytest.raises(InvalidInputError, match=r"episode \d: observation 1 cannot come after 1 steps"):
+        play_live(Corridor(), Listener(corridor.space, [1.0]), episodes=9, state_of=corridor.state_of, seed=1)
 
 
 def test_realised_violation() -> None:

@@ -10,11 +10,13 @@ if TYPE_CHECKING:
     from tightrope.interop.gym_env import ProblemEnv as ProblemEnv
     from tightrope.interop.gym_env import SixTuple as SixTuple
     from tightrope.interop.live import LiveHistory as LiveHistory
+    from tightrope.interop.live import LiveSpace as LiveSpace
     from tightrope.interop.live import play_live as play_live
     from tightrope.problems.gym import problem_from_gym as problem_from_gym
 
 _HOME = {
     "LiveHistory": "interop.live",
+    "LiveSpace": "interop.live",
     "ProblemEnv": "interop.gym_env",
     "SixTuple": "interop.gym_env",
     "play_live": "interop.live",

@@ -1,7 +1,8 @@
 """A learner of ours on an environment whose model nobody knows: live, through `env.step`.
 
-The learner is made for a layered space, so somebody must say which of its states an observation is: `state_of`. For
-t = 1, 2, …: the environment is reset, actions are drawn from the learner's policy for L steps, and the learner is told
+The learner is made for a layered space, so somebody must say which of its states an observation is: `state_of`.
+`LiveSpace` lays numbered observations out over time, and ties what does not depend on the step. For t = 1, 2, …: the
+environment is reset, actions are drawn from the learner's policy for L steps, and the learner is told
 what it asks for:
 
 - bandit feedback: what each step lost and cost. That is all an environment shows, and all such a learner needs.
@@ -21,11 +22,13 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.arguments import MOST, function, having, implements, number, real, whole
+from tightrope.arguments import MOST, function, having, implements, number, real, room, whole
+from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.paths import draw
 from tightrope.learners.base import BanditEpisode, Episode, Learner
 from tightrope.model import flat
+from tightrope.problems.tabular.unroll import unroll
 from tightrope.space import FloatArray, LayeredSpace
 
 
@@ -54,6 +57,68 @@ StateOf = Callable[[Any, int], int]
 
 #: function(episode) -> the loss (n_tuples,) and the constraints (I, n_tuples) of that episode, asked for after it.
 Tables = Callable[[int], tuple[ArrayLike, ArrayLike]]
+
+
+class LiveSpace:
+    """Numbered observations laid out over the steps of an episode: `space`, `ties`, and `state_of` for `play_live`.
+
+    The same action at the same observation leads on by the same law at every step, and `ties` says so.
+
+    Parameters
+    ----------
+    n_observations, n_actions, n_steps : observations and actions are numbers from 0.
+    start : the observation after a reset; None where that is not always the same.
+    moves : (n, 3) which (observation, action, next observation) can happen, if that is known; where an episode can be
+        over, one that stays. The fewer there are, the sooner a learner knows their chances.
+
+    >>> LiveSpace(n_observations=16, n_actions=4, n_steps=8, start=0)
+    LiveSpace(8 steps, 114 states, 6272 tuples, 128 laws for 452 pairs)
+    """
+
+    def __init__(
+        self,
+        *,
+        n_observations: int,
+        n_actions: int,
+        n_steps: int,
+        start: int | None = None,
+        moves: ArrayLike | None = None,
+    ) -> None:
+        n_observations, n_actions = whole(n_observations, "n_observations", 1), whole(n_actions, "n_actions", 1)
+        sizes = (n_observations, n_actions, n_observations)
+        room(n_actions * n_observations * (n_observations if moves is None else 1), "a space of these sizes")
+        rows = np.indices(sizes).reshape(3, -1).T if moves is None else _checked_moves(moves, sizes)
+        if start is None:  # one more observation, which is the reset: anything can come of it
+            first = np.indices((1, n_actions, n_observations)).reshape(3, -1).T + np.array([n_observations, 0, 0])
+            rows, start = np.concatenate([rows, first]), n_observations
+        else:
+            start = whole(start, "start", 0, n_observations - 1)
+        _, pair, count = np.unique(rows[:, :2], axis=0, return_inverse=True, return_counts=True)
+        even = 1 / count[pair.reshape(-1)]  # what the chances are nobody knows, and nobody asks
+        layout = unroll(rows, even, n_steps=n_steps, start=start)
+        self.space, self.ties = layout.space, layout.ties
+        columns = zip(layout.state.tolist(), layout.step.tolist(), strict=True)
+        self._number = {place: number for number, place in enumerate(columns)}
+
+    def state_of(self, observation: Any, step: int) -> int:
+        """The state of layer `step`, 1..L-1, that an observation is."""
+        number = self._number.get((whole(observation, "an observation", 0), whole(step, "step", 0)))
+        if number is None:
+            raise InvalidInputError(f"observation {observation} cannot come after {step} steps, if these are the moves")
+        return number
+
+    def __repr__(self) -> str:
+        space = self.space
+        known = f", {self.ties}" if self.ties is not None else ""
+        return f"LiveSpace({space.n_layers} steps, {space.n_states} states, {space.n_tuples} tuples{known})"
+
+
+def _checked_moves(moves: ArrayLike, sizes: tuple[int, int, int]) -> NDArray[np.int64]:
+    """Moves as rows of whole numbers, each below its size."""
+    rows = wholes(moves, "moves", ("n", 3))
+    for row in rows[((rows < 0) | (rows >= sizes)).any(axis=1)][:1].tolist():
+        raise InvalidInputError(f"the move {row} is outside of {sizes[0]} observations and {sizes[1]} actions")
+    return rows
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
