@@ -116,6 +116,24 @@ def test_several_learners_have_a_colour_and_a_label_each_in_three_panels() -> No
     assert {"Regret", "Violation", "Strong violation"} <= set(texts(figure).splitlines())
 
 
+@pytest.mark.parametrize("n_budgets", [0, 1, 2, 3, 4])
+@pytest.mark.parametrize("learners", [["ucpd"], ["ucpd", "uniform"]])
+def test_what_was_used_of_each_budget_comes_first(learners: list[str], n_budgets: int) -> None:
+    names = [f"use_{i}" for i in range(n_budgets)]
+    runs = {name: [history(**{use: (2.0 + i) * EPISODES for i, use in enumerate(names)})] for name in learners}
+    budgets = [Budget(use, use, "hours", 1.0) for use in names]
+    figure = figures.draw(runs, title="", budgets=budgets)
+    heads = [axes.texts[-2].get_text() for axes in figure.axes]
+    assert heads[:n_budgets] == [f"Use of {use}" for use in names]
+    assert heads[n_budgets] == "Regret"
+    for i, axes in enumerate(figure.axes[:n_budgets]):
+        np.testing.assert_array_equal(line(axes, figures.PALETTE[0]), np.full(len(EPISODES), 2.0 + i))
+    rows = {round(axes.get_position().y0, 6) for axes in figure.axes}
+    columns = {round(axes.get_position().x0, 6) for axes in figure.axes}
+    assert len(rows) * len(columns) - len(figure.axes) < len(columns)  # no row is empty
+    assert len(columns) == len(figure.axes) / 2 or len(figure.axes) != 4  # nor does one stand alone below three
+
+
 def test_twenty_learners_are_told_apart_and_no_label_covers_another() -> None:
     runs = {f"learner {k}": [history(regret=(1 + 0.01 * k) * EPISODES)] for k in range(20)}
     figure = figures.draw(runs, title="")

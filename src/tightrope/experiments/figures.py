@@ -1,10 +1,11 @@
-"""The picture of a run: regret on the left, violation and strong violation on the right, against the episode.
+"""The picture of a run, against the episode: what was used of each budget, then regret, violation, strong violation.
 
-Several learners share three panels, one for each of the three; every learner has a line of its own in each.
+Several learners have a panel for each of these, in which every learner has a line of its own; for one learner, both
+violations share a panel.
 
-Both axes are logarithmic, so a power of T is a straight line with the exponent as its slope: what grows
-like √T runs parallel to the dashed line. Zero and negative values have no place on such an axis; a panel that
-holds any is linear around zero, logarithmic outside on either side, and says so.
+In the panels of regret and violation both axes are logarithmic, so a power of T is a straight line with the exponent as
+its slope: what grows like √T runs parallel to the dashed line. Zero and negative values have no place on such an axis;
+a panel that holds any is linear around zero, logarithmic outside on either side, and says so.
 """
 
 import math
@@ -112,8 +113,8 @@ def title(request: Request, problem: Problem) -> str:
 def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Sequence[Budget] = ()) -> Figure:
     """Draw the runs of one or several learners: name → one history per seed, all logged at the same episodes.
 
-    Lines are means over the seeds; bands reach from the smallest to the largest. Below, for each of the `budgets`,
-    what an episode used of it on average up to there.
+    Lines are means over the seeds; bands reach from the smallest to the largest. The first panels are for the
+    `budgets`: what an episode used of each on average up to there.
     """
     runs = [run for of_learner in histories.values() for run in of_learner]
     if not runs:
@@ -125,7 +126,7 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Seq
 
     panels = TWO_PANELS if len(histories) == 1 else THREE_PANELS
     with mpl.rc_context(STYLE):
-        figure = _empty_figure(len(panels), len(histories), len(budgets))
+        figure = _empty_figure(len(budgets) + len(panels), len(histories))
         height = figure.get_figheight()
         figure.text(0.02, 1 - 0.26 / height, drawable(title), size=13, weight="bold", va="center")
         seeds = f"; line: mean of {n_seeds} seeds, band: smallest to largest" if n_seeds > 1 else ""
@@ -136,28 +137,29 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Seq
             color=MUTED,
             va="center",
         )
-        for axes, panel in zip(figure.axes, panels, strict=False):
+        for axes, panel in zip(figure.axes[len(budgets) :], panels, strict=True):
             _panel(axes, _curves(histories, panel.columns), last=episodes[-1], one_line=len(histories) > 1)
             _head(axes, panel.name, panel.meaning)
-        for axes, budget in zip(figure.axes[len(panels) :], budgets, strict=True):
+        for axes, budget in zip(figure.axes, budgets, strict=False):
             _spending(axes, _per_episode(histories, budget), budget, last=episodes[-1])
             meaning = ", ".join(filter(None, ["an episode, on average so far", budget.unit]))
             _head(axes, drawable(f"Use of {budget.name}"), drawable(meaning))
     return figure
 
 
-def _empty_figure(n_panels: int, n_learners: int, n_budgets: int) -> Figure:
-    """Panels side by side, as wide as a page for two; below them, in rows of as many, one for each budget."""
-    rows = 1 + math.ceil(n_budgets / n_panels)
-    panel_width = 3.2 if n_panels > 2 else 3.5
+def _empty_figure(n_panels: int, n_learners: int) -> Figure:
+    """Panels in rows of two, as wide as a page, or of three where that leaves fewer empty places."""
+    columns = 3 if n_learners > 1 and n_panels != 4 else 2
+    rows = math.ceil(n_panels / columns)
+    panel_width = 3.5 if n_learners == 1 else 3.2
     panel_height = max(2.73, 1.05 * LABEL * n_learners)
-    right, between = (RIGHT, BETWEEN) if n_panels > 2 else (1.46, 1.68)
-    width = LEFT + n_panels * panel_width + (n_panels - 1) * between + right
+    right, between = (1.46, 1.68) if n_learners == 1 else (RIGHT, BETWEEN)
+    width = LEFT + columns * panel_width + (columns - 1) * between + right
     height = BELOW + rows * panel_height + (rows - 1) * APART + ABOVE
     figure = Figure(figsize=(width, height), dpi=150)
     grid = figure.add_gridspec(
         rows,
-        n_panels,
+        columns,
         left=LEFT / width,
         right=1 - right / width,
         bottom=BELOW / height,
@@ -165,10 +167,8 @@ def _empty_figure(n_panels: int, n_learners: int, n_budgets: int) -> Figure:
         wspace=between / panel_width,
         hspace=APART / panel_height,
     )
-    for k in range(n_panels):
-        figure.add_subplot(grid[0, k])
-    for i in range(n_budgets):
-        figure.add_subplot(grid[1 + i // n_panels, i % n_panels])
+    for i in range(n_panels):
+        figure.add_subplot(grid[i // columns, i % columns])
     return figure
 
 
