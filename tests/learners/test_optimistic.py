@@ -387,5 +387,5 @@ def test_a_policy_that_is_not_strictly_safe_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="less is needed"):
         DOPE(space, [0.5, 0.5], episodes=10, safe_policy=Policy.uniform(space), safe_usage=[0.1, 0.5])
     other = LayeredSpace.dense([1, 3, 1], 2)
-    with pytest.raises(InvalidInputError, match="another space"):
+    with pytest.raises(InvalidInputError, match="expected one on LayeredSpace"):
         DOPE(space, [0.5], episodes=10, safe_policy=Policy.uniform(other), safe_usage=[0.1])

@@ -87,7 +87,7 @@ def test_ucpd_known_is_ucpd_with_a_point_for_a_set() -> None:
         np.testing.assert_array_equal(p, p_)
         np.testing.assert_array_equal(Q, Q_)
         assert epoch == 1
-    assert set(known.settings) == {"learner", "episodes", "alpha", "V", "mixing"}
+    assert set(known.settings) == {"learner", "episodes", "alpha", "V", "mixing", "charge", "proportional", "draws"}
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")

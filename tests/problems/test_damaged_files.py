@@ -116,7 +116,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "name of a file with a null character": (
         changed(TOML, '"loss.csv"', '"loss\\u0000.csv"'),
-        "'shop/loss\\x00.csv' is no name of a file",
+        "shop/loss\\x00.csv is no name of a file",
     ),
     "name of a file that is too long": (
         changed(TOML, '"loss.csv"', f'"{"loss" * 100}.csv"'),

@@ -44,8 +44,8 @@ def shown(value: object) -> str:
 
 
 def printable(path: object) -> str:
-    """The name of a file, whatever bytes are in it, as text that any output takes."""
-    return str(path).encode(errors="backslashreplace").decode()
+    """The name of a file, whatever bytes are in it, as one line of text that any output takes."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in str(path))
 
 
 def unknown(complaint: str, name: object, known: Iterable[str]) -> InvalidInputError:
