@@ -114,7 +114,8 @@ class UCPDPractical(ConfidentLearner):
         mean = self.mean_constraints + (g - self.mean_constraints) / t
         losses, waiting = self.losses + f, self.waiting + 1
         if waiting >= min(self.block, 1 + t // BLOCK_GROWTH):
-            step = self._step_on(losses / waiting, mean, counts)
+            losses /= waiting
+            step = self._step_on(losses, mean, counts)
             self._learn(counts=counts, mean_constraints=mean, losses=np.zeros_like(losses), waiting=0, **step)
         else:
             self._learn(counts=counts, mean_constraints=mean, losses=losses, waiting=waiting)
@@ -142,7 +143,11 @@ class UCPDPractical(ConfidentLearner):
         least_prices(A, A @ integrals + self.correction / eta * over - b, prices)
         np.minimum(prices, most, out=prices)
         weigh(1.0, loss, prices, costs, 1 / eta, psi)  # η (f + Σ_i w_i ḡ_i)
-        theta = self._step((1 - mixing) * self.theta + mixing * self._start, psi, confidence_set)
+        priced = np.where(costs.any(axis=1), prices / units, 0.0)
+        del loss, costs  # the solver needs the memory next
+        reference = (1 - mixing) * self.theta
+        reference += mixing * self._start
+        theta = self._step(reference, psi, confidence_set)
         return {
             "confidence_set": confidence_set,
             "_laws": laws,
@@ -150,7 +155,7 @@ class UCPDPractical(ConfidentLearner):
             "theta": theta,
             "policy": self._policy_of(theta),
             "integrals": integrals,
-            "multipliers": np.where(costs.any(axis=1), prices / units, 0.0),
+            "multipliers": priced,
             "last_loss": f,
             "largest_span": F,
             "changes": S,
