@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 import tightrope as tr
 from benchmarks import page
-from tightrope.experiments.figures import INK, MUTED, PALETTE, STYLE
+from tightrope.experiments.figures import INK, MUTED, PALETTE
 from tightrope.space import FloatArray
 from tightrope.storage.files import write_bytes
 
@@ -72,20 +72,24 @@ def main() -> None:
 
 def draw(curves: dict[tuple[str, str], Curves]) -> None:
     """A panel for each run, logarithmic both ways; the dashed line is sqrt(episodes)."""
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(page.DRAWN):
         figure = Figure(figsize=(10.5, 3.6), layout="constrained")
         for axes, ((name, losses), of) in zip(figure.subplots(1, len(curves)), curves.items(), strict=True):
             for measure, colour in zip(MEASURES, (PALETTE[0], PALETTE[1], PALETTE[2]), strict=True):
+                if (of.mean[measure] <= 0).all():
+                    continue
                 mean = np.where(of.mean[measure] > 0, of.mean[measure], np.nan)
                 axes.plot(of.episode, mean, "o-", ms=3, color=colour, label=measure.replace("_", " "))
             top = np.nanmax([np.where(mean > 0, mean, np.nan) for mean in of.mean.values()])
-            axes.plot(of.episode, top * np.sqrt(of.episode / of.episode[-1]), color=MUTED, ls=(0, (4, 2)), label="√T")
+            axes.plot(of.episode, top * np.sqrt(of.episode / of.episode[-1]), color=MUTED, ls=page.DASHED, label="√T")
             axes.set_xscale("log")
             axes.set_yscale("log")
             axes.set_xlabel("episodes")
-            negative = "; regret is below zero" if (of.mean["regret"] <= 0).all() else ""
-            axes.set_title(f"{name}, {losses}{negative}", loc="left", color=INK, fontsize=10)
-            axes.legend(frameon=False, fontsize=8.5)
+            below = [m.replace("_", " ") for m in MEASURES if (of.mean[m] <= 0).all()]
+            axes.set_title(f"{name}, {losses}", loc="left", color=INK, fontsize=10)
+            axes.set_ylim(top=4 * top)
+            title = f"never above 0: {', '.join(below)}" if below else None
+            axes.legend(frameon=False, fontsize=8, loc="upper left", ncols=2, title=title, title_fontsize=8)
         data = BytesIO()
         figure.savefig(data, format="png", dpi=160, metadata={"Software": None})
     write_bytes(PICTURE, data.getvalue())

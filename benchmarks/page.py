@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 DOCS = Path(__file__).parent.parent / "docs"
 PAGE, COMPARISON = DOCS / "benchmarks.md", DOCS / "comparison.md"
 DASHED = (0, (4, 2))
+DRAWN = STYLE | {"text.parse_math": True}  # powers of ten at logarithmic axes
 PICTURE = DOCS / "images" / "benchmarks.png"
 
 
@@ -33,7 +34,7 @@ def write(mark: str, text: str, page: Path = PAGE) -> None:
 
 def draw(rows: Sequence["Row"], family: Sequence["Size"]) -> None:
     """Left: ours and the rivals on every model. Right: growth over the sparse family."""
-    with mpl.rc_context(STYLE):
+    with mpl.rc_context(DRAWN):
         figure = Figure(figsize=(10.5, 4.4), layout="constrained")
         left, right = figure.subplots(1, 2)
         late = sorted((row for row in rows if row.phase == "late"), key=lambda row: row.n_tuples)

@@ -83,6 +83,8 @@ class UCPD(ConfidentLearner):
         L, T = self.space.n_layers, self.episodes
         self.default_to(alpha=L * T, V=L * np.sqrt(T), mixing=1 / T)
         self._tuples_before = self.space.tuples_before
+        self._kappa = self.proportional * float(np.sqrt(T))
+        self._looks_back = self.charge == "played" or self._kappa > 0
         averaged = (len(self.budgets), self.space.n_tuples) if self.draws == "mean" else (0, 0)
         self.mean_constraints = np.zeros(averaged)
 
@@ -92,10 +94,8 @@ class UCPD(ConfidentLearner):
         Q, c, mean = self.multipliers, self.budgets, self.mean_constraints
         if self.draws == "mean":
             g = mean = mean + (g - mean) / (self.observed + 1)
-        looks_back = self.charge == "played" or self.proportional > 0
-        e: Any = self._used(g) - c if looks_back else 0.0  # by how much π_t is over its budgets
-        kappa = self.proportional * np.sqrt(self.episodes)
-        weights = Q + kappa * np.maximum(e, 0.0) if kappa > 0 else Q
+        e: Any = self._used(g) - c if self._looks_back else 0.0  # by how much π_t is over its budgets
+        weights = Q + self._kappa * np.maximum(e, 0.0) if self._kappa > 0 else Q
         psi, reference = np.empty(self.space.n_tuples), np.empty(self.space.n_tuples)
         weigh(self.V, f, weights, g, self.alpha, psi)  # (V f + Σ_i Q_i g_i) / α
         mix(self._tuples_before, self.theta, self.mixing, reference)  # (1 − λ) θ + λ uniform
