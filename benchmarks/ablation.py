@@ -6,6 +6,7 @@ seeds (a negative regret counts as 0). The four changes are options of `ucpd`; Î
 """
 
 import argparse
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -70,7 +71,7 @@ def main() -> None:
     rows = iter(played([run for runs in wanted.values() for run in runs], given.results, given.jobs))
     lines = []
     for words, runs in wanted.items():
-        cells = np.array([[row[measure] for measure in MEASURES] for row, _ in zip(rows, runs, strict=False)])
+        cells = np.array([[row[measure] for measure in MEASURES] for row in islice(rows, len(runs))])
         cells[:, 0] = np.maximum(cells[:, 0], 0)
         lines.append((words, *(f"{mean:.3f}" for mean in cells.mean(axis=0)), f"{cells[:, 1].max():.3f}"))
     text = page.table(("", "regret", "violation", "strong violation", "largest violation"), lines)
