@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 
 import pytest
 
@@ -56,3 +56,13 @@ def test_a_kernel_is_read_from_disk_until_one_that_it_contains_is_edited(
 
     (tmp_path / "inner_of_a_test.py").write_text(INNER.format("10"))
     assert imported(tmp_path, monkeypatch).outer(1) == 11
+
+
+def test_whether_anything_was_compiled_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As it is on this machine by now, and as in a new installation."""
+    assert compiling.compiled_before() in (True, False)
+    assert all(hasattr(cache, "_index_path") for cache in compiling._caches)
+    monkeypatch.setattr(compiling, "_caches", [SimpleNamespace(_index_path=str(tmp_path / "kernel.nbi"))])
+    assert not compiling.compiled_before()
+    (tmp_path / "kernel.nbi").touch()
+    assert compiling.compiled_before()

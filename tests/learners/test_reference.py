@@ -90,6 +90,21 @@ def test_ucpd_known_is_ucpd_with_a_point_for_a_set() -> None:
     assert set(known.settings) == {"learner", "episodes", "alpha", "V", "mixing", "charge", "proportional", "draws"}
 
 
+def test_known_dynamics_are_charged_for_what_is_used() -> None:
+    """Counts say nothing that the model does not: Q ← max{Q + <g, θ̄> − c, 0}, θ̄ the measure that was played."""
+    at = WORLDS["a_sparse_space"]()
+    budgets = at.budgets - 0.3
+    learner = LEARNERS["ucpd-known"](at.space, budgets, episodes=20, model=at.mdp, charge="played")  # type: ignore[call-arg]
+    Q = np.zeros(len(budgets))
+    for t in range(1, 21):
+        played = at.mdp.occupancy(learner.policy)
+        episode = at.play(learner.policy, "full", t, np.random.default_rng([3, t]))
+        learner.observe(episode)
+        Q = np.maximum(Q + np.asarray(episode.constraints) @ played - budgets, 0)
+        np.testing.assert_allclose(learner.multipliers, Q, atol=1e-9)
+    assert Q.max() > 0
+
+
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
 def test_drift_plus_penalty_against_a_conic_solver() -> None:
     """The three published lines for ten episodes, both budgets with a price."""

@@ -104,7 +104,7 @@ def run(
     """Play a problem and show regret and violation, exactly accounted for."""
     from tightrope.experiments import figures, tables
     from tightrope.experiments.history import budgets_of, describe_units
-    from tightrope.experiments.play import play, prepare
+    from tightrope.experiments.play import compiled_before, play, prepare
     from tightrope.experiments.progress import bar
     from tightrope.experiments.request import Request
     from tightrope.storage.files import SETTINGS, claim_folder, write_json
@@ -112,12 +112,15 @@ def run(
     request = Request(
         problem=problem, losses=losses, learner=learner, episodes=episodes, seed=seed, seeds=seeds
     ).located()
+    ready = compiled_before()
     prepared = prepare(request)  # what is wrong is refused before anything is written
     request = prepared.request
     folder = out or Path("runs", request.name)
     with claim_folder(folder, asdict(request)) as held_before:
         if held_before:
             _note(f"{folder} holds this very run already; writing it anew")
+        if not ready:
+            _note("compiling first, which takes a minute or less and is kept for the next time")
         played = play(prepared, folder, bar)
         settings, made = played.settings, prepared.problem
         write_json(folder / SETTINGS, {"tightrope": __version__, "request": asdict(request), "learners": settings})

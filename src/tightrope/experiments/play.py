@@ -14,6 +14,7 @@ from tightrope.experiments.progress import Watch, silence
 from tightrope.experiments.request import Request
 from tightrope.experiments.run import run
 from tightrope.experiments.workers import Message, side_by_side
+from tightrope.kernels.compile import compiled_before as compiled_before
 from tightrope.learners import LearnerBase, learner_called, make_learner
 from tightrope.problems.base import Problem
 from tightrope.storage.files import write_csv

@@ -53,6 +53,11 @@ def depend_on(source: str) -> None:
             cache._source_stamp = stamp
 
 
+def compiled_before() -> bool:
+    """Whether machine code of some kernel is on disk, be it of these sources or of older ones."""
+    return any(Path(cache._index_path).exists() for cache in _caches)
+
+
 def _stamp() -> tuple[float, int]:
     """Newest change and total size of all sources: one kernel may contain any other."""
     stats = [path.stat() for path in _sources]

@@ -107,7 +107,7 @@ class UCPD(ConfidentLearner):
         """(I,) what the policy just played uses by what was counted, and by θ where little was."""
         space, use = self.space, np.empty(len(g))
         P, theta, d = np.empty(space.n_tuples), np.empty(space.n_tuples), np.empty(space.n_states)
-        believe(space.csr.pair_ptr, *self.counts.laws, self.theta, P)
+        believe(space.csr.pair_ptr, *self._evidence(self.counts), self.theta, P)
         uses(space.csr, self.policy.probabilities, P, g, d, theta, use)
         return use
 

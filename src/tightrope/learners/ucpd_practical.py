@@ -17,9 +17,9 @@ spans:
 5. η = 1/√(F²/h² + S/κ²): F is the largest span of an f so far, S the sum of squares of the spans of f − (f before).
    Losses that do not change leave η at h/F; those that change all the time make it fall like 1/√m.
 
-Nothing depends on the units of losses and constraints, or on the number of episodes: none needs to be planned. The
-bound B/η says that a unit of use is never priced above B F/h, and more as η falls; no step tilts θ by more than
-e^(h + I B), which the solver takes.
+Nothing depends on the units of losses and constraints, or on the number of episodes: none needs to be planned. No
+unit of use is priced above B/η, which is B F/h at first and grows as η falls; no step tilts θ by more than e^(h + I B),
+which the solver takes.
 
 Feedback: full information. Needs to know: the space and the budgets.
 """
@@ -28,7 +28,7 @@ from dataclasses import field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from tightrope.arguments import whole
 from tightrope.confidence import ConfidenceRule, Counts
@@ -36,12 +36,9 @@ from tightrope.learners.base import Episode, sums_of
 from tightrope.learners.kernels.played import SMALLEST, assess, from_least, in_spans, least_prices
 from tightrope.learners.kernels.primal_dual import weigh
 from tightrope.learners.parameters import POSITIVE, carried, parameter
-from tightrope.learners.shared.mirror import ConfidentLearner
+from tightrope.learners.shared.mirror import ConfidentLearner, Laws
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray
-
-#: Visits of every pair and every tuple, those of their ties included.
-Laws = tuple[NDArray[np.int64], NDArray[np.int64]]
 
 #: After so many episodes blocks may be longer by one.
 BLOCK_GROWTH = 250
@@ -63,7 +60,7 @@ class UCPDPractical(ConfidentLearner):
     """
 
     name = "ucpd-practical"
-    reference = "this package, after Qiu, Wei, Yang, Ye, Wang (2020): its own prices and steps"
+    reference = "tightrope: after Qiu, Wei, Yang, Ye, Wang, with prices and steps of its own (this package)"
     ties_by_default = True
     plans = False
     tolerance = 1e-6
@@ -174,10 +171,6 @@ class UCPDPractical(ConfidentLearner):
             "largest_span": (0, 3),
             "changes": (0, 17 * self.steps),  # spans of differences are 4 at most, and a little
         }
-
-    def _evidence(self, counts: Counts) -> Laws:
-        """What the uses of a policy are believed from."""
-        return counts.laws
 
     def _restored(self) -> None:
         super()._restored()

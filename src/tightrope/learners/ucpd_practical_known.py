@@ -6,11 +6,8 @@ Nothing is believed but the model, so what is charged (line 2 of `ucpd_practical
 Feedback: full information. Needs to know: the space, the budgets and the model.
 """
 
-import numpy as np
-
-from tightrope.confidence import Counts
 from tightrope.learners.shared.known import KnownDynamics
-from tightrope.learners.ucpd_practical import Laws, UCPDPractical
+from tightrope.learners.ucpd_practical import UCPDPractical
 
 
 class UCPDPracticalKnown(KnownDynamics, UCPDPractical):
@@ -24,7 +21,3 @@ class UCPDPracticalKnown(KnownDynamics, UCPDPractical):
 
     name = "ucpd-practical-known"
     ties_by_default = False
-
-    def _evidence(self, counts: Counts) -> Laws:
-        """None: without counts a pair is believed to lead where θ has it lead, which is where the model does."""
-        return np.zeros_like(counts.N), np.zeros_like(counts.M)

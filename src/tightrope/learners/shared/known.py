@@ -3,9 +3,15 @@
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from tightrope.confidence import ConfidenceRule, KnownModel
+import numpy as np
+
+from tightrope.confidence import ConfidenceRule, Counts, KnownModel
+from tightrope.learners.shared.mirror import Laws
 from tightrope.model import LayeredMDP
 from tightrope.ties import Ties
+
+#: Draws beside which those that a belief begins with are rounding.
+FOREVER = 1e18
 
 
 @dataclass(kw_only=True, eq=False, repr=False, init=False)
@@ -24,6 +30,10 @@ class KnownDynamics:
     def _make_rule(self) -> ConfidenceRule:
         self.confidence = KnownModel(transitions=self.model.transitions)
         return self.confidence
+
+    def _evidence(self, counts: Counts) -> Laws:
+        """As if every law had been drawn from so often that nothing else can be believed."""
+        return np.full(len(counts.N), FOREVER), FOREVER * self.model.transitions
 
     @property
     def epoch(self) -> int:

@@ -28,6 +28,9 @@ from tightrope.space import FloatArray
 #: D is infinite where nothing is left, and the solver holds weights that are this far apart (docs/solver.md).
 FLOOR = 1e-140
 
+#: Visits of every pair and every tuple, those of their ties included.
+Laws = tuple[NDArray[Any], NDArray[Any]]
+
 
 class MirrorLearner(CountingLearner):
     """A measure θ, the counts, the confidence set that a rule makes of them; the policy is that of θ.
@@ -122,6 +125,10 @@ class ConfidentLearner(MirrorLearner):
         known = {"episodes": self.episodes, "level": self.level, "scale": self.radius_scale, "laws": self._n_laws()}
         made: ConfidenceRule = rule(**{field.name: known[field.name] for field in fields(rule)})
         return made
+
+    def _evidence(self, counts: Counts) -> Laws:
+        """What the uses of a policy are believed from, where that is asked (`kernels.played.believe`)."""
+        return counts.laws
 
     def _n_laws(self) -> int | None:
         """How many laws there are to learn; None: one for every pair with more than one successor."""
