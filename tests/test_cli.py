@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import chdir, contextmanager, suppress
+from contextlib import chdir, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tests.processes import python
 from tightrope import __version__, cli
 from tightrope.cli.commands import app
 from tightrope.errors import ConvergenceError
@@ -34,26 +35,6 @@ def invoke(*arguments: str) -> tuple[int, str, str]:
     result = CliRunner().invoke(app, arguments, prog_name="tightrope")
     assert result.exception is None or isinstance(result.exception, SystemExit), result.exception
     return result.exit_code, result.stdout, result.stderr
-
-
-@contextmanager
-def python(code: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process group of its own, which does not outlive the block."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
 
 
 @pytest.fixture(autouse=True)

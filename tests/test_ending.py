@@ -4,34 +4,14 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import pytest
 
+from tests.processes import python
+
 #: Signals as a terminal has them, however the tests were started.
 FRESH = "import signal; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
-
-
-@contextmanager
-def python(code: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process in a group of its own, which does not outlive the block."""
-    process = subprocess.Popen(
-        [sys.executable, "-c", FRESH + code],
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-    )
-    try:
-        yield process
-    finally:
-        with suppress(ProcessLookupError):
-            os.killpg(process.pid, signal.SIGKILL)
-        process.communicate()
 
 
 def ended(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
@@ -55,7 +35,7 @@ with side_by_side([{"learner": "", "seed": k} for k in range(2)], 2, 1):
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
 def test_workers_end_with_who_started_them(number: signal.Signals, tmp_path: Path) -> None:
-    with python(WORKERS, tmp_path) as process:
+    with python(FRESH + WORKERS, tmp_path) as process:
         code, err = ended(process, number)
     if number == signal.SIGKILL:
         assert (code, err) == (-9, "")
@@ -79,7 +59,7 @@ try:
 except TightropeError as error:
     print(error)
 """
-    with python(killing, tmp_path) as process:
+    with python(FRESH + killing, tmp_path) as process:
         out, err = process.communicate(timeout=60)
     assert (out, err) == ("ucpd, seed 3: its process was ended by signal 9, as for want of memory\n", "")
 
@@ -94,7 +74,7 @@ def test_where_exceptions_are_lost_a_signal_is_not(where: str, tmp_path: Path) -
         "callback": f"import atexit; atexit.register(lambda: {raising})",
     }[where]
     with python(
-        f"import os\nfrom tightrope.ending import answer_signals; answer_signals()\n{code}", tmp_path
+        FRESH + f"import os\nfrom tightrope.ending import answer_signals; answer_signals()\n{code}", tmp_path
     ) as process:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "tightrope: interrupted\n")
@@ -114,7 +94,7 @@ with held():
     writer.__enter__().write(b"da")
 print("never")
 """
-    with python(writing, tmp_path) as process:
+    with python(FRESH + writing, tmp_path) as process:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (143, "", "tightrope: ended on request (SIGTERM)\n")
     assert [path.name for path in tmp_path.iterdir()] == ["whole"]
@@ -129,7 +109,7 @@ answer_signals()
 os.kill(os.getpid(), signal.SIGHUP)
 print("still here")
 """
-    with python(nohup, tmp_path) as process:
+    with python(FRESH + nohup, tmp_path) as process:
         assert process.communicate(timeout=60) == ("still here\n", "")
 
 
