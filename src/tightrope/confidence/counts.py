@@ -50,12 +50,12 @@ class Counts:
         pair_ptr, n, m = self.space.csr.pair_ptr, self.n.copy(), self.m.copy()
         over: bool = counting.count(pair_ptr, path, self.N, self.growth, n, m)
         if self.ties is None:
-            return self._with(n=n, m=m), over
+            return self._with({"n": n, "m": m}), over
         law_n = self._law_n.copy()
         over = counting.count_laws(pair_ptr, path, self.ties.law, self._law_N, self.growth, law_n)
-        return self._with(n=n, m=m, _law_n=law_n), over
+        return self._with({"n": n, "m": m, "_law_n": law_n}), over
 
-    def _with(self, **changes: Any) -> "Counts":
+    def _with(self, changes: dict[str, Any]) -> "Counts":
         """These, but for what changed; `copy.copy` takes four times as long."""
         counts = object.__new__(Counts)
         counts.__dict__ = self.__dict__ | changes
@@ -64,7 +64,7 @@ class Counts:
     def next_epoch(self) -> "Counts":
         """The counts of the epoch folded in."""
         N, M = self.totals()
-        counts = self._with(N=N, M=M, epoch=self.epoch + 1)
+        counts = self._with({"N": N, "M": M, "epoch": self.epoch + 1})
         counts._begin_epoch()
         return counts
 
