@@ -522,3 +522,6 @@ def test_options_are_off_in_the_publication_and_refused_when_unknown() -> None:
         UCPD(SPACE, BUDGETS, episodes=9, charge="plaid")  # type: ignore[arg-type]
     with pytest.raises(InvalidInputError, match=r"draws cannot be 'all'"):
         UCPD(SPACE, BUDGETS, episodes=9, draws="all")  # type: ignore[arg-type]
+    for wrong in (np.zeros(0), np.zeros(2), None, ["played"]):
+        with pytest.raises(InvalidInputError, match=r"charge cannot be"):
+            UCPD(SPACE, BUDGETS, episodes=9, charge=wrong)  # type: ignore[arg-type]

@@ -78,8 +78,9 @@ class UCPD(ConfidentLearner):
     def __post_init__(self) -> None:
         super().__post_init__()
         for name, choices in (("charge", ("optimistic", "played")), ("draws", ("last", "mean"))):
-            if getattr(self, name) not in choices:
-                raise unknown(f"{name} cannot be", getattr(self, name), choices)
+            given = getattr(self, name)
+            if not (isinstance(given, str) and given in choices):
+                raise unknown(f"{name} cannot be", given, choices)
         L, T = self.space.n_layers, self.episodes
         self.default_to(alpha=L * T, V=L * np.sqrt(T), mixing=1 / T)
         self._tuples_before = self.space.tuples_before
