@@ -23,7 +23,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import unknown
+from tightrope.arguments import choice
 from tightrope.learners.base import Episode, sums_of
 from tightrope.learners.kernels.played import believe, uses
 from tightrope.learners.kernels.primal_dual import dual_step, mix, weigh
@@ -77,10 +77,8 @@ class UCPD(ConfidentLearner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        for name, choices in (("charge", ("optimistic", "played")), ("draws", ("last", "mean"))):
-            given = getattr(self, name)
-            if not (isinstance(given, str) and given in choices):
-                raise unknown(f"{name} cannot be", given, choices)
+        choice(self.charge, "charge", ("optimistic", "played"))
+        choice(self.draws, "draws", ("last", "mean"))
         L, T = self.space.n_layers, self.episodes
         self.default_to(alpha=L * T, V=L * np.sqrt(T), mixing=1 / T)
         self._tuples_before = self.space.tuples_before
