@@ -457,7 +457,7 @@ def test_a_missing_file_beside_many_others(shop: Path) -> None:
 def test_what_is_not_named_is_not_read(shop: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(shop, "diary.txt", "private")
     deny("diary.txt", monkeypatch)
-    load_problem(shop)
+    assert load_problem(shop).name == "shop"
 
 
 # too much
