@@ -190,8 +190,14 @@ def _array(data: bytes) -> Any:
 
 
 def _npy(array: Any) -> bytes:
+    """As NumPy writes it; objects are only claimed in the header, and what follows is no pickle."""
     buffer = io.BytesIO()
-    np.lib.format.write_array(buffer, array, allow_pickle=True)
+    if array.dtype.hasobject:
+        header = {"descr": "|O", "fortran_order": False, "shape": array.shape}
+        np.lib.format.write_array_header_1_0(buffer, header)
+        buffer.write(bytes(8 * array.size))
+    else:
+        np.lib.format.write_array(buffer, array, allow_pickle=False)
     return buffer.getvalue()
 
 
