@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import pair_of_tuple, random_mdp, random_policy, rngs, spaces
+from tests.conic import measures
 from tests.instances import Boxed, flow_residual, objective, random_box, random_instance
 from tightrope import InvalidInputError, L1Ball, LayeredMDP, LayeredSpace, project
 from tightrope.confidence import BernsteinBox, Box
@@ -30,26 +31,15 @@ def set_violation(instance: Boxed, theta: FloatArray) -> float:
 
 def conic_solution(instance: Boxed, **tolerances: float) -> tuple[str, FloatArray]:
     """The same problem as it is written, given to Clarabel through CVXPY."""
-    space, box = instance.space, instance.confidence
-    n, pair = space.n_tuples, pair_of_tuple(space)
-    layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)[space.tuples[:, 0]]
-    by_pair = sp.csr_matrix((np.ones(n), (pair, np.arange(n))))
-    by_layer = sp.csr_matrix((np.ones(n), (layer, np.arange(n))))
-    leaving = sp.csr_matrix((np.ones(n), (space.tuples[:, 0], np.arange(n))), (space.n_states, n))
-    entering = sp.csr_matrix((np.ones(n), (space.tuples[:, 2], np.arange(n))), (space.n_states, n))
-    theta = cp.Variable(n, nonneg=True)
+    box = instance.confidence
+    theta, by_pair, held = among = measures(instance.space)
     mass = by_pair.T @ by_pair @ theta
-    held = [by_layer @ theta == 1, theta >= sp.diags(box.lower) @ mass, theta <= sp.diags(box.upper) @ mass]
-    if space.n_states > 2:
-        held.append((entering - leaving)[1:-1] @ theta == 0)
+    held += [theta >= sp.diags(box.lower) @ mass, theta <= sp.diags(box.upper) @ mass]
     bound = np.flatnonzero(box.ball.radius < 2) if box.ball is not None else np.array([], dtype=int)
     if box.ball is not None and len(bound):
         away = cp.abs(theta - sp.diags(box.ball.center) @ mass)
         held.append(by_pair[bound] @ away <= sp.diags(box.ball.radius[bound]) @ by_pair[bound] @ theta)
-    cost = instance.cost @ theta + cp.sum(cp.kl_div(theta, instance.reference))
-    problem = cp.Problem(cp.Minimize(cost), held)
-    problem.solve(solver=cp.CLARABEL, **tolerances)
-    return problem.status, theta.value
+    return among.nearest(instance.reference, instance.cost, **tolerances)
 
 
 @pytest.mark.parametrize("with_ball", [False, True])

@@ -14,6 +14,7 @@ from scipy.special import wrightomega, xlogy
 
 import tightrope as tr
 from tests.conftest import pair_of_tuple, random_mdp, random_policy, random_shares, random_sparse_space, rngs
+from tests.conic import measures
 from tests.instances import flow_residual, objective, random_instance
 from tests.projection.test_solver import Evaluated, potentials
 from tightrope.checks.learners.play import drive, ordinary_world
@@ -193,29 +194,16 @@ def test_movement(seed: int) -> None:
 
 def conic_solution(instance: Curved) -> tuple[str, FloatArray]:
     """The same problem as it is written, given to Clarabel through CVXPY; points as equalities."""
-    space, ball = instance.space, instance.confidence
-    n, pair = space.n_tuples, pair_of_tuple(space)
-    layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)[space.tuples[:, 0]]
-    by_pair = sp.csr_matrix((np.ones(n), (pair, np.arange(n))))
-    by_layer = sp.csr_matrix((np.ones(n), (layer, np.arange(n))))
-    leaving = sp.csr_matrix((np.ones(n), (space.tuples[:, 0], np.arange(n))), (space.n_states, n))
-    entering = sp.csr_matrix((np.ones(n), (space.tuples[:, 2], np.arange(n))), (space.n_states, n))
-    theta = cp.Variable(n, nonneg=True)
-    mass = by_pair.T @ by_pair @ theta
-    held = [by_layer @ theta == 1]
-    if space.n_states > 2:
-        held.append((entering - leaving)[1:-1] @ theta == 0)
+    ball, pair = instance.confidence, pair_of_tuple(instance.space)
+    theta, by_pair, held = among = measures(instance.space)
     point = ball.radius[pair] == 0
     if point.any():
-        held.append((theta - sp.diags(ball.center) @ mass)[point] == 0)
+        held.append((theta - sp.diags(ball.center) @ by_pair.T @ by_pair @ theta)[point] == 0)
     for i in np.flatnonzero((ball.radius > 0) & np.isfinite(ball.radius) & (np.bincount(pair) > 1)):
         j = np.flatnonzero((pair == i) & (ball.center > 0))
         total = cp.sum(theta[np.flatnonzero(pair == i)])
         held.append(cp.sum(cp.rel_entr(ball.center[j] * total, theta[j])) <= ball.radius[i] * total)
-    cost = instance.cost @ theta + cp.sum(cp.kl_div(theta, instance.reference))
-    problem = cp.Problem(cp.Minimize(cost), held)
-    problem.solve(solver=cp.CLARABEL)
-    return problem.status, theta.value
+    return among.nearest(instance.reference, instance.cost)
 
 
 @pytest.mark.parametrize(("make", "slack", "least"), [(smooth_instance, 1e-5, 18), (curved_instance, 1e-4, 8)])

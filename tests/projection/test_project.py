@@ -9,36 +9,25 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.conftest import pair_of_tuple, random_mdp, random_policy
+from tests.conftest import random_mdp, random_policy
+from tests.conic import measures
 from tests.instances import Instance, flow_residual, objective, random_instance, set_violation
 from tightrope import ConvergenceError, InvalidInputError, L1Ball, LayeredSpace, Policy, project
 from tightrope.confidence import Box, ConfidenceSet
 from tightrope.model import LayeredMDP
 from tightrope.projection.projector import Projector
+from tightrope.space import FloatArray
 
 
-def conic_solution(instance: Instance) -> tuple[str, np.ndarray]:
+def conic_solution(instance: Instance) -> tuple[str, FloatArray]:
     """The same problem as it is written, given to Clarabel through CVXPY."""
-    space = instance.space
-    n, pair = space.n_tuples, pair_of_tuple(space)
-    layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)[space.tuples[:, 0]]
-    by_pair = sp.csr_matrix((np.ones(n), (pair, np.arange(n))))
-    by_layer = sp.csr_matrix((np.ones(n), (layer, np.arange(n))))
-    leaving = sp.csr_matrix((np.ones(n), (space.tuples[:, 0], np.arange(n))), (space.n_states, n))
-    entering = sp.csr_matrix((np.ones(n), (space.tuples[:, 2], np.arange(n))), (space.n_states, n))
-    theta = cp.Variable(n, nonneg=True)
-    held = by_layer @ theta == 1
-    flows = [(entering - leaving)[1:-1] @ theta == 0] if space.n_states > 2 else []
-    bound = np.flatnonzero(instance.confidence.radius < 2)
-    balls = []
+    ball = instance.confidence
+    theta, by_pair, held = among = measures(instance.space)
+    bound = np.flatnonzero(ball.radius < 2)
     if len(bound):
-        away = theta - sp.diags(instance.confidence.center) @ by_pair.T @ by_pair @ theta
-        limits = sp.diags(instance.confidence.radius[bound]) @ by_pair[bound] @ theta
-        balls = [by_pair[bound] @ cp.abs(away) <= limits]
-    cost = instance.cost @ theta + cp.sum(cp.kl_div(theta, instance.reference))
-    problem = cp.Problem(cp.Minimize(cost), [held, *flows, *balls])
-    problem.solve(solver=cp.CLARABEL)
-    return problem.status, theta.value
+        away = cp.abs(theta - sp.diags(ball.center) @ by_pair.T @ by_pair @ theta)
+        held.append(by_pair[bound] @ away <= sp.diags(ball.radius[bound]) @ by_pair[bound] @ theta)
+    return among.nearest(instance.reference, instance.cost)
 
 
 @pytest.mark.parametrize("block", range(20))
