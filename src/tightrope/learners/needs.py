@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
+from tightrope.errors import ConvergenceError
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.hindsight import HindsightLP, slater_slack, solve_cmdp
 from tightrope.space import FloatArray
@@ -49,7 +50,7 @@ class Need(NamedTuple):
     answer: Callable[[Problem, int, int], Any]  # problem, number of episodes, root seed of the run
 
 
-#: The share of what an episode can use by which the most slack is given up, so that some policy is sure to have it.
+#: The share of what an episode can use by which the most slack is given up where no policy is found to have it.
 ROUNDING = 1e-9
 
 
@@ -57,8 +58,12 @@ def most_slack_policy(mdp: LayeredMDP, constraints: FloatArray, budgets: FloatAr
     """The policy with the largest min_i c_i − <g_i, θ>, be that below zero; of these, one of the least total use."""
     if len(budgets) == 0:
         return Policy.uniform(mdp.space)
-    slack = slater_slack(mdp, constraints, budgets) - ROUNDING * mdp.space.n_layers * float(np.abs(constraints).max())
-    return solve_cmdp(mdp, constraints.sum(axis=0), constraints, budgets - slack).policy
+    slack, total = slater_slack(mdp, constraints, budgets), constraints.sum(axis=0)
+    try:
+        return solve_cmdp(mdp, total, constraints, budgets - slack).policy
+    except ConvergenceError:  # feasible but for rounding
+        room = ROUNDING * mdp.space.n_layers * float(np.abs(constraints).max())
+        return solve_cmdp(mdp, total, constraints, budgets - slack + room).policy
 
 
 def safe_policy(problem: Problem) -> Policy:
