@@ -92,3 +92,16 @@ def play(
     _, theta = occupancy(space, pi, P)
     path = sample_path(space, pi, P, uniforms)
     return float(f @ theta), path, theta, g @ theta, mean_g @ theta
+
+
+def first_measure(space: LayeredSpace) -> FloatArray:
+    """Walk on from state 0: as many go to every action, and from there to every successor."""
+    mass, theta = np.eye(1, space.n_states)[0], np.zeros(space.n_tuples)
+    for s in range(space.n_states - 1):
+        tuples = np.flatnonzero(space.tuples[:, 0] == s)
+        actions = set(space.tuples[tuples, 1])
+        for a in actions:
+            here = tuples[space.tuples[tuples, 1] == a]
+            theta[here] = mass[s] / len(actions) / len(here)
+            np.add.at(mass, space.tuples[here, 2], theta[here])
+    return theta

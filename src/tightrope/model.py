@@ -121,6 +121,11 @@ class LayeredMDP:
         self.transitions = P / space.expand_to_tuples(np.where(np.abs(totals - 1) > ROUNDING, totals, 1.0))
 
     @classmethod
+    def even(cls, space: LayeredSpace) -> Self:
+        """Every successor of a pair is as likely."""
+        return cls(space, 1.0 / space.expand_to_tuples(instance(space, "space", LayeredSpace).successors_per_pair))
+
+    @classmethod
     def from_occupancy(cls, space: LayeredSpace, theta: ArrayLike) -> Self:
         """P(s'|s,a) ∝ θ(s,a,s'); uniform where θ never goes."""
         theta = _measure(instance(space, "space", LayeredSpace), theta)

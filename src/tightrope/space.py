@@ -197,7 +197,7 @@ class LayeredSpace:
         return np.repeat(values, self.successors_per_pair, axis=-1)
 
     def uniform(self) -> FloatArray:
-        """(n_tuples,) uniform on every layer's tuples: θ^1 of Algorithm 1 (no occupancy measure in general)."""
+        """(n_tuples,) uniform on every layer's tuples: what Algorithm 1 mixes in (no occupancy measure in general)."""
         per_layer = np.diff(self.tuples_before)
         return np.repeat(1.0 / per_layer, per_layer)
 

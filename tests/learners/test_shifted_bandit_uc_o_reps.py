@@ -12,7 +12,7 @@ from tests.learners.gap import regret_per_episode
 from tests.learners.test_uob_reps import PRECISE, bandit_episode
 from tests.projection.test_box import conic_solution
 from tests.trajectories import trajectories
-from tests.twins import layer_of_state, occupancy
+from tests.twins import first_measure, layer_of_state, occupancy
 from tightrope import BanditEpisode, InvalidInputError, L1Ball, LayeredMDP, LayeredSpace, PaperRadius, Policy, project
 from tightrope.confidence import Box
 from tightrope.learners.shifted_bandit_uc_o_reps import ShiftedBanditUCOREPS, ShiftedRadius
@@ -68,7 +68,7 @@ def test_a_whole_run_as_printed(sparse: bool) -> None:
     )
     mdp, pair = random_mdp(rng, space), pair_of_tuple(space)
     n_next = np.array(space.layer_sizes)[layer_of_state(space)[space.pairs[:, 0]] + 1]
-    theta, M, N_before = space.uniform(), np.zeros(space.n_tuples, int), np.zeros(space.n_pairs, int)
+    theta, M, N_before = first_measure(space), np.zeros(space.n_tuples, int), np.zeros(space.n_pairs, int)
     ball = L1Ball(np.zeros(space.n_tuples), np.full(space.n_pairs, np.inf))
     uniform, ones = 1 / np.bincount(pair)[pair], np.ones(space.n_tuples)
     for _ in range(T):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import pair_of_tuple, random_mdp, random_sparse_space
-from tests.twins import layer_of_state, policy_of, sample_path
+from tests.twins import first_measure, layer_of_state, policy_of, sample_path
 from tightrope import (
     UCPD,
     ConvergenceError,
@@ -16,10 +16,16 @@ from tightrope import (
     InvalidInputError,
     KnownModel,
     L1Ball,
+    LayeredMDP,
     LayeredSpace,
     PaperRadius,
+    UCPDPractical,
+    make,
     project,
 )
+from tightrope.learners.ucpd_known import UCPDKnown
+from tightrope.learners.ucpd_practical_known import UCPDPracticalKnown
+from tightrope.problems import PROBLEMS
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 
@@ -79,7 +85,7 @@ class Transcription:
         self.pair, self.layer = pair_of_tuple(space), layer_of_state(space)
         per_layer = np.bincount(self.layer[space.tuples[:, 0]])
         self.uniform = 1 / per_layer[self.layer[space.tuples[:, 0]]]
-        self.theta, self.Q, self.epoch = self.uniform.copy(), np.zeros(len(c)), 1
+        self.theta, self.Q, self.epoch = first_measure(space), np.zeros(len(c)), 1
         self.N, self.n = np.zeros(space.n_pairs, int), np.zeros(space.n_pairs, int)
         self.M, self.m = np.zeros(space.n_tuples, int), np.zeros(space.n_tuples, int)
 
@@ -155,6 +161,34 @@ def test_a_whole_run_against_algorithm_1(sparse: bool, given: dict[str, float]) 
     assert at_the_edge > 15
     assert free > 15
     assert least_Q > 0.1  # both budgets had a price
+
+
+# --------------------------------------------------------------------------------------- the first measure
+
+
+FORK = [(0, 0, 1), (0, 1, 1), (0, 1, 2), (1, 0, 3), (2, 0, 3), (2, 1, 3)]
+
+
+def test_first_measure_is_of_the_uniform_policy_in_a_sparse_space() -> None:
+    """From 0 action 0 leads to state 1, action 1 to 1 or 2; by hand. Uniform on tuples, action 1 would get 2/3."""
+    space = LayeredSpace.from_tuples([1, 2, 1], 2, FORK)
+    for learner in (UCPD(space, [1.0], episodes=9), UCPDPractical(space, [1.0])):
+        np.testing.assert_allclose(learner.theta, [1 / 2, 1 / 4, 1 / 4, 3 / 4, 1 / 8, 1 / 8], rtol=1e-15)
+        np.testing.assert_allclose(learner.policy.probabilities, [1 / 2, 1 / 2, 1, 1 / 2, 1 / 2], rtol=1e-15)
+
+
+def test_first_measure_with_the_dynamics_known_is_theirs() -> None:
+    space = LayeredSpace.from_tuples([1, 2, 1], 2, FORK)
+    model = LayeredMDP(space, [1, 0.9, 0.1, 1, 1, 1])
+    for learner in (UCPDKnown(space, [1.0], model=model, episodes=9), UCPDPracticalKnown(space, [1.0], model=model)):
+        np.testing.assert_allclose(learner.theta, [0.5, 0.45, 0.05, 0.95, 0.025, 0.025], rtol=1e-14)
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_first_measure_on_every_problem(name: str) -> None:
+    problem = make(name)
+    theta = UCPD(problem.space, problem.budgets, episodes=9).theta
+    np.testing.assert_allclose(theta, first_measure(problem.space), rtol=1e-12)
 
 
 # ------------------------------------------------------------------------------------------ parameters

@@ -12,7 +12,7 @@ from tests.instances import Boxed
 from tests.learners.gap import regret_per_episode
 from tests.projection.test_box import conic_solution
 from tests.trajectories import trajectories
-from tests.twins import occupancy, policy_of, sample_path
+from tests.twins import first_measure, occupancy, policy_of, sample_path
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace
 from tightrope.confidence import Box
 from tightrope.learners import BanditEpisode
@@ -61,7 +61,7 @@ def test_a_whole_run_against_algorithm_2(sparse: bool) -> None:
     space = random_sparse_space(rng, [1, 3, 3, 1], 2, 0.6) if sparse else LayeredSpace.dense([1, 2, 3, 1], 2)
     learner = UOBREPS(space, [], episodes=T, learning_rate=eta, exploration=gamma, level=delta, radius_scale=scale)
     mdp, pair = random_mdp(rng, space), pair_of_tuple(space)
-    theta, lower, upper = space.uniform(), np.zeros(space.n_tuples), np.ones(space.n_tuples)
+    theta, lower, upper = first_measure(space), np.zeros(space.n_tuples), np.ones(space.n_tuples)
     M, N_before, bound = np.zeros(space.n_tuples, int), np.zeros(space.n_pairs, int), 0
     for _ in range(T):
         f, pi = rng.uniform(-1, 1, space.n_tuples), policy_of(space, theta)

@@ -1,7 +1,7 @@
 """Shifted Bandit UC-O-REPS (Rosenberg & Mansour 2019b): importance weights that a shift of the model keeps bounded.
 
 In every episode t, with losses ℓ in [0, 1]:
-1. Play π_t(a|s) ∝ Σ_s' q_t(s,a,s'); q_1 is uniform on every layer.
+1. Play π_t(a|s) ∝ Σ_s' q_t(s,a,s'); q_1 as θ^1 of `ucpd`.
 2. Estimate the losses: ℓ̂_t(s,a) = ℓ_t(s,a) / q_t(s,a) where the trajectory went, 0 elsewhere.
 3. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
    epoch: fold the counts in and draw the confidence set of UC-O-REPS anew around the frequencies. Δ_α are the measures

@@ -1,7 +1,7 @@
 """UC-O-REPS: upper confidence online relative entropy policy search (Rosenberg & Mansour 2019).
 
 In every episode t:
-1. Play π_t(a|s) ∝ Σ_s' q_t(s,a,s'); q_1 is uniform on every layer.
+1. Play π_t(a|s) ∝ Σ_s' q_t(s,a,s'); q_1 as θ^1 of `ucpd`.
 2. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
    epoch: fold the counts in and draw the confidence set Δ anew around the frequencies.
 3. q_{t+1} = argmin over q in Δ of η <f^t, q> + D(q, q_t).

@@ -2,7 +2,8 @@
 
 In every episode t:
 1. θ^t = argmin over θ in Δ(ℓ(t), ζ) of <V f^{t-1} + Σ_i Q_i(t-1) g_i^{t-1}, θ> + α D(θ, θ̃^{t-1}), where
-   θ̃^{t-1} = (1-λ) θ^{t-1} + λ uniform mixes some uniform mass in; θ^1 is uniform on every layer.
+   θ̃^{t-1} = (1-λ) θ^{t-1} + λ uniform mixes in mass that is uniform on every layer; θ^1 is the measure of the
+   uniform policy where every successor is as likely (uniform on every layer, too, if layers are dense).
 2. Play π_t(a|s) ∝ Σ_s' θ^t(s,a,s').
 3. Q_i(t) = max{Q_i(t-1) + <g_i^{t-1}, θ^t> − c_i, 0}: the constraints seen last with the measure just chosen.
 4. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new

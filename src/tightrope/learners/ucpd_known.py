@@ -2,7 +2,7 @@
 
 In every episode t:
 1. θ^t = argmin over the occupancy measures θ of the model of <V f^{t-1} + Σ_i Q_i(t-1) g_i^{t-1}, θ> + α D(θ, θ̃^{t-1}),
-   where θ̃^{t-1} = (1-λ) θ^{t-1} + λ uniform; θ^1 is uniform on every layer.
+   where θ̃^{t-1} = (1-λ) θ^{t-1} + λ uniform; θ^1 is the measure of the uniform policy.
 2. Play π_t(a|s) ∝ Σ_s' θ^t(s,a,s').
 3. Q_i(t) = max{Q_i(t-1) + <g_i^{t-1}, θ^t> − c_i, 0}.
 

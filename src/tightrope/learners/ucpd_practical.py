@@ -12,8 +12,8 @@ spans:
    by −η (b + A w) to first order (`kernels.played.responses`), so −b/A is the price at which losses and budgets
    balance, k e / (η A) brings back a share k of the excess in one step, and Q collects what this picture gets wrong.
    For one budget, w = [Q + (k e / η − b) / A]_+.
-4. θ ← argmin over θ in Δ of η <f + Σ_i w_i ḡ_i, θ> + D(θ, (1 − λ_m) θ + λ_m θ^1), λ_m = 1/(10 + m); θ^1 is the measure
-   of the uniform policy where every successor is as likely.
+4. θ ← argmin over θ in Δ of η <f + Σ_i w_i ḡ_i, θ> + D(θ, (1 − λ_m) θ + λ_m even), λ_m = 1/(10 + m); even, which
+   is θ^1 as well, is the measure of the uniform policy where every successor is as likely.
 5. η = 1/√(F²/h² + S/κ²): F is the largest span of an f so far, S the sum of squares of the spans of f − (f before).
    Losses that do not change leave η at h/F; those that change all the time make it fall like 1/√m.
 
@@ -91,9 +91,7 @@ class UCPDPractical(ConfidentLearner):
         super().__post_init__()
         self.block = whole(self.block, "block", 1)
         space, n_constraints = self.space, len(self.budgets)
-        even = 1.0 / space.expand_to_tuples(space.successors_per_pair)
-        self.theta = self._start = LayeredMDP(space, even).occupancy(Policy.uniform(space))
-        self.policy = self._policy_of(self.theta)
+        self._even = LayeredMDP.even(space).occupancy(Policy.uniform(space))
         self.integrals = np.zeros(n_constraints)
         self.mean_constraints = np.zeros((n_constraints, space.n_tuples))
         self.losses = np.zeros(space.n_tuples)
@@ -143,7 +141,7 @@ class UCPDPractical(ConfidentLearner):
         priced = np.where(costs.any(axis=1), prices / units, 0.0)
         del loss, costs  # the solver needs the memory next
         reference = (1 - mixing) * self.theta
-        reference += mixing * self._start
+        reference += mixing * self._even
         theta = self._step(reference, psi, confidence_set)
         return {
             "confidence_set": confidence_set,

@@ -31,6 +31,9 @@ class KnownDynamics:
         self.confidence = KnownModel(transitions=self.model.transitions)
         return self.confidence
 
+    def _first_model(self) -> LayeredMDP:
+        return self.model
+
     def _evidence(self, counts: Counts) -> Laws:
         """As if every law had been drawn from so often that nothing else can be believed."""
         return np.full(len(counts.N), FOREVER), FOREVER * self.model.transitions

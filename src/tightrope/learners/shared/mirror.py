@@ -20,7 +20,7 @@ from tightrope.kernels.occupancy import policy_of
 from tightrope.learners.kernels.primal_dual import lift
 from tightrope.learners.parameters import POSITIVE, PROBABILITY, SCALE, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.model import Policy, check_measure
+from tightrope.model import LayeredMDP, Policy, check_measure
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 
@@ -50,13 +50,20 @@ class MirrorLearner(CountingLearner):
         super().__post_init__()
         self.rule = self._make_rule()
         self.confidence_set = self._set_of(self.counts)
-        self.theta = self.space.uniform()
+        self.theta = self._first_model().occupancy(Policy.uniform(self.space))
         self._projector = Projector(self.space, self.tolerance)
         self.policy = self._policy_of(self.theta)
 
     @abstractmethod
     def _make_rule(self) -> ConfidenceRule:
         """What makes its confidence sets."""
+
+    def _first_model(self) -> LayeredMDP:
+        """Whose measure of the uniform policy θ^1 is; before the first visit every set holds it.
+
+        Where layers are dense θ^1 is uniform on each, as published; elsewhere that would be no occupancy measure.
+        """
+        return LayeredMDP.even(self.space)
 
     def _move(self, path: NDArray[np.int64], reference: FloatArray, cost: FloatArray) -> dict[str, Any]:
         """Count the path, renew the confidence set if that ends the epoch, take the mirror step: what that changes."""
