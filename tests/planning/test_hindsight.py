@@ -17,7 +17,7 @@ from tests.conftest import mdps, pair_of_tuple, random_mdp, random_policy, rando
 from tightrope.errors import ConvergenceError, InfeasibleError, InvalidInputError
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning import hindsight
-from tightrope.planning.hindsight import CMDPSolution, HindsightLP, best_policy, slater_slack, solve_cmdp
+from tightrope.planning.hindsight import CMDPSolution, HindsightLP, best_policy, most_slack, slater_slack, solve_cmdp
 from tightrope.planning.kernels.dynamic_programming import best_actions
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -329,8 +329,11 @@ def test_slack_is_attained_never_beaten_and_moves_with_the_budgets(
     for _ in range(5):
         theta = mdp.occupancy(random_policy(rng, mdp.space, zeros=0.5))
         assert (c - g @ theta).min() <= slack + 1e-8
-    theta = HindsightLP(mdp, g, c - slack).solve(np.zeros(mdp.space.n_tuples)).occupancy
-    assert (c - g @ theta).min() >= slack - 1e-8
+    found = most_slack(mdp, g, c)
+    assert (c - g @ mdp.occupancy(found.policy)).min() == pytest.approx(slack, abs=1e-8)
+    # nobody does better: what the weights make of all budgets has no more to spare
+    assert (found.weights >= 0).all() and found.weights.sum() == pytest.approx(1.0)
+    assert found.weights @ c - best_policy(mdp, found.weights @ g)[0] == pytest.approx(slack, abs=1e-8)
 
 
 # ------------------------------------------------------------------------------- bad input, bad solver

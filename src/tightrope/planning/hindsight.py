@@ -15,6 +15,7 @@ holds whatever the LP solver did, and every answer is held against it before it 
 import itertools
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -56,6 +57,17 @@ class CMDPSolution:
     violation: float
 
 
+class Slack(NamedTuple):
+    """What all budgets can spare at once, who attains it, and the proof that nobody does better.
+
+    For every policy Σ_i weights_i (c_i − <g_i, θ>) <= `slack`, and the weights sum to 1.
+    """
+
+    slack: float  # max over policies of min_i c_i − <g_i, θ>; negative: by how much some budget is always exceeded
+    policy: Policy
+    weights: FloatArray  # (I,) >= 0
+
+
 def best_policy(mdp: LayeredMDP, loss: ArrayLike) -> tuple[float, Policy]:
     """The least expected loss (n_tuples,) without budgets, and a deterministic policy that attains it."""
     space = instance(mdp, "mdp", LayeredMDP).space
@@ -74,12 +86,17 @@ def solve_cmdp(mdp: LayeredMDP, loss: ArrayLike, constraints: ArrayLike, budgets
 
 def slater_slack(mdp: LayeredMDP, constraints: ArrayLike, budgets: ArrayLike) -> float:
     """max over policies of min_i c_i − <g_i, θ>: what all budgets can spare at once (or lack, if < 0)."""
+    return most_slack(mdp, constraints, budgets).slack
+
+
+def most_slack(mdp: LayeredMDP, constraints: ArrayLike, budgets: ArrayLike) -> Slack:
+    """The Slater slack with the policy that attains it; without constraints it is infinite, and any policy does."""
     g, c = _checked(mdp, constraints, budgets)
     if len(c) == 0:
-        return math.inf
+        return Slack(math.inf, Policy.uniform(mdp.space), np.empty(0))
     unit = largest(g)
-    slack, _ = _Occupancies(mdp).common_slack(g / unit, c / unit)
-    return slack * unit
+    slack, policy, weights = _Occupancies(mdp).common_slack(g / unit, c / unit)
+    return Slack(slack * unit, policy, weights)
 
 
 class HindsightLP:
@@ -111,7 +128,7 @@ class HindsightLP:
                     f"budget {i} cannot be met: no policy spends less than {least * unit:.9g}, "
                     f"at least {(least - c) * unit:.6g} over the budget of {self.budgets[i]:.9g}"
                 )
-        slack, q = self._occupancies.common_slack(self._g, self._c)
+        slack, _, q = self._occupancies.common_slack(self._g, self._c)
         if -slack > allowed:
             over = [f"budget {i} by at least {-slack * self._units[i]:.6g}" for i in np.flatnonzero(q > 1e-9)]
             raise InfeasibleError(
@@ -179,8 +196,8 @@ class _Occupancies:
         policy = Policy.from_occupancy(space, theta)
         return policy, self.mdp.occupancy(policy)
 
-    def common_slack(self, g: FloatArray, c: FloatArray) -> tuple[float, FloatArray]:
-        """max over policies of z = min_i c_i − <g_i, θ>, and the weights q (sum 1) that prove it; |g| <= 1.
+    def common_slack(self, g: FloatArray, c: FloatArray) -> Slack:
+        """max over policies of z = min_i c_i − <g_i, θ>, who attains it, and the weights q that prove it; |g| <= 1.
 
         For every policy, Σ_i q_i (c_i − <g_i, θ>) <= z: its slack is at most z at some i with q_i > 0.
         """
@@ -192,7 +209,7 @@ class _Occupancies:
         cost = np.append(np.zeros(self.mdp.space.n_pairs), -1.0)
         # the last variable is z + 2L, which cannot be negative
         x, marginals = _highs(cost, ROW_SCALE * rows, ROW_SCALE * (spare + 2.0 * L), flow, self.source)
-        _, theta = self.policy_and_occupancy(x[:-1])
+        policy, theta = self.policy_and_occupancy(x[:-1])
         q = marginals / marginals.sum()
         z = float((spare - inner(g, theta)).min())
         bound = float(q @ spare) - best_policy(self.mdp, q @ g)[0]
@@ -201,7 +218,7 @@ class _Occupancies:
                 f"the LP of the budgets' slack was not solved well enough: duality gap {bound - z:.3g} "
                 f"in units of the largest constraint, {self.tolerance:.3g} allowed"
             )
-        return base + z, q
+        return Slack(base + z, policy, q)
 
 
 def _highs(
