@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from tightrope import checks as checks
     from tightrope import interop as interop
+    from tightrope import theory as theory
     from tightrope.confidence import BernsteinBox as BernsteinBox
     from tightrope.confidence import Box as Box
     from tightrope.confidence import KLBall as KLBall
@@ -78,7 +79,7 @@ _HOME = {
 }
 
 #: Modules that are names themselves: `tr.checks.check_problem`.
-_MODULES = ("checks", "interop")
+_MODULES = ("checks", "interop", "theory")
 
 
 def __getattr__(name: str) -> "Any":
