@@ -15,8 +15,8 @@ import matplotlib.pyplot as plt
 from scipy import stats
 
 import tightrope as tr
+from tightrope.experiments.compare import compare
 from tightrope.experiments.history import History
-from tightrope.experiments.run import compare
 from tightrope.learners import LEARNERS
 from tightrope.storage.files import write_bytes
 

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from tightrope.errors import InfeasibleError as InfeasibleError
     from tightrope.errors import InvalidInputError as InvalidInputError
     from tightrope.errors import TightropeError as TightropeError
+    from tightrope.experiments.compare import compare as compare
     from tightrope.experiments.history import History as History
-    from tightrope.experiments.run import compare as compare
     from tightrope.experiments.run import run as run
     from tightrope.learners import load as load
     from tightrope.learners import make_learner as make_learner
@@ -67,7 +67,7 @@ _HOME = {
     "UCPD": "learners.ucpd",
     "UCPDPractical": "learners.ucpd_practical",
     "load_problem": "problems.files",
-    "compare": "experiments.run",
+    "compare": "experiments.compare",
     "load": "learners",
     "make": "problems",
     "make_learner": "learners",

@@ -5,19 +5,17 @@ learner observes the trajectory and f^t and g^t, whole or (bandit feedback) as t
 sees the policy. What is recorded are exact expectations under the true model, never sampled returns.
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable
 from typing import Literal
 
 import numpy as np
-from joblib import Parallel, delayed
 from numpy.typing import NDArray
 
-from tightrope.arguments import MANY, choice, function, having, instance, listed, whole
+from tightrope.arguments import MANY, choice, function, having, instance, whole
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.history import COLUMNS, History, use_columns
 from tightrope.experiments.kernels import play
-from tightrope.learners import Maker, learner_called, make_learner
+from tightrope.learners import make_learner
 from tightrope.learners.base import BanditEpisode, Episode, Learner
 from tightrope.learners.episodes import checked_feedback
 from tightrope.model import Policy
@@ -25,9 +23,6 @@ from tightrope.planning.hindsight import HindsightLP
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray, IntArray
 from tightrope.streams import streams
-
-#: More processes than this no machine has room for.
-MOST_JOBS = 10_000
 
 
 def log_spaced(episodes: int, records: int = 60) -> NDArray[np.int64]:
@@ -143,47 +138,6 @@ def run(
         "seed": seed,
     }
     return History(dict(zip((*COLUMNS, *use_columns(problem)), table, strict=True)), settings)
-
-
-def compare(
-    problem: Problem,
-    learners: Sequence[str] | Mapping[str, Maker],
-    *,
-    episodes: int,
-    seeds: int | Sequence[int] = 1,
-    n_jobs: int = 1,
-    records: int = 60,
-    regret: Literal["records", "last", "never"] = "records",
-) -> dict[str, list[History]]:
-    """Play `problem` with several learners: for each one history per seed, all under the same conditions.
-
-    Parameters
-    ----------
-    learners : names, or labels with what makes each learner: {"wide": partial(tr.make_learner, "ucpd"), …}.
-    seeds : how many (0, 1, …), or which.
-    n_jobs : how many processes share the runs; -1 is one per core. The results are the same.
-    records, regret : as in `run`.
-    """
-    instance(problem, "problem", Problem)
-    if not isinstance(learners, Mapping):
-        learners = {learner_called(name).name: partial(make_learner, name) for name in listed(learners, "learners")}
-    for label, maker in learners.items():
-        function(maker, f"learners[{label!r}]")
-    episodes, n_jobs = whole(episodes, "episodes", 1), whole(n_jobs, "n_jobs", -1, MOST_JOBS)
-    if n_jobs == 0:
-        raise InvalidInputError("n_jobs is 0; it is a number of processes, or -1 for one per core")
-    if isinstance(seeds, int):
-        which: Sequence[int] = range(whole(seeds, "seeds", 1, MANY))
-    else:
-        which = [whole(seed, "a seed", 0) for seed in listed(seeds, "seeds")]
-
-    def play_one(make: Maker, seed: int) -> History:
-        learner = make(problem, episodes=episodes, seed=seed)
-        return run(problem, learner, episodes=episodes, seed=seed, records=records, regret=regret)
-
-    jobs = (delayed(play_one)(make, seed) for make in learners.values() for seed in which)
-    played = iter(Parallel(n_jobs=n_jobs)(jobs))
-    return {label: [next(played) for _ in which] for label in learners}
 
 
 def _check(

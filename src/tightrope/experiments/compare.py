@@ -1,0 +1,58 @@
+"""Several learners on one problem, each as it would play alone."""
+
+from collections.abc import Mapping, Sequence
+from functools import partial
+from typing import Literal
+
+from joblib import Parallel, delayed
+
+from tightrope.arguments import MANY, function, instance, listed, whole
+from tightrope.errors import InvalidInputError
+from tightrope.experiments.history import History
+from tightrope.experiments.run import run
+from tightrope.learners import Maker, learner_called, make_learner
+from tightrope.problems.base import Problem
+
+#: More processes than this no machine has room for.
+MOST_JOBS = 10_000
+
+
+def compare(
+    problem: Problem,
+    learners: Sequence[str] | Mapping[str, Maker],
+    *,
+    episodes: int,
+    seeds: int | Sequence[int] = 1,
+    n_jobs: int = 1,
+    records: int = 60,
+    regret: Literal["records", "last", "never"] = "records",
+) -> dict[str, list[History]]:
+    """Play `problem` with several learners: for each one history per seed, all under the same conditions.
+
+    Parameters
+    ----------
+    learners : names, or labels with what makes each learner: {"wide": partial(tr.make_learner, "ucpd"), …}.
+    seeds : how many (0, 1, …), or which.
+    n_jobs : how many processes share the runs; -1 is one per core. The results are the same.
+    records, regret : as in `run`.
+    """
+    instance(problem, "problem", Problem)
+    if not isinstance(learners, Mapping):
+        learners = {learner_called(name).name: partial(make_learner, name) for name in listed(learners, "learners")}
+    for label, maker in learners.items():
+        function(maker, f"learners[{label!r}]")
+    episodes, n_jobs = whole(episodes, "episodes", 1), whole(n_jobs, "n_jobs", -1, MOST_JOBS)
+    if n_jobs == 0:
+        raise InvalidInputError("n_jobs is 0; it is a number of processes, or -1 for one per core")
+    if isinstance(seeds, int):
+        which: Sequence[int] = range(whole(seeds, "seeds", 1, MANY))
+    else:
+        which = [whole(seed, "a seed", 0) for seed in listed(seeds, "seeds")]
+
+    def play_one(make: Maker, seed: int) -> History:
+        learner = make(problem, episodes=episodes, seed=seed)
+        return run(problem, learner, episodes=episodes, seed=seed, records=records, regret=regret)
+
+    jobs = (delayed(play_one)(make, seed) for make in learners.values() for seed in which)
+    played = iter(Parallel(n_jobs=n_jobs)(jobs))
+    return {label: [next(played) for _ in which] for label in learners}
