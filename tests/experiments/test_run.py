@@ -26,7 +26,7 @@ from tightrope import (
     solve_cmdp,
 )
 from tightrope.experiments.history import COLUMNS, use_columns
-from tightrope.experiments.run import log_spaced
+from tightrope.experiments.run import spaced
 from tightrope.learners.parameters import NOT_NEGATIVE, parameter
 from tightrope.planning.hindsight import best_policy
 from tightrope.space import FloatArray
@@ -132,7 +132,7 @@ def test_every_column_is_what_it_says(n_constraints: int) -> None:
     learner = recorder(problem, T)
     history = run(problem, learner, episodes=T, records=12)
     assert len(learner.log) == T
-    assert history["episode"].tolist() == log_spaced(T, 12).tolist()
+    assert history["episode"].tolist() == spaced(T, 12).tolist()
     mdp, mean, c = problem.mdp, problem.constraints.mean, problem.budgets
     thetas = [mdp.occupancy(policy) for policy, *_ in learner.log]
     f = [np.asarray(episode.loss) for _, episode, *_ in learner.log]
@@ -205,17 +205,19 @@ def test_without_regret_no_lp_is_solved(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @given(st.integers(1, 10**7), st.integers(1, 200))
-def test_log_spaced(episodes: int, records: int) -> None:
-    spaced = log_spaced(episodes, records)
-    assert spaced.dtype == np.int64
-    assert 1 <= len(spaced) <= records
-    assert spaced[-1] == episodes
-    assert (np.diff(spaced) > 0).all()
+def test_records_are_spaced_evenly(episodes: int, records: int) -> None:
+    log, linear = spaced(episodes, records), spaced(episodes, records, "linear")
+    for found in (log, linear):
+        assert found.dtype == np.int64
+        assert 1 <= len(found) <= records
+        assert found[-1] == episodes
+        assert (np.diff(found) > 0).all()
     if records >= 2:
-        assert spaced[0] == 1
+        assert log[0] == linear[0] == 1
         # neighbours are a constant factor apart, or as near as whole numbers allow
         factor = episodes ** (1 / (records - 1))
-        assert (spaced[1:] <= np.maximum(spaced[:-1] + 1, factor * (spaced[:-1] + 0.5) + 0.5)).all()
+        assert (log[1:] <= np.maximum(log[:-1] + 1, factor * (log[:-1] + 0.5) + 0.5)).all()
+        assert np.diff(linear).max(initial=1) <= max(1, (episodes - 1) / (records - 1) + 1)
 
 
 def test_a_history_is_a_table() -> None:
@@ -223,7 +225,7 @@ def test_a_history_is_a_table() -> None:
     history = run(problem, recorder(problem, 30), episodes=30, records=7)
     assert list(history) == [*COLUMNS, *use_columns(problem)]
     assert len(history) == len(COLUMNS) + len(problem.budgets)
-    assert {len(column) for column in history.values()} == {len(log_spaced(30, 7))}
+    assert {len(column) for column in history.values()} == {len(spaced(30, 7))}
     assert "violation" in repr(history)
     with pytest.raises(KeyError):
         history["happiness"]

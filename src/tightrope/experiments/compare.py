@@ -2,14 +2,13 @@
 
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import Literal
 
 from joblib import Parallel, delayed
 
 from tightrope.arguments import MANY, function, instance, listed, whole
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.history import History
-from tightrope.experiments.run import run
+from tightrope.experiments.run import Regret, run
 from tightrope.learners import Maker, learner_called, make_learner
 from tightrope.problems.base import Problem
 
@@ -25,7 +24,7 @@ def compare(
     seeds: int | Sequence[int] = 1,
     n_jobs: int = 1,
     records: int = 60,
-    regret: Literal["records", "last", "never"] = "records",
+    regret: Regret = "records",
 ) -> dict[str, list[History]]:
     """Play `problem` with several learners: for each one history per seed, all under the same conditions.
 

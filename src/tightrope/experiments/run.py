@@ -5,8 +5,10 @@ learner observes the trajectory and f^t and g^t, whole or (bandit feedback) as t
 sees the policy. What is recorded are exact expectations under the true model, never sampled returns.
 """
 
-from collections.abc import Callable
-from typing import Literal
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,19 +17,26 @@ from tightrope.arguments import MANY, choice, function, having, instance, whole
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.history import COLUMNS, History, use_columns
 from tightrope.experiments.kernels import play
-from tightrope.learners import make_learner
+from tightrope.learners import LearnerBase, load, make_learner
 from tightrope.learners.base import BanditEpisode, Episode, Learner
 from tightrope.learners.episodes import checked_feedback
 from tightrope.model import Policy
 from tightrope.planning.hindsight import HindsightLP
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray, IntArray
+from tightrope.storage import checkpoints
 from tightrope.streams import streams
 
+#: How records are spaced, and at which of them the hindsight LP is solved.
+Spacing = Literal["log", "linear"]
+Regret = Literal["records", "last", "never"]
 
-def log_spaced(episodes: int, records: int = 60) -> NDArray[np.int64]:
-    """At most `records` episodes, evenly spaced in their logarithm from the last down to 1."""
-    return np.unique(np.round(np.geomspace(episodes, 1, records)).astype(np.int64))
+
+def spaced(episodes: int, records: int = 60, spacing: Spacing = "log") -> NDArray[np.int64]:
+    """At most `records` episodes, evenly spaced (in their logarithm, or as they are) from the last down to 1."""
+    choice(spacing, "spacing", ("log", "linear"))
+    space = np.geomspace if spacing == "log" else np.linspace
+    return np.unique(np.round(space(episodes, 1, records)).astype(np.int64))
 
 
 class Account:
@@ -57,6 +66,138 @@ class Account:
         return states, actions, steps
 
 
+class Run:
+    """A run in the making: `step` plays one episode, `history` is what was recorded up to there.
+
+    Between two episodes it can be saved and loaded, and goes on to the same bits: its learner (a `LearnerBase`), and
+    beside it by `state` and `restore` all the rest: streams, adversary, account, records.
+    """
+
+    def __init__(
+        self,
+        problem: Problem,
+        learner: str | Learner = "ucpd",
+        *,
+        episodes: int,
+        seed: int = 0,
+        records: int = 60,
+        spacing: Spacing = "log",
+        regret: Regret = "records",
+    ) -> None:
+        self.problem = instance(problem, "problem", Problem)
+        self.episodes, self.seed = whole(episodes, "episodes", 1), whole(seed, "seed", 0)
+        self.records: list[int] = spaced(self.episodes, whole(records, "records", 1, MANY), spacing).tolist()
+        self.regret = choice(regret, "regret", ("records", "last", "never"))
+        self._environment, self._constraints, for_adversary, _ = streams(self.seed)
+        space, budgets = problem.space, problem.budgets
+        self._hindsight = HindsightLP(problem.mdp, problem.constraints.mean, budgets) if regret != "never" else None
+        self.learner: Learner = (
+            make_learner(learner, problem, episodes=self.episodes, seed=self.seed)
+            if isinstance(learner, str)
+            else having(learner, "learner", "space", "budgets", "observe")
+        )
+        if self.learner.space != space or self.learner.budgets.shape != budgets.shape:
+            raise InvalidInputError(
+                f"the learner was made for {self.learner.space!r} with {len(self.learner.budgets)} budgets; "
+                f"the problem has {space!r} with {len(budgets)}"
+            )
+        self._adversary = problem.losses.begin(for_adversary)
+        self._shapes = ((space.n_tuples,), (len(budgets), space.n_tuples), (space.n_pairs,))
+        self.episode = 0  #: how many were played
+        self.account = Account(problem)
+        self._columns = (*COLUMNS, *use_columns(problem))
+        self._table = np.full((len(self.records), len(self._columns)), np.nan)
+
+    @property
+    def done(self) -> bool:
+        """Whether all episodes were played."""
+        return self.episode == self.episodes
+
+    def step(self) -> None:
+        """Play the next episode."""
+        t, player, problem, account = self.episode + 1, self.learner, self.problem, self.account
+        f = np.ascontiguousarray(self._adversary.loss(t), dtype=np.float64)
+        g = np.ascontiguousarray(problem.constraints.sample(self._constraints), dtype=np.float64)
+        policy = player.policy
+        _check(t, player, f, g, policy, self._shapes)
+        states, actions, steps = account.play(policy, f, g, self._environment.random(2 * problem.space.n_layers))
+        row = self._rows(t - 1)
+        logged = self.records[row] == t
+        if logged:  # before it learns
+            multipliers, epoch = player.multipliers, player.epoch
+
+        if player.feedback == "full":
+            player.observe(Episode(states, actions, f, g))
+        else:
+            player.observe(BanditEpisode(states, actions, f[steps], g[:, steps]))
+        self._adversary.watch(policy)
+
+        if logged:
+            best = np.nan
+            if self._hindsight is not None and (self.regret == "records" or t == self.episodes):
+                best = self._hindsight.solve(account.total_loss).value
+            violation = norm(np.maximum(account.over, 0.0))
+            spent = (account.loss, best, account.loss - best, violation, account.strong_violation)
+            self._table[row] = (t, *spent, norm(multipliers), epoch, *(account.over + t * problem.budgets))
+        self.episode = t
+
+    def _rows(self, episode: int) -> int:
+        """How many records there are up to there."""
+        return bisect_right(self.records, episode)
+
+    @property
+    def history(self) -> History:
+        """What was recorded up to here."""
+        problem, player = self.problem, self.learner
+        settings = player.settings | {
+            "problem": problem.name,
+            "losses": repr(problem.losses),
+            "constraints": repr(problem.constraints),
+            "episodes": self.episodes,
+            "planned_episodes": player.settings.get("episodes", self.episodes),  # what the learner was made for
+            "seed": self.seed,
+        }
+        table = self._table[: self._rows(self.episode)].T.copy()
+        return History(dict(zip(self._columns, table, strict=True)), settings)
+
+    def save(self, path: Path) -> None:
+        """Write the run to one file, from which `tightrope.load` reads its learner."""
+        checkpoints.save(instance(self.learner, "learner", LearnerBase), path, beside=self)  # type: ignore[type-abstract]
+
+    @classmethod
+    def load(cls, path: Path, problem: Problem, *classes: type, **how: Any) -> Self:
+        """The run that was saved at `path`; it was made of this problem in this way, its learner of these `classes`."""
+        loaded = cls(problem, load(path, *classes), **how)
+        checkpoints.restore(path, loaded)
+        return loaded
+
+    def state(self) -> dict[str, Any]:
+        """All that is needed to go on, but for the learner."""
+        having(self._adversary, f"the play of the losses {self.problem.losses.name!r}", "state", "restore")
+        return {
+            "episode": self.episode,
+            "loss": self.account.loss,
+            "total_loss": self.account.total_loss,
+            "over": self.account.over,
+            "strong_violation": self.account.strong_violation,
+            "table": self._table,
+            "environment": self._environment,
+            "constraints": self._constraints,
+            "adversary": self._adversary,  # with its own stream
+        }
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from the `state` of a run that was made the same way; the learner has to be there already."""
+        episode, observed = state["episode"], getattr(self.learner, "observed", state["episode"])
+        if episode != observed or not 0 <= episode <= self.episodes:
+            raise InvalidInputError(f"a run at episode {episode}, its learner after {observed} of {self.episodes}")
+        self.episode, self._table = episode, state["table"]
+        for name in ("loss", "total_loss", "over", "strong_violation"):
+            setattr(self.account, name, state[name])
+        self._environment, self._constraints = state["environment"], state["constraints"]
+        self._adversary = state["adversary"]
+
+
 def run(
     problem: Problem,
     learner: str | Learner = "ucpd",
@@ -64,7 +205,8 @@ def run(
     episodes: int,
     seed: int = 0,
     records: int = 60,
-    regret: Literal["records", "last", "never"] = "records",
+    spacing: Spacing = "log",
+    regret: Regret = "records",
     progress: Callable[[int], None] | None = None,
 ) -> History:
     """Play `episodes` episodes of `problem` and account for them exactly.
@@ -73,71 +215,21 @@ def run(
     ----------
     learner : a name, for that learner with its published parameters, or a learner of your own making.
     seed : gives independent streams to environment, constraints, adversary and learner; same seed, same bits.
-    records : how many log-spaced episodes to record; the last is always among them.
+    records : how many episodes to record; the last is always among them.
+    spacing : whether these are evenly spaced in their logarithm ("log") or as they are ("linear").
     regret : solve the hindsight LP at every record, only at the last, or never; regret is NaN where it was not solved.
         Budgets that no policy can meet are refused before the first episode, unless no LP is asked for.
     progress : called now and then with the number of episodes done.
     """
-    instance(problem, "problem", Problem)
-    episodes, seed, records = whole(episodes, "episodes", 1), whole(seed, "seed", 0), whole(records, "records", 1, MANY)
-    choice(regret, "regret", ("records", "last", "never"))
     if progress is not None:
         function(progress, "progress")
-    for_environment, for_constraints, for_adversary, _ = streams(seed)
-    space, budgets = problem.space, problem.budgets
-    hindsight = HindsightLP(problem.mdp, problem.constraints.mean, budgets) if regret != "never" else None
-    player = (
-        make_learner(learner, problem, episodes=episodes, seed=seed)
-        if isinstance(learner, str)
-        else having(learner, "learner", "space", "budgets", "observe")
-    )
-    if player.space != space or player.budgets.shape != budgets.shape:
-        raise InvalidInputError(
-            f"the learner was made for {player.space!r} with {len(player.budgets)} budgets; "
-            f"the problem has {space!r} with {len(budgets)}"
-        )
-    adversary = problem.losses.begin(for_adversary)
-    account = Account(problem)
-    expected_shapes = ((space.n_tuples,), (len(budgets), space.n_tuples), (space.n_pairs,))
-    logged = set(log_spaced(episodes, records).tolist())
-    report_every = max(1, episodes // 500)
-    rows: list[tuple[float, ...]] = []
-
-    for t in range(1, episodes + 1):
-        f = np.ascontiguousarray(adversary.loss(t), dtype=np.float64)
-        g = np.ascontiguousarray(problem.constraints.sample(for_constraints), dtype=np.float64)
-        policy = player.policy
-        _check(t, player, f, g, policy, expected_shapes)
-        states, actions, steps = account.play(policy, f, g, for_environment.random(2 * space.n_layers))
-        if t in logged:  # before it learns
-            multipliers, epoch = player.multipliers, player.epoch
-
-        if player.feedback == "full":
-            player.observe(Episode(states, actions, f, g))
-        else:
-            player.observe(BanditEpisode(states, actions, f[steps], g[:, steps]))
-        adversary.watch(policy)
-
-        if t in logged:
-            best = np.nan
-            if hindsight is not None and (regret == "records" or t == episodes):
-                best = hindsight.solve(account.total_loss).value
-            violation = norm(np.maximum(account.over, 0.0))
-            spent = (account.loss, best, account.loss - best, violation, account.strong_violation)
-            rows.append((t, *spent, norm(multipliers), epoch, *(account.over + t * budgets)))
-        if progress is not None and (t % report_every == 0 or t == episodes):
-            progress(t)
-
-    table = np.array(rows, dtype=np.float64).T
-    settings = player.settings | {
-        "problem": problem.name,
-        "losses": repr(problem.losses),
-        "constraints": repr(problem.constraints),
-        "episodes": episodes,
-        "planned_episodes": player.settings.get("episodes", episodes),  # what the learner was made for
-        "seed": seed,
-    }
-    return History(dict(zip((*COLUMNS, *use_columns(problem)), table, strict=True)), settings)
+    played = Run(problem, learner, episodes=episodes, seed=seed, records=records, spacing=spacing, regret=regret)
+    report_every = max(1, played.episodes // 500)
+    while not played.done:
+        played.step()
+        if progress is not None and (played.episode % report_every == 0 or played.done):
+            progress(played.episode)
+    return played.history
 
 
 def _check(

@@ -6,6 +6,9 @@ made of a file is bounded by its size. No array is read whose header disagrees w
 state that no episodes can have left is refused. The checksums of the zip are against damage, not against malice:
 whoever can write the file can write another learner (docs/checkpoints.md).
 
+Whatever has `state` and `restore` may be saved beside its learner in the same file, such as a run half way: `load` is
+for the one, `restore` for the other.
+
 In the JSON, numbers, texts, lists and null stand for themselves; everything else is an object with one key, which says
 what it is: {"array": …}, {"dict": …}, {"policy": …}.
 """
@@ -16,9 +19,10 @@ import json
 import math
 import os
 import zipfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.lib import format as npy
@@ -38,6 +42,7 @@ if TYPE_CHECKING:
     from tightrope.learners.base import LearnerBase
 
 DOCUMENT = "learner.json"
+BESIDE = "beside"
 
 #: The most that the JSON may take, in bytes: whatever is large is an array.
 LARGEST_DOCUMENT = 10_000_000
@@ -48,16 +53,24 @@ LARGEST_COUNT = 2**53
 DTYPES = ("bool", "int8", "uint8", "int16", "int32", "int64", "uint64", "float32", "float64")
 
 
-def save(learner: "LearnerBase", path: Path) -> None:
+class Stateful(Protocol):
+    """What can be saved beside a learner: `restore` takes what `state` gave, in another object made the same way."""
+
+    def state(self) -> dict[str, Any]: ...
+
+    def restore(self, state: Mapping[str, Any]) -> None: ...
+
+
+def save(learner: "LearnerBase", path: Path, beside: Stateful | None = None) -> None:
     """Write `learner` to `path`; a file that is there is replaced only by a whole one."""
     try:
         with replacing(path) as file:
-            write(learner, file)
+            write(learner, file, beside)
     except OSError as error:
         raise InvalidInputError(f"cannot write {printable(path)}: {error.strerror or error}") from error
 
 
-def write(learner: "LearnerBase", file: IO[bytes]) -> None:
+def write(learner: "LearnerBase", file: IO[bytes], beside: Stateful | None = None) -> None:
     """Write `learner` to an open file; the same learner in the same state gives the same bytes."""
     encoder = Encoder()
     state = {name: getattr(learner, name) for name in learner.carried_names()}
@@ -68,6 +81,8 @@ def write(learner: "LearnerBase", file: IO[bytes]) -> None:
         "parameters": encoder.encode_all(learner.parameters, "parameters"),
         "state": encoder.encode_all(state, "state"),
     }
+    if beside is not None:
+        document[BESIDE] = encoder.encode(beside, BESIDE)
     with zipfile.ZipFile(file, "w") as archive:
         with archive.open(_member(DOCUMENT), "w") as member:
             member.write(json.dumps(document, indent=1, allow_nan=False).encode())
@@ -88,6 +103,39 @@ def load(path: Path, learners: Mapping[str, type["LearnerBase"]], types: Iterabl
 
     `learners` are the classes it may be, by name; `types` the dataclasses that may be among its parameters.
     """
+    with _opened(path, types) as (document, decoder):
+        name = document["learner"]
+        if name not in learners:
+            raise InvalidInputError(
+                f"there is no learner {name!r}; a class of your own is given to load beside the path"
+            )
+        learner = learners[name](**decoder.decode_all(document["parameters"]))
+        carried = learner.carried_names(document["schema"])
+        if set(document["state"]) != set(carried):
+            there, expected = (", ".join(sorted(names)) for names in (document["state"], carried))
+            raise InvalidInputError(f"it carries {there}; this {name} carries {expected}")
+        for attribute in carried:
+            setattr(
+                learner, attribute, _like(attribute, getattr(learner, attribute), document["state"][attribute], decoder)
+            )
+        decoder.refuse_unread(but=BESIDE if BESIDE in document else None)
+        for attribute, (low, high) in learner.bounds().items():
+            _check_bounds(attribute, getattr(learner, attribute), low, high)
+        learner._restored()
+        return learner
+
+
+def restore(path: Path, beside: Stateful) -> None:
+    """Bring `beside` into the state of what was saved beside the learner at `path`."""
+    with _opened(path, ()) as (document, decoder):
+        if BESIDE not in document:
+            raise InvalidInputError("it holds a learner and nothing beside it")
+        _like(BESIDE, beside, document[BESIDE], decoder)
+
+
+@contextmanager
+def _opened(path: Path, types: Iterable[type]) -> Iterator[tuple[dict[str, Any], "Decoder"]]:
+    """The JSON of a file and what reads its arrays; whatever is wrong with either is said in words."""
     try:
         with (
             open_regular(path) as descriptor,
@@ -95,24 +143,7 @@ def load(path: Path, learners: Mapping[str, type["LearnerBase"]], types: Iterabl
             zipfile.ZipFile(file) as archive,
         ):
             document = _document(archive, os.fstat(descriptor).st_size)
-            decoder = Decoder(archive, {kind.__name__: kind for kind in types})
-            name = document["learner"]
-            if name not in learners:
-                raise InvalidInputError(
-                    f"there is no learner {name!r}; a class of your own is given to load beside the path"
-                )
-            learner = learners[name](**decoder.decode_all(document["parameters"]))
-            carried = learner.carried_names(document["schema"])
-            if set(document["state"]) != set(carried):
-                there, expected = (", ".join(sorted(names)) for names in (document["state"], carried))
-                raise InvalidInputError(f"it carries {there}; this {name} carries {expected}")
-            for attribute in carried:
-                setattr(learner, attribute, _restored(attribute, getattr(learner, attribute), document, decoder))
-            decoder.refuse_unread()
-            for attribute, (low, high) in learner.bounds().items():
-                _check_bounds(attribute, getattr(learner, attribute), low, high)
-            learner._restored()
-            return learner
+            yield document, Decoder(archive, {kind.__name__: kind for kind in types})
     except OSError as error:
         raise InvalidInputError(f"cannot read {printable(path)}: {error.strerror or error}") from error
     except InvalidInputError as error:
@@ -135,19 +166,14 @@ def _document(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
     return upgraded(json.loads(archive.read(DOCUMENT)))
 
 
-def _restored(attribute: str, fresh: Any, document: dict[str, Any], decoder: "Decoder") -> Any:
-    """The saved value of an attribute, of the same kind, shape and dtype as a fresh learner has it."""
-    value = document["state"][attribute]
+def _like(what: str, fresh: Any, value: Any, decoder: "Decoder") -> Any:
+    """The saved value, of the same kind, shape and dtype as what is there in a fresh learner."""
     if hasattr(fresh, "restore"):
         saved, parts = value["state"], fresh.state()
         if set(saved) != set(parts):
-            raise InvalidInputError(f"the state of {attribute} has {sorted(saved)}; expected {sorted(parts)}")
-        fresh.restore({name: _like(f"{attribute}.{name}", parts[name], saved[name], decoder) for name in parts})
+            raise InvalidInputError(f"the state of {what} has {sorted(saved)}; expected {sorted(parts)}")
+        fresh.restore({name: _like(f"{what}.{name}", parts[name], saved[name], decoder) for name in parts})
         return fresh
-    return _like(attribute, fresh, value, decoder)
-
-
-def _like(what: str, fresh: Any, value: Any, decoder: "Decoder") -> Any:
     match fresh:
         case np.ndarray():
             return decoder.array(value, fresh)
@@ -276,10 +302,11 @@ class Decoder:
                 return self.decode_all(content)
         raise InvalidInputError(f"there is no such thing as a {kind!r}")
 
-    def refuse_unread(self) -> None:
-        """Whatever was written was referred to."""
-        if self.unread:
-            raise InvalidInputError(f"nothing refers to {sorted(self.unread)[0]!r}, which it holds")
+    def refuse_unread(self, but: str | None = None) -> None:
+        """Whatever was written was referred to; what lies in the folder `but` is for somebody else to read."""
+        unread = sorted(name for name in self.unread if but is None or not name.startswith(f"{but}/"))
+        if unread:
+            raise InvalidInputError(f"nothing refers to {unread[0]!r}, which it holds")
 
     def array(self, value: Mapping[str, str], like: Any = None) -> Any:
         """The array that `value` refers to, refused unread if it is not `like` this one."""

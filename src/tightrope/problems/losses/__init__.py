@@ -49,7 +49,10 @@ __all__ = [
 
 @runtime_checkable
 class Adversary(Protocol):
-    """One play against one learner: `loss(1)`, `watch`, `loss(2)`, `watch`, … in this order."""
+    """One play against one learner: `loss(1)`, `watch`, `loss(2)`, `watch`, … in this order.
+
+    If it has `state()` and `restore(state)` as well (`oblivious.Play`), a run against it can be saved half way.
+    """
 
     def loss(self, episode: int) -> FloatArray:
         """f^t, (n_tuples,) in [-1, 1]; receivers never write to it, and what was handed out does not change later."""

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from tightrope.arguments import instance, number, whole
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy
-from tightrope.problems.losses.oblivious import Scenarios
+from tightrope.problems.losses.oblivious import Play, Scenarios
 from tightrope.space import FloatArray
 
 
@@ -53,7 +53,7 @@ class Chaser(Adaptive):
         return ChaserPlay(self)
 
 
-class ChaserPlay:
+class ChaserPlay(Play):
     """One play of `Chaser`; it draws nothing."""
 
     def __init__(self, losses: Chaser) -> None:
@@ -105,7 +105,7 @@ class LowerBound(Adaptive):
         return LowerBoundPlay(self, rng)
 
 
-class LowerBoundPlay:
+class LowerBoundPlay(Play):
     """One play of `LowerBound`."""
 
     def __init__(self, losses: LowerBound, rng: np.random.Generator) -> None:

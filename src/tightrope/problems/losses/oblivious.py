@@ -6,7 +6,8 @@ its last step. A play that draws keeps what it needs to go on in plain attribute
 """
 
 from abc import ABC, abstractmethod
-from typing import ClassVar, Self
+from collections.abc import Mapping
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -38,6 +39,18 @@ class Scenarios(ABC):
         return np.clip(f, -1.0, 1.0, out=f)
 
 
+class Play:
+    """One play of a sequence: its attributes are all that it needs to go on, but for the `losses` that it plays."""
+
+    def state(self) -> dict[str, Any]:
+        """What `restore` takes, in a play of the same sequence."""
+        return {name: value for name, value in vars(self).items() if name != "losses"}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from there."""
+        self.__dict__.update(state)
+
+
 class Blind:
     """An adversary that does not look at the learner."""
 
@@ -52,6 +65,13 @@ class Oblivious(Blind, Scenarios):
     def begin(self, rng: np.random.Generator) -> Self:
         """This very sequence."""
         return self
+
+    def state(self) -> dict[str, Any]:
+        """Nothing: the number of the episode is all that it needs."""
+        return {}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """It is there already."""
 
     @abstractmethod
     def loss(self, episode: int) -> FloatArray:
@@ -147,7 +167,7 @@ class IID(Scenarios):
         return IIDPlay(self, rng)
 
 
-class IIDPlay(Blind):
+class IIDPlay(Play, Blind):
     """One play of `IID`."""
 
     def __init__(self, losses: IID, rng: np.random.Generator) -> None:
@@ -175,7 +195,7 @@ class RandomWalk(Scenarios):
         return RandomWalkPlay(self, rng)
 
 
-class RandomWalkPlay(Blind):
+class RandomWalkPlay(Play, Blind):
     """One play of `RandomWalk`."""
 
     def __init__(self, losses: RandomWalk, rng: np.random.Generator) -> None:
@@ -206,7 +226,7 @@ class Bursts(Scenarios):
         return BurstsPlay(self, rng)
 
 
-class BurstsPlay(Blind):
+class BurstsPlay(Play, Blind):
     """One play of `Bursts`."""
 
     def __init__(self, losses: Bursts, rng: np.random.Generator) -> None:
