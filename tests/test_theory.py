@@ -69,7 +69,7 @@ def test_violation_is_at_most_the_multipliers_and_what_is_not_known(name: str) -
     learner = UCPD(problem.space, problem.budgets, episodes=150, confidence="kl", charge="played", proportional=1.0)
     violation, bound = spent(problem, learner, 150)
     assert (violation <= bound + 1e-9).all()
-    assert violation.max() > 0.05 * bound.max()  # it is about something
+    assert violation.max() > 0.02 * bound.max()  # it is about something
 
 
 def test_the_published_charge_does_not_see_what_is_spent() -> None:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.conftest import rngs, spaces
 from tests.twins import layer_of_state
 from tightrope import LayeredSpace
-from tightrope.learners.kernels.primal_dual import dual_step, lift, mix, weigh
+from tightrope.learners.kernels.primal_dual import dual_step, lift, mix, mix_pairs, weigh
 
 
 @given(st.integers(1, 40), st.integers(0, 3), rngs())
@@ -27,6 +27,14 @@ def test_the_reference_of_the_subproblem(space: LayeredSpace, lam: float, rng: n
     layer = layer_of_state(space)[space.tuples[:, 0]]
     uniform = [1 / np.count_nonzero(layer == k) for k in layer]
     np.testing.assert_allclose(reference, (1 - lam) * theta + lam * np.array(uniform), rtol=1e-14)
+
+
+@given(spaces(), st.floats(1e-6, 1), rngs())
+def test_a_reference_with_mass_by_pair(space: LayeredSpace, lam: float, rng: np.random.Generator) -> None:
+    theta, even, reference = rng.random(space.n_tuples), rng.random(space.n_pairs), np.full(space.n_tuples, np.nan)
+    mix_pairs(space.csr.pair_ptr, theta, lam, even, reference)
+    added = [even[np.flatnonzero((space.pairs == (s, a)).all(axis=1))[0]] for s, a, _ in space.tuples]
+    np.testing.assert_allclose(reference, (1 - lam) * theta + lam * np.array(added), rtol=1e-14)
 
 
 @given(spaces(), st.sampled_from([1e-2, 1e-9, 1e-140]), rngs())

@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tightrope import Episode, InvalidInputError, UCPDPractical, make, make_learner, run
+from tightrope import Episode, InvalidInputError, LayeredSpace, UCPDPractical, make, make_learner, run
 from tightrope.checks.learners.play import World, drive, ordinary_world
 from tightrope.learners.kernels.played import from_least
 
@@ -102,6 +102,23 @@ def test_the_price_of_one_budget_by_its_equation() -> None:
     price = max(0.0, (integral * (A + 1e-3) + 0.3 * e / eta - b) / (A + 1e-3))
     assert learner.multipliers[0] == pytest.approx(min(price, 50 / eta) / span, rel=1e-9)
     assert learner.integrals[0] == pytest.approx(integral, rel=1e-9)
+
+
+def test_prudence_aims_below_the_budget_by_standard_errors() -> None:
+    """Two paths that use 0.8 and 0.2: σ² = 0.6²/2, its error after two paths 0.3, so budgets of 0.5 − 2·0.3."""
+    space = LayeredSpace.dense([1, 2, 1], 2)
+    g = np.array([[0.8, 0.8, 0.2, 0.2, 0.0, 0.0, 0.0, 0.0]])
+    f = np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
+    prudent, plain = UCPDPractical(space, [0.5], prudence=2.0), UCPDPractical(space, [0.5], prudence=0.0)
+    for learner in (prudent, plain):
+        learner.observe(Episode([0, 1, 3], [0, 0], f, g))  # one path has no error yet
+    np.testing.assert_array_equal(prudent.multipliers, plain.multipliers)
+    plain.budgets = np.array([0.5 - 2 * 0.3])
+    for learner in (prudent, plain):
+        learner.observe(Episode([0, 1, 3], [1, 0], f, g))
+    np.testing.assert_allclose(prudent.multipliers, plain.multipliers, rtol=1e-12)
+    np.testing.assert_allclose(prudent.theta, plain.theta, atol=1e-9)
+    assert prudent.multipliers[0] > 0
 
 
 def test_the_mean_of_noisy_constraints_is_what_counts() -> None:

@@ -5,9 +5,10 @@ mean of the losses of the block. With f, g_i and budgets c_i taken from the leas
 spans:
 1. The sets are anytime balls on the declared successors (`rules`), with the counts of tied pairs pooled, renewed when a
    count has grown by a tenth. The model is in all of them, at all times, with probability 1 − ζ.
-2. Charge what was played: e_i = ĝ_i(π) − c_i is by how much the policy uses more than budget i under P̂, for the mean
-   ḡ_i of all draws so far. (Algorithm 1 charges the optimistic θ, which believes to be within budget while sets are
-   wide.) Q_i ← Q_i + ρ_m e_i, held between 0 and B/η, ρ_m = 3 F / (L √m).
+2. Charge what was played: e_i = ĝ_i(π) + z σ_i/√t − c_i is by how much the policy uses more than budget i under P̂, for
+   the mean ḡ_i of all draws so far, and prudently: σ_i/√t is the standard error of the mean use of t paths, by the
+   differences of successive ones. (Algorithm 1 charges the optimistic θ, which believes to be within budget while sets
+   are wide.) Q_i ← Q_i + ρ_m e_i, held between 0 and B/η, ρ_m = 3 F / (L √m).
 3. Prices: w = argmin over w >= 0 of ½ wᵀ A w − w·(A Q + k e / η − b), B/η at most. A step of length η changes the uses
    by −η (b + A w) to first order (`kernels.played.responses`), so −b/A is the price at which losses and budgets
    balance, k e / (η A) brings back a share k of the excess in one step, and Q collects what this picture gets wrong.
@@ -34,8 +35,8 @@ from tightrope.arguments import whole
 from tightrope.confidence import ConfidenceRule, Counts
 from tightrope.learners.base import Episode, sums_of
 from tightrope.learners.kernels.played import SMALLEST, assess, from_least, in_spans, least_prices
-from tightrope.learners.kernels.primal_dual import weigh
-from tightrope.learners.parameters import POSITIVE, carried, parameter
+from tightrope.learners.kernels.primal_dual import mix_pairs, weigh
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, carried, parameter
 from tightrope.learners.shared.mirror import ConfidentLearner, Laws
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray
@@ -54,6 +55,7 @@ class UCPDPractical(ConfidentLearner):
     confidence, level, radius_scale, renewal, ties : as in `UCPD`, with other defaults.
     first_rate, change_rate : h and κ of the learning rate η.
     correction : k, the share of the excess that a step brings back.
+    prudence : z, how many standard errors it aims below each budget; 0 aims at the budget, and misses it half the time.
     integral : the 3 of ρ_m.
     largest_tilt : B.
     block : the most episodes that are played with one policy; 1 takes a step after each, at several times the cost.
@@ -71,6 +73,7 @@ class UCPDPractical(ConfidentLearner):
     first_rate: float = parameter(POSITIVE, default=1.0)
     change_rate: float = parameter(POSITIVE, default=5.0)
     correction: float = parameter(POSITIVE, default=0.3)
+    prudence: float = parameter(NOT_NEGATIVE, default=0.5)
     integral: float = parameter(POSITIVE, default=3.0)
     largest_tilt: float = parameter(POSITIVE, default=50.0)
     block: int = 6
@@ -81,6 +84,8 @@ class UCPDPractical(ConfidentLearner):
     losses: FloatArray = carried(since=4)  #: (n_tuples,) sum of the losses of the block
     waiting: int = carried(since=4)  #: how many they are
     last_loss: FloatArray = carried()  #: (n_tuples,) f of the step before
+    last_use: FloatArray = carried(since=4)  #: (I,) of the path before
+    squares: FloatArray = carried(since=4)  #: (I,) of the differences between uses of successive paths, summed
     largest_span: float = carried()  #: F
     changes: float = carried()  #: S
     steps: int = carried()  #: m
@@ -91,11 +96,13 @@ class UCPDPractical(ConfidentLearner):
         super().__post_init__()
         self.block = whole(self.block, "block", 1)
         space, n_constraints = self.space, len(self.budgets)
-        self._even = LayeredMDP.even(space).occupancy(Policy.uniform(space))
+        even = LayeredMDP.even(space).occupancy(Policy.uniform(space))
+        self._even = even[space.csr.pair_ptr[:-1]]  # the same for all successors of a pair
         self.integrals = np.zeros(n_constraints)
         self.mean_constraints = np.zeros((n_constraints, space.n_tuples))
         self.losses = np.zeros(space.n_tuples)
         self.last_loss = np.zeros(space.n_tuples)
+        self.last_use, self.squares = np.zeros((2, n_constraints))
         self.largest_span = self.changes = 0.0
         self.waiting = self.steps = 0
         self._tuples_before = space.tuples_before
@@ -107,25 +114,29 @@ class UCPDPractical(ConfidentLearner):
         t = self.observed + 1
         counts = self._counted(path)
         mean = self.mean_constraints + (g - self.mean_constraints) / t
+        use = g[:, path].sum(axis=1)
+        squares = self.squares + (use - self.last_use) ** 2 if t > 1 else self.squares
         losses, waiting = self.losses + f, self.waiting + 1
+        changes = {"counts": counts, "mean_constraints": mean, "last_use": use, "squares": squares}
         if waiting >= min(self.block, 1 + t // BLOCK_GROWTH):
             losses /= waiting
-            step = self._step_on(losses, mean, counts)
-            self._learn(counts=counts, mean_constraints=mean, losses=np.zeros_like(losses), waiting=0, **step)
+            errors = np.sqrt(squares / 2 / max(t - 1, 1) / t)
+            step = self._step_on(losses, mean, self.budgets - self.prudence * errors, counts)
+            self._learn(**changes, losses=np.zeros_like(losses), waiting=0, **step)
         else:
-            self._learn(counts=counts, mean_constraints=mean, losses=losses, waiting=waiting)
+            self._learn(**changes, losses=losses, waiting=waiting)
 
-    def _step_on(self, f: FloatArray, mean: FloatArray, counts: Counts) -> dict[str, Any]:
+    def _step_on(self, f: FloatArray, mean: FloatArray, aims: FloatArray, counts: Counts) -> dict[str, Any]:
         """Lines 1 to 5: what they change."""
         confidence_set, laws = self.confidence_set, self._laws
         if counts.epoch != self._renewed:
             confidence_set, laws = self._set_of(counts), self._evidence(counts)
         space, n, m = self.space, len(self.budgets), self.steps + 1
-        loss, psi, costs = np.empty(space.n_tuples), np.empty(space.n_tuples), np.empty((n, space.n_tuples))
+        loss, costs = np.empty(space.n_tuples), np.empty((n, space.n_tuples))
         limits, units, over, b, prices, A = *np.empty((5, n)), np.empty((n, n))
         change, _ = from_least(self._tuples_before, f - self.last_loss, loss)
         span, _ = from_least(self._tuples_before, f, loss)
-        in_spans(self._tuples_before, mean, self.budgets, costs, limits, units)
+        in_spans(self._tuples_before, mean, aims, costs, limits, units)
         assess(space.csr, self.policy.probabilities, *laws, self.theta, loss, costs, limits, over, b, A)
 
         F = max(self.largest_span, span if span >= SMALLEST else 0.0)
@@ -137,12 +148,12 @@ class UCPDPractical(ConfidentLearner):
         integrals = np.clip(self.integrals + rho * over, 0.0, most)
         least_prices(A, A @ integrals + self.correction / eta * over - b, prices)
         np.minimum(prices, most, out=prices)
-        weigh(1.0, loss, prices, costs, 1 / eta, psi)  # η (f + Σ_i w_i ḡ_i)
+        weigh(1.0, loss, prices, costs, 1 / eta, loss)  # η (f + Σ_i w_i ḡ_i), in place of f
         priced = np.where(costs.any(axis=1), prices / units, 0.0)
-        del loss, costs  # the solver needs the memory next
-        reference = (1 - mixing) * self.theta
-        reference += mixing * self._even
-        theta = self._step(reference, psi, confidence_set)
+        del costs  # the solver needs the memory next
+        reference = np.empty(space.n_tuples)
+        mix_pairs(space.csr.pair_ptr, self.theta, mixing, self._even, reference)
+        theta = self._step(reference, loss, confidence_set)
         return {
             "confidence_set": confidence_set,
             "_laws": laws,
@@ -164,6 +175,8 @@ class UCPDPractical(ConfidentLearner):
             "mean_constraints": sums_of(1, least=-1),
             "last_loss": sums_of(1, least=-1),
             "losses": sums_of(self.waiting, least=-1),
+            "last_use": sums_of(self.space.n_layers, least=-1),
+            "squares": (0, 17 * (self.space.n_layers * self.space.n_layers) * self.observed),
             "waiting": (0, self.block - 1),
             "steps": (0, self.observed),
             "largest_span": (0, 3),

@@ -1,11 +1,13 @@
 """ucpd-practical with the model known: its prices and steps where the confidence set is a point.
 
-Nothing is believed but the model, so what is charged (line 2 of `ucpd_practical`) is what the policy uses. Against
+Nothing is believed but the model, so what is charged (line 2 of `ucpd_practical`) is what the policy uses, and there is
+no need for prudence. Against
 `ucpd-practical` it shows what not knowing the dynamics costs.
 
 Feedback: full information. Needs to know: the space, the budgets and the model.
 """
 
+from tightrope.learners.parameters import NOT_NEGATIVE, parameter
 from tightrope.learners.shared.known import KnownDynamics
 from tightrope.learners.ucpd_practical import UCPDPractical
 
@@ -16,8 +18,11 @@ class UCPDPracticalKnown(KnownDynamics, UCPDPractical):
     Parameters
     ----------
     space, budgets, first_rate, change_rate, correction, integral, largest_tilt, block : as in `UCPDPractical`.
+    prudence : the same, 0 unless told otherwise.
     model : the true one.
     """
 
     name = "ucpd-practical-known"
     ties_by_default = False
+
+    prudence: float = parameter(NOT_NEGATIVE, default=0.0)

@@ -9,7 +9,7 @@ from tightrope.kernels.occupancy import NONE
 
 @jit
 def weigh(V, f, Q, g, alpha, psi):
-    """ψ/α = (V f + Σ_i Q_i g_i) / α. Writes psi."""
+    """ψ/α = (V f + Σ_i Q_i g_i) / α. Writes psi, which may be f."""
     weight = V / alpha
     for j in range(f.size):
         psi[j] = weight * f[j]
@@ -27,6 +27,14 @@ def mix(tuples_before, theta, lam, reference):
         chosen, mixed = theta[here], reference[here]
         for j in range(chosen.size):
             mixed[j] = (1.0 - lam) * chosen[j] + lam / chosen.size
+
+
+@jit
+def mix_pairs(pair_ptr, theta, lam, even, reference):
+    """(1 − λ) θ + λ even, of which every successor of a pair i has even[i]. Writes reference."""
+    for i in range(pair_ptr.size - 1):
+        for j in range(pair_ptr[i], pair_ptr[i + 1]):
+            reference[j] = (1.0 - lam) * theta[j] + lam * even[i]
 
 
 @jit
