@@ -11,7 +11,7 @@ from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSp
 from tightrope.planning import extended_lp
 from tightrope.planning.extended_lp import Intervals, best_response, plan
 from tightrope.planning.hindsight import best_policy, solve_cmdp
-from tightrope.planning.kernels.extended_lp import first_to_leave
+from tightrope.planning.kernels.simplex import first_to_leave
 from tightrope.space import FloatArray
 
 
