@@ -16,8 +16,8 @@ from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
 from tightrope.learners.opt_primal_dual import OptPrimalDual
 from tightrope.learners.shared.estimating import EstimatingLearner
-from tightrope.planning.extended_lp import Intervals
 from tightrope.planning.hindsight import slater_slack, solve_cmdp
+from tightrope.planning.intervals import Intervals
 from tightrope.problems.constraints import Deterministic
 from tightrope.space import FloatArray
 from tightrope.storage.checkpoints import fingerprint

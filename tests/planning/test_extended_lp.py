@@ -8,10 +8,12 @@ from scipy.optimize import OptimizeResult, linprog
 
 from tests.conftest import mdps, pair_of_tuple, random_counts, random_mdp, random_policy, rngs
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy
-from tightrope.planning import extended_lp
-from tightrope.planning.extended_lp import Intervals, best_response, plan
+from tightrope.planning import mixtures
+from tightrope.planning.extended_lp import plan
 from tightrope.planning.hindsight import best_policy, solve_cmdp
+from tightrope.planning.intervals import Intervals
 from tightrope.planning.kernels.simplex import first_to_leave
+from tightrope.planning.mixtures import best_response
 from tightrope.space import FloatArray
 
 
@@ -141,7 +143,7 @@ def test_of_columns_that_run_out_together_relief_leaves_first(relief: int, leavi
 
 
 def test_a_plan_that_is_not_good_enough_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(extended_lp, "MAX_PIVOTS", 1)
+    monkeypatch.setattr(mixtures, "MAX_PIVOTS", 1)
     space = LayeredSpace.dense([1, 3, 3, 1], 2)
     rng = np.random.default_rng(2)
     c, D = rng.uniform(-1, 1, space.n_pairs), rng.uniform(-1, 1, (3, space.n_pairs))

@@ -21,7 +21,7 @@ from tightrope.learners.base import BanditEpisode, sums_of
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, carried, parameter
 from tightrope.learners.shared.estimating import Estimates, EstimatingLearner, largest_multiplier
 from tightrope.model import Policy
-from tightrope.planning.extended_lp import best_response
+from tightrope.planning.mixtures import best_response
 from tightrope.space import FloatArray
 
 

@@ -16,7 +16,7 @@ from tightrope.confidence import Counts
 from tightrope.learners.base import BanditEpisode, require, sums_of
 from tightrope.learners.parameters import PROBABILITY, SCALE, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.planning.extended_lp import Intervals
+from tightrope.planning.intervals import Intervals
 from tightrope.space import FloatArray, LayeredSpace
 
 
