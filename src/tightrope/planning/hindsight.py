@@ -4,38 +4,34 @@ The hindsight LP asks for the best occupancy measure θ of the model,
 
     minimise <f, θ>   subject to   <g_i, θ> <= c_i,   i = 1..I.
 
-Since θ(s,a,s') = x(s,a) P(s'|s,a), it is solved over pairs: x >= 0 and, at every state s but the last,
-
-    Σ_a x(s,a) − Σ_{r,a} P(s|r,a) x(r,a) = 1 if s is the first state, else 0.
+Since θ(s,a,s') = x(s,a) P(s'|s,a), it is solved over pairs: as the best mixture of policies (`planning.mixtures`), at
+the speed of dynamic programming, or, should that not be good enough, by HiGHS (`planning.highs`).
 
 For any q >= 0, dynamic programming on f + Σ_i q_i g_i bounds the value from below (weak duality). The bound
-holds whatever the LP solver did, and every answer is held against it before it is returned.
+holds whatever the solver did, and every answer is held against it before it is returned.
 """
 
-import itertools
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.optimize import linprog
-from scipy.sparse import csr_array, hstack
 
 from tightrope.arguments import instance
 from tightrope.arguments.arrays import finite, floats
 from tightrope.errors import ConvergenceError, InfeasibleError
 from tightrope.model import LayeredMDP, Policy, flat, inner
+from tightrope.planning import highs
+from tightrope.planning.intervals import Intervals
 from tightrope.planning.kernels.dynamic_programming import best_actions
+from tightrope.planning.mixtures import best_mixture
 from tightrope.planning.policies import deterministic
 from tightrope.space import FloatArray
 
 #: How far an answer may be from the best, or over a budget: per step, in units of the largest |f| or |g_i|.
 TOLERANCE = 1e-9
-
-#: HiGHS reads coefficients below 1e-9 as zero and meets rows to 1e-10 at best: rows are scaled up, so that
-#: rare transitions count (exact: a power of two).
-ROW_SCALE = 2.0**10
 
 #: What is smaller is no unit: its reciprocal would be infinite.
 SMALLEST = 1e-290
@@ -95,32 +91,33 @@ def most_slack(mdp: LayeredMDP, constraints: ArrayLike, budgets: ArrayLike) -> S
     if len(c) == 0:
         return Slack(math.inf, Policy.uniform(mdp.space), np.empty(0))
     unit = largest(g)
-    slack, policy, weights = _Occupancies(mdp).common_slack(g / unit, c / unit)
+    slack, policy, weights = _Model(mdp).common_slack(g / unit, c / unit)
     return Slack(slack * unit, policy, weights)
 
 
 class HindsightLP:
     """The hindsight LP of one model and its budgets, to be solved for any number of losses.
 
-    Budgets that no policy can meet are refused here, before the first loss.
+    Budgets that no policy can meet are refused here, before the first loss. An answer does not depend on what was
+    solved before: the same loss, the same bits.
     """
 
     def __init__(self, mdp: LayeredMDP, constraints: ArrayLike, budgets: ArrayLike) -> None:
         self.mdp = mdp
         self.constraints, self.budgets = _checked(mdp, constraints, budgets)
-        self._occupancies = _Occupancies(mdp)
+        self._model = _Model(mdp)
         self._units = np.array([largest(g) for g in self.constraints])
         self._g = self.constraints / self._units[:, None]
         # |<g, θ>| <= L in these units: a budget far beyond never binds, and would only blur the others
         self._c = np.minimum(self.budgets / self._units, 2.0 * mdp.space.n_layers)
         self._c += self._shortfall()
-        self._rows = ROW_SCALE * csr_array(self._occupancies.pair_costs(self._g))
+        self._rows = self._model.pair_costs(self._g)
 
     def _shortfall(self) -> float:
         """By how much budgets miss what can be met, if by no more than rounding; otherwise refuse them."""
         if len(self.budgets) == 0:
             return 0.0
-        allowed = self._occupancies.tolerance
+        allowed = self._model.tolerance
         for i, (g, c, unit) in enumerate(zip(self._g, self._c, self._units, strict=True)):
             least = best_policy(self.mdp, g)[0]
             if least - c > allowed:
@@ -128,7 +125,7 @@ class HindsightLP:
                     f"budget {i} cannot be met: no policy spends less than {least * unit:.9g}, "
                     f"at least {(least - c) * unit:.6g} over the budget of {self.budgets[i]:.9g}"
                 )
-        slack, _, q = self._occupancies.common_slack(self._g, self._c)
+        slack, _, q = self._model.common_slack(self._g, self._c)
         if -slack > allowed:
             over = [f"budget {i} by at least {-slack * self._units[i]:.6g}" for i in np.flatnonzero(q > 1e-9)]
             raise InfeasibleError(
@@ -139,51 +136,35 @@ class HindsightLP:
     def solve(self, loss: ArrayLike) -> CMDPSolution:
         """The best policy for `loss` (n_tuples,) within the budgets."""
         f = flat(loss, self.mdp.space.n_tuples, "loss")
-        unit = largest(f)
-        cost = self._occupancies.pair_costs(f / unit)
-        flow, source = self._occupancies.flow, self._occupancies.source
-        x, marginals = _highs(cost, self._rows, ROW_SCALE * self._c, flow, source)
-        policy, theta = self._occupancies.policy_and_occupancy(x)
-        q = -ROW_SCALE * marginals
-        bound = best_policy(self.mdp, f / unit + q @ self._g)[0] - q @ self._c
-        gap = float(inner(f, theta) / unit - bound)
-        violation = float((inner(self._g, theta) - self._c).max(initial=0.0))
-        allowed = self._occupancies.tolerance
-        # a budget met to within `allowed` moves the value by q times as much
-        if gap > allowed * (1.0 + q.sum()) or violation > allowed:
-            raise ConvergenceError(
-                f"the hindsight LP was not solved well enough: duality gap {gap:.3g} and violation "
-                f"{violation:.3g} in units of the largest loss and constraint, {allowed:.3g} allowed"
-            )
-        return CMDPSolution(
-            value=float(inner(f, theta)),
-            occupancy=theta,
-            policy=policy,
-            multipliers=q * unit / self._units + 0.0,  # no -0.0
-            duality_gap=max(0.0, gap * unit),
-            violation=float((inner(self.constraints, theta) - self.budgets).max(initial=0.0)),
+        unit, allowed = largest(f), self._model.tolerance
+        for x, q in self._model.best_visits(self._model.pair_costs(f / unit), self._rows, self._c):
+            policy, theta = self._model.policy_and_occupancy(x)
+            bound = best_policy(self.mdp, f / unit + q @ self._g)[0] - q @ self._c
+            gap = float(inner(f, theta) / unit - bound)
+            violation = float((inner(self._g, theta) - self._c).max(initial=0.0))
+            # a budget met to within `allowed` moves the value by q times as much
+            if gap <= allowed * (1.0 + q.sum()) and violation <= allowed:
+                return CMDPSolution(
+                    value=float(inner(f, theta)),
+                    occupancy=theta,
+                    policy=policy,
+                    multipliers=q * unit / self._units + 0.0,  # no -0.0
+                    duality_gap=max(0.0, gap * unit),
+                    violation=float((inner(self.constraints, theta) - self.budgets).max(initial=0.0)),
+                )
+        raise ConvergenceError(
+            f"the hindsight LP was not solved well enough: duality gap {gap:.3g} and violation "
+            f"{violation:.3g} in units of the largest loss and constraint, {allowed:.3g} allowed"
         )
 
 
-class _Occupancies:
-    """The occupancy measures of a model as a polytope over pairs, for HiGHS."""
+class _Model:
+    """A known model, as the solvers see it."""
 
     def __init__(self, mdp: LayeredMDP) -> None:
-        space = mdp.space
         self.mdp = mdp
-        self.tolerance = TOLERANCE * space.n_layers
-        last = space.n_states - 1
-        moves = (space.csr.successor < last) & (mdp.transitions > 0)
-        inflow = csr_array(
-            (mdp.transitions[moves], (space.csr.successor[moves], space.pair_of_tuple[moves])),
-            (last, space.n_pairs),
-        )
-        outflow = csr_array(
-            (np.ones(space.n_pairs), (space.pairs[:, 0], np.arange(space.n_pairs))), (last, space.n_pairs)
-        )
-        self.flow = ROW_SCALE * (outflow - inflow)
-        self.source = np.zeros(last)
-        self.source[0] = ROW_SCALE
+        self.tolerance = TOLERANCE * mdp.space.n_layers
+        self._intervals = Intervals(mdp.transitions, mdp.transitions, np.zeros(mdp.space.n_pairs))
 
     def pair_costs(self, values: FloatArray) -> FloatArray:
         """Σ_s' P(s'|s,a) values(s,a,s'), flat over pairs (last axis)."""
@@ -196,53 +177,39 @@ class _Occupancies:
         policy = Policy.from_occupancy(space, theta)
         return policy, self.mdp.occupancy(policy)
 
+    def best_visits(self, c: FloatArray, D: FloatArray, alpha: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """x (n_pairs,) that minimises <c, x> subject to D x <= alpha, and its multipliers (I,), solver by solver."""
+        best = best_mixture(self.mdp.space, self._intervals, c, D, alpha, self.tolerance)
+        yield best.x, best.multipliers
+        yield highs.best_visits(self.mdp, c, D, alpha)
+
+    def slackest_visits(self, D: FloatArray, alpha: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
+        """x (n_pairs,) with the most slack, and the weights (I,), sum 1, that prove it; |D| <= 1, alpha >= 0."""
+        space = self.mdp.space
+        # budgets that no policy can meet: the least excess over them is the most slack
+        out_of_reach = alpha - 2.0 * space.n_layers
+        best = best_mixture(space, self._intervals, np.zeros(space.n_pairs), D, out_of_reach, self.tolerance)
+        yield best.x, best.multipliers
+        yield highs.slackest_visits(self.mdp, D, alpha)
+
     def common_slack(self, g: FloatArray, c: FloatArray) -> Slack:
         """max over policies of z = min_i c_i − <g_i, θ>, who attains it, and the weights q that prove it; |g| <= 1.
 
         For every policy, Σ_i q_i (c_i − <g_i, θ>) <= z: its slack is at most z at some i with q_i > 0.
         """
-        L = self.mdp.space.n_layers
         base = float(c.min())
-        spare = np.minimum(c - base, 2.0 * L)  # a budget that is wider than this is never the tightest
-        rows = hstack([csr_array(self.pair_costs(g)), csr_array(np.ones((len(c), 1)))], format="csr")
-        flow = hstack([self.flow, csr_array((len(self.source), 1))], format="csr")
-        cost = np.append(np.zeros(self.mdp.space.n_pairs), -1.0)
-        # the last variable is z + 2L, which cannot be negative
-        x, marginals = _highs(cost, ROW_SCALE * rows, ROW_SCALE * (spare + 2.0 * L), flow, self.source)
-        policy, theta = self.policy_and_occupancy(x[:-1])
-        q = marginals / marginals.sum()
-        z = float((spare - inner(g, theta)).min())
-        bound = float(q @ spare) - best_policy(self.mdp, q @ g)[0]
-        if bound - z > self.tolerance:
-            raise ConvergenceError(
-                f"the LP of the budgets' slack was not solved well enough: duality gap {bound - z:.3g} "
-                f"in units of the largest constraint, {self.tolerance:.3g} allowed"
-            )
-        return Slack(base + z, policy, q)
-
-
-def _highs(
-    cost: FloatArray, rows: csr_array, bounds: FloatArray, flow: csr_array, source: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """min cost·x over x >= 0, rows·x <= bounds, flow·x = source: x, and the marginals (<= 0) of bounds."""
-    # interior points are faster on large models; and presolving may leave one that is infeasible by rounding
-    for presolve, method in itertools.product((True, False), ("highs-ipm", "highs-ds")):
-        answer = linprog(  # type: ignore[call-overload]  # the stubs know of dense matrices only
-            cost,
-            A_ub=rows,
-            b_ub=bounds,
-            A_eq=flow,
-            b_eq=source,
-            method=method,
-            options={
-                "presolve": presolve,
-                "primal_feasibility_tolerance": 1e-10,
-                "dual_feasibility_tolerance": 1e-10,
-            },
+        spare = np.minimum(c - base, 2.0 * self.mdp.space.n_layers)  # what is wider than this is never the tightest
+        for x, weights in self.slackest_visits(self.pair_costs(g), spare):
+            policy, theta = self.policy_and_occupancy(x)
+            q = weights / weights.sum()
+            z = float((spare - inner(g, theta)).min())
+            bound = float(q @ spare) - best_policy(self.mdp, q @ g)[0]
+            if bound - z <= self.tolerance:
+                return Slack(base + z, policy, q)
+        raise ConvergenceError(
+            f"the LP of the budgets' slack was not solved well enough: duality gap {bound - z:.3g} "
+            f"in units of the largest constraint, {self.tolerance:.3g} allowed"
         )
-        if answer.status == 0:
-            return answer.x, np.minimum(answer.ineqlin.marginals, 0.0)
-    raise ConvergenceError(f"HiGHS could not solve the occupancy LP: {answer.message}")
 
 
 def largest(values: FloatArray) -> float:

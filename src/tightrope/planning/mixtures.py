@@ -18,7 +18,7 @@ from tightrope.planning.policies import deterministic
 from tightrope.space import FloatArray, LayeredSpace
 
 #: What the simplex method takes for zero, as a share of what an answer may be off by; the second is for budgets that
-#: rounding alone decides on.
+#: rounding alone decides on, and for those at which it goes in circles.
 ZEROS = (1e-4, 1e-2)
 
 #: Passes of dynamic programming before giving up; ordinary problems take a handful for each budget.
@@ -41,11 +41,12 @@ def best_mixture(
 
     Costs are in units of the largest. What is not good to `allowed` after all is returned, too: ask `good`.
     """
-    for zero in ZEROS:
-        mixture = Mixture(space, intervals, c, D, alpha, allowed, zero * allowed)
-        if mixture.good:
-            break
-    return mixture
+    exactly, roughly = (zero * allowed for zero in ZEROS)
+    mixture = Mixture(space, intervals, c, D, alpha, allowed, exactly)
+    if mixture.good:
+        return mixture
+    uneven = roughly * np.random.default_rng(0).random(len(alpha))  # no two policies use up budgets at once
+    return Mixture(space, intervals, c, D, alpha + uneven, allowed, roughly)
 
 
 class Mixture:
@@ -70,6 +71,8 @@ class Mixture:
             if not self.over or self.excess > allowed:
                 break
             alpha = alpha + self.excess + 10 * zero  # over by rounding alone: let that pass
+        if self.over:
+            self.multipliers /= self.multipliers.sum()
         # weak duality: no x is better than the best for these prices; without one within α, none exceeds it less
         prices = self.multipliers @ D if self.over else c + self.multipliers @ D
         least, _, self.elsewhere = best_response(space, intervals, prices)

@@ -5,7 +5,7 @@ Costs are per pair: r (n_pairs,), D (I, n_pairs). x(s,a) is the probability that
 
 import numpy as np
 
-from tightrope.kernels.compile import jit
+from tightrope.kernels.compile import inlined, jit
 from tightrope.planning.kernels.simplex import enter, first_to_leave, most_exceeded, price_rows, yields
 
 
@@ -28,6 +28,17 @@ def bernstein_intervals(csr, N, M, log_term, scale, lower, upper, radius):
             upper[j] = min(P_hat + beta, 1.0) if N[i] > 0 else 1.0
 
 
+@inlined
+def in_order_of_V(successor, V, first, n, order):
+    """The n tuples from `first` on, by the V of where they lead: few of many, so by insertion. Writes order."""
+    for h in range(n):
+        at = h
+        while at > 0 and V[successor[first + order[at - 1]]] > V[successor[first + h]]:
+            order[at] = order[at - 1]
+            at -= 1
+        order[at] = h
+
+
 @jit
 def optimistic_actions(csr, lower, upper, r, V, best, p):
     """V(s) = min_a [r(s,a) + min_p Σ_s' p(s') V(s')], p between lower and upper; V = 0 at the last state.
@@ -45,24 +56,23 @@ def optimistic_actions(csr, lower, upper, r, V, best, p):
         for s in range(layer_ptr[k], layer_ptr[k + 1]):
             for i in range(state_ptr[s], state_ptr[s + 1]):
                 first, n = pair_ptr[i], pair_ptr[i + 1] - pair_ptr[i]
-                left = 1.0
-                for h in range(n):
-                    left -= lower[first + h]
+                q, left, free = r[i], 1.0, 0.0
+                for j in range(first, first + n):
+                    p[j] = lower[j]
+                    q += lower[j] * V[successor[j]]
+                    left -= lower[j]
+                    free += upper[j] - lower[j]
+                if free > 0.0:
                     if n == width:
-                        order[h] = by_V[h]
-                    else:  # few of many: sort them by insertion
-                        at = h
-                        while at > 0 and V[successor[first + order[at - 1]]] > V[successor[first + h]]:
-                            order[at] = order[at - 1]
-                            at -= 1
-                        order[at] = h
-                q = r[i]
-                for h in range(n):
-                    j = first + order[h]
-                    more = max(min(upper[j] - lower[j], left), 0.0)
-                    left -= more
-                    p[j] = lower[j] + more
-                    q += p[j] * V[successor[j]]
+                        order[:n] = by_V
+                    else:
+                        in_order_of_V(successor, V, first, n, order)
+                    for h in range(n):
+                        j = first + order[h]
+                        more = max(min(upper[j] - lower[j], left), 0.0)
+                        left -= more
+                        p[j] += more
+                        q += more * V[successor[j]]
                 if i == state_ptr[s] or q < V[s]:
                     V[s] = q
                     best[s] = i
@@ -82,10 +92,19 @@ def visits(csr, best, p, d, x):
 
 
 @jit
-def column_of(D, x, column):
+def total(r, best, x):
+    """<r, x> for the x of the policy that takes the pair best(s) at s."""
+    value = 0.0
+    for i in best:
+        value += r[i] * x[i]
+    return value
+
+
+@jit
+def column_of(D, best, x, column):
     """What a policy is to the simplex method: D x, and 1 for its weight. Writes column."""
     for h in range(D.shape[0]):
-        column[h] = np.dot(D[h], x)
+        column[h] = total(D[h], best, x)
     column[D.shape[0]] = 1.0
 
 
@@ -112,8 +131,8 @@ def best_mixture(csr, lower, upper, c, D, alpha, tolerance, max_pivots, multipli
 
     optimistic_actions(csr, lower, upper, r, V, best, p)
     visits(csr, best, p, d, X[n_rows])
-    cost[n_rows] = np.dot(c, X[n_rows])
-    column_of(D, X[n_rows], column)
+    cost[n_rows] = total(c, best, X[n_rows])
+    column_of(D, best, X[n_rows], column)
     relief = most_exceeded(column, alpha, tolerance)
     yields(table, column, direction)
     enter(table, weight, direction, n_rows)
@@ -137,13 +156,13 @@ def best_mixture(csr, lower, upper, c, D, alpha, tolerance, max_pivots, multipli
             if V[0] - price[n_rows] >= -tolerance:
                 break
             visits(csr, best, p, d, x_new)
-            column_of(D, x_new, column)
+            column_of(D, best, x_new, column)
         yields(table, column, direction)
         leaving = first_to_leave(weight, direction, relief)
         if leaving < 0:
             break
         enter(table, weight, direction, leaving)
-        cost[leaving] = np.dot(c, x_new)
+        cost[leaving] = total(c, best, x_new)
         X[leaving] = x_new
         if leaving == relief:
             relief = -1
