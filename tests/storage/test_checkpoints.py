@@ -231,18 +231,20 @@ def test_what_schema_2_wrote_is_read(at: World, tmp_path: Path) -> None:
 
 
 def test_what_schema_3_wrote_of_ucpd_practical_is_read(at: World, tmp_path: Path) -> None:
-    """It took a step in every episode, and had no block to carry."""
+    """It took a step in every episode, and had no block to carry; nor was it prudent."""
     learner = make_learner("ucpd-practical", at)
     drive(at, learner, last=5)
     path = saved(learner, tmp_path)
 
     def as_schema_3(document: dict[str, Any], arrays: dict[str, Any]) -> None:
         document["schema"] = 3
-        for name in ("losses", "waiting", "steps"):
+        for name in ("losses", "waiting", "steps", "last_use", "squares"):
             del document["state"][name]
-        del arrays["state/losses"]
+        for name in ("losses", "last_use", "squares"):
+            del arrays[f"state/{name}"]
 
     rewritten(path, as_schema_3)
+    learner.last_use, learner.squares = np.zeros((2, len(at.budgets)))
     assert checkpoints.fingerprint(load(path)) == checkpoints.fingerprint(learner)
 
 
