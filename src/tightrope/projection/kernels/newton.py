@@ -1,12 +1,14 @@
 """Semismooth Newton on the dual of the subproblem: three loops, one inside the other.
 
-    attempts       from where β is; if that fails from 0; if that fails too, by conjugate gradients instead of factors
+    attempts       from where β is; if that fails from 0; if that fails too, by conjugate gradients instead of factors;
+                   and at last with states of next to no mass held back
     steps          −H⁻¹ (inflow − outflow), until the flow residual is within the tolerance
     line search    half of the step, and half of that, until F is low enough
 
 A factor of H is kept, over episodes too, and renewed when one more step with it would not end the search. Where a step
 is too long to be believed, or no part of it is good enough, H gets a multiple of its own diagonal's size: the step then
-turns towards (inflow − outflow) / (inflow + outflow), which is never longer than 1.
+turns towards (inflow − outflow) / (inflow + outflow), which is never longer than 1. That slows all states down, be it
+for the sake of some that nothing depends on: in the last attempt these alone are held back (`restrain`).
 """
 
 import numpy as np
@@ -31,6 +33,7 @@ MAX_DAMPING = 1e8
 MAX_MOVE = 20.0  # of a potential in one step: e^20 in the weights
 MAX_STEPS = 500  # of one attempt
 ROUNDING = 1e-11  # of F, relative
+UNSEEN = 1e-6  # share of the tolerance; a state with less mass than that is next to nothing
 
 
 @jit
@@ -53,11 +56,13 @@ def solve_subproblem(
     direct = panel_ptr.size > 1
     F, residual, steps = np.inf, np.inf, 0
 
-    for attempt in range(3 if direct else 2):
+    for attempt in range(4):
+        if attempt == 2 and not direct:
+            continue
         if attempt > 0:  # cold
             beta[:] = 0.0
             factor_damping = np.nan
-        direct = direct and attempt < 2
+        direct, unseen = direct and attempt < 2, UNSEEN * tolerance if attempt == 3 else 0.0
         renew, damping, limit = factor_damping != 0.0, 0.0, steps + MAX_STEPS
         F, residual = evaluate(lanes, data, beta, logarithmic, work)
 
@@ -67,7 +72,7 @@ def solve_subproblem(
                 steps += 1
                 exact = renew or not direct  # H is that of β, not of some β before
                 accuracy = max(min(FAR, residual), min(CLOSE, 0.3 * tolerance / residual))
-                slope, longest = newton_step(lanes, data, direct, renew, damping, accuracy, work)
+                slope, longest = newton_step(lanes, data, direct, renew, damping, accuracy, unseen, work)
                 factor_damping = damping if renew and direct else factor_damping
                 believable = longest < BELIEVABLE
                 renew = not believable
@@ -117,11 +122,11 @@ def low_enough(F_trial, residual_trial, F, residual, t, slope, damping):
 
 
 @inlined
-def newton_step(lanes, data, direct, renew, damping, accuracy, work):
+def newton_step(lanes, data, direct, renew, damping, accuracy, unseen, work):
     """Write the step −H⁻¹ (inflow − outflow), and return F's slope along it, and max |step|.
 
     It comes from the factor of H, a new one if asked to; or, if not `direct`, from conjugate gradients, to the given
-    relative accuracy.
+    relative accuracy. States with less mass than `unseen` are held back.
     """
     step, inflow, outflow, layer_state = work.step, work.inflow, work.outflow, lanes.layer_state
     first, last = layer_state[1], layer_state[layer_state.size - 2]
@@ -137,6 +142,16 @@ def newton_step(lanes, data, direct, renew, damping, accuracy, work):
         conjugate_gradients(lanes, data, damping, accuracy, MAX_CG, work, step)
     slope, longest = 0.0, 0.0
     for s in range(first, last):
+        mass = inflow[s] + outflow[s]
+        if mass < unseen:
+            step[s] = restrain(step[s], mass, unseen)
         slope += (inflow[s] - outflow[s]) * step[s]
         longest = max(longest, abs(step[s]))
     return slope, longest
+
+
+@inlined
+def restrain(move, mass, unseen):
+    """No further than to where a state would have `unseen` for its mass, and a little: nobody else is moved by that."""
+    most = min(1.0 + np.log(unseen / mass), MAX_MOVE)
+    return min(max(move, -most), most)
