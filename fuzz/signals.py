@@ -2,11 +2,13 @@
 
 python -m fuzz.signals --seed 0 --tries 1000
 
-Some tries start Python anew, so that signals come during imports as well; most are forks of a process that has all
-imports behind it, which is a hundred times as many moments of a run in the same time. After every signal the same
-command is run again, to its end. A few tries are two commands at once that want the same folder.
+Most tries are forks of a process that has all imports behind it, with a picture that is blank, for that is where a run
+spends its time: so there are tries by the thousand. A share of them start Python anew (signals come during imports as
+well), draw what is to be drawn, or have two seeds, in workers. After a signal the command is run again in a tenth of
+the tries. Some are two commands at once that want the same folder.
 """
 
+import json
 import os
 import random
 import re
@@ -21,25 +23,29 @@ from contextlib import chdir
 from functools import cache
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
+from matplotlib.figure import Figure
 from typer.testing import CliRunner
 
 from fuzz import watchdog
 from tightrope.cli import main
 from tightrope.cli.commands import app
-from tightrope.ending import WORDS
+from tightrope.ending import SIGNALS, WORDS
+from tightrope.experiments import figures
+from tightrope.storage.files import SETTINGS
 from tightrope.storage.replacing import is_temporary
 
-#: Where runs write, and the command that does, with one seed and with two.
+#: Where runs write, and the commands: one run, another one, one with workers, and one that does little but import.
 PLACE = "here"
-COMMAND = ("run", "media-streaming", "--episodes", "5", "--learner", "uniform", "--out", PLACE)
-SEEDS = {1: COMMAND, 2: (*COMMAND, "--seeds", "2")}
+RUN = ("run", "media-streaming", "--episodes", "2", "--learner", "uniform", "--out", PLACE)
+OTHER = (*RUN, "--seed", "1")
+SEEDS = (*RUN, "--seeds", "2")
+LIST = ("list", "problems")
 
-#: Seconds within which a signal is sent: about as long as a run takes, by the number of seeds, and as imports take.
-WARM = {1: 0.6, 2: 5.0}
-COLD = {1: 5.0, 2: 9.0}
-IMPORTS = 1.5
+#: Of all tries, those that begin anew, that have workers, that are pairs; of the others, those that draw a picture.
+#: Of all that were ended, those that are run again.
+BEGINNINGS, WORKERS, PAIRS, DRAWN, AGAIN = 0.04, 0.02, 0.08, 0.05, 0.1
 
 #: Seconds in which the workers of a process that was killed have to be gone.
 PATIENCE = 10.0
@@ -54,17 +60,30 @@ WRONG = re.compile(r"Traceback|Exception ignored|Error|Warning")
 EARLY = ("tightrope/__init__.py", "tightrope/cli/__init__.py")
 
 
-class Command:
-    """The command in a session of its own, warm (a fork of this process) or cold; what it prints goes to files."""
+class What(NamedTuple):
+    """A command line; whether Python is started for it; whether its picture is drawn or blank."""
 
-    def __init__(self, arguments: tuple[str, ...], folder: Path, name: str = "first", cold: bool = False) -> None:
+    arguments: tuple[str, ...]
+    cold: bool = False
+    drawn: bool = False
+
+
+#: Seconds that each took when it last came to its end: a signal is sent within them.
+lengths: dict[What, float] = {}
+
+
+class Command:
+    """The command in a session of its own, a fork of this process or a new one; what it prints goes to files."""
+
+    def __init__(self, what: What, folder: Path, name: str = "first") -> None:
+        self.what, self.began = what, time.monotonic()
         self.out, self.err = folder / f"{name}.out", folder / f"{name}.err"
         self.process: subprocess.Popen[bytes] | None = None
-        if cold:
+        if what.cold:
             code = "from tightrope.cli import main; main()"
             with self.out.open("wb") as out, self.err.open("wb") as err:
                 self.process = subprocess.Popen(
-                    [sys.executable, "-c", code, *arguments],
+                    [sys.executable, "-c", code, *what.arguments],
                     cwd=folder,
                     stdout=out,
                     stderr=err,
@@ -73,15 +92,21 @@ class Command:
                 )
             self.pid = self.process.pid
         else:
+            signal.pthread_sigmask(signal.SIG_BLOCK, SIGNALS)  # what answers them in this process is not the command
             self.pid = os.fork()
             if self.pid == 0:
-                _child(arguments, folder, self.out, self.err)
+                _child(what, folder, self.out, self.err)
+            signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
 
     def wait(self) -> int:
         """Its exit code, or minus the signal that ended it."""
         if self.process is not None:
-            return self.process.wait()
-        return os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+            code = self.process.wait()
+        else:
+            code = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        if code == 0:
+            lengths[self.what] = time.monotonic() - self.began
+        return code
 
     def left(self) -> list[int]:
         """Processes of its session."""
@@ -89,21 +114,24 @@ class Command:
 
 
 def _as_in_a_terminal() -> None:
-    for name in WORDS:
-        signal.signal(signal.Signals[name], signal.SIG_DFL)
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
 
 
-def _child(arguments: tuple[str, ...], folder: Path, out: Path, err: Path) -> NoReturn:
+def _child(what: What, folder: Path, out: Path, err: Path) -> NoReturn:
     code = 1
     try:
         os.setsid()
         os.chdir(folder)
         _as_in_a_terminal()
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, SIGNALS)
         for number, path in ((1, out), (2, err)):
             os.dup2(os.open(path, os.O_WRONLY | os.O_CREAT), number)
         sys.stdout, sys.stderr = os.fdopen(1, "w", closefd=False), os.fdopen(2, "w", closefd=False)
-        sys.argv = ["tightrope", *arguments]
+        sys.argv = ["tightrope", *what.arguments]
         warnings.simplefilter("default")
+        if not what.drawn:
+            figures.draw = lambda *_, **__: Figure((1, 1))
         main()
     except SystemExit as end:
         code = end.code if isinstance(end.code, int) else 0
@@ -130,60 +158,80 @@ def contents(folder: Path) -> dict[str, bytes]:
 
 
 @cache
-def expected(arguments: tuple[str, ...]) -> tuple[dict[str, bytes], bytes]:
-    """What the command writes if nothing is in its way, and what its settings are before it plays."""
+def expected(what: What) -> dict[str, bytes]:
+    """What the command writes if nothing is in its way."""
     with TemporaryDirectory(prefix="fuzz-") as name:
-        command = Command(arguments, Path(name))
-        settings = Path(name, PLACE, "settings.json")
-        early = b""
-        while not early and command.left():
-            time.sleep(0.001)
-            early = settings.read_bytes() if settings.exists() else b""
+        command = Command(what, Path(name))
         assert command.wait() == 0, command.err.read_text()
-        return contents(Path(name, PLACE)), early
+        return contents(Path(name, PLACE))
+
+
+def is_whole(name: str, data: bytes, right: dict[str, bytes]) -> bool:
+    """As it is at the end, or, of the settings, while runs play: what was asked for, without what came of it."""
+    if name != SETTINGS or data == right[name]:
+        return data == right[name]
+    asked = json.loads(right[name])
+    del asked["learners"]
+    return bool(json.loads(data) == asked)
 
 
 def prepare() -> None:
-    """Import and compile, which all forks then have behind them, and learn what is right."""
+    """Import and compile, which all forks then have behind them, and learn what is right, and how long it takes."""
     with TemporaryDirectory(prefix="fuzz-") as name, chdir(name):
-        assert CliRunner().invoke(app, COMMAND).exit_code == 0
-    for arguments in SEEDS.values():
-        expected(arguments)
+        assert CliRunner().invoke(app, RUN).exit_code == 0
+    for arguments in (RUN, OTHER, SEEDS):
+        expected(What(arguments))
+    expected(What(RUN, drawn=True))
 
 
 def attempt(seed: int, number: int, folder: Path) -> str:
-    """A signal while a run begins, a signal during a run, or a pair."""
+    """A signal while a command begins, a signal during a run, or a pair."""
     rng = random.Random(f"{seed} {number}")
-    kind: Callable[[random.Random, Path], str] = rng.choices((beginning, one, two), (2, 7, 1))[0]
+    others = 1 - BEGINNINGS - WORKERS - PAIRS
+    kind: Callable[[random.Random, Path], str] = rng.choices(
+        (beginning, workers, two, one), (BEGINNINGS, WORKERS, PAIRS, others)
+    )[0]
     return kind(rng, folder)
 
 
 def beginning(rng: random.Random, folder: Path) -> str:
-    """End a command that does little more than import."""
-    return ended(rng, Command(("list", "problems"), folder, cold=True), IMPORTS)[0]
+    """End a command that is started anew: a run, or one that does little more than import."""
+    if rng.random() < 0.25:
+        return interrupted(rng, What(RUN, cold=True, drawn=True), folder)
+    return ended(rng, Command(What(LIST, cold=True), folder))[0]
+
+
+def workers(rng: random.Random, folder: Path) -> str:
+    """End a run with two seeds, each in a process of its own."""
+    return interrupted(rng, What(SEEDS), folder)
 
 
 def one(rng: random.Random, folder: Path) -> str:
-    """End a run, and see what it left; then run it again."""
-    seeds, cold = rng.choices((1, 2), (7, 1))[0], rng.random() < 0.05
-    outcome, sent = ended(rng, Command(SEEDS[seeds], folder, cold=cold), (COLD if cold else WARM)[seeds])
-    right, early = expected(SEEDS[seeds])
-    there = contents(folder / PLACE)
+    """End a run."""
+    return interrupted(rng, What(RUN, drawn=rng.random() < DRAWN), folder)
+
+
+def interrupted(rng: random.Random, what: What, folder: Path) -> str:
+    """End a command, and see what it left; perhaps run it again."""
+    outcome, sent = ended(rng, Command(what, folder))
+    warm = what._replace(cold=False)
+    right, there = expected(warm), contents(folder / PLACE)
     assert there.pop("temporary", None) is None or sent == signal.SIGKILL, f"{sent.name}: a temporary file ({outcome})"
     for name, data in there.items():
-        assert data == right[name] or (name, data) == ("settings.json", early), f"{sent.name}: {name} is not whole"
-    again = Command(SEEDS[seeds], folder, "again")
-    code = again.wait()
-    assert code == 0, f"after {sent.name} ({outcome}), again: exit code {code}, {again.err.read_text()!r}"
-    assert contents(folder / PLACE) == right, f"after {sent.name} ({outcome}), again: other files"
+        assert is_whole(name, data, right), f"{sent.name}: {name} is not whole"
+    if rng.random() < AGAIN:
+        again = Command(warm, folder, "again")
+        code = again.wait()
+        assert code == 0, f"after {sent.name} ({outcome}), again: exit code {code}, {again.err.read_text()!r}"
+        assert contents(folder / PLACE) == right, f"after {sent.name} ({outcome}), again: other files"
     return outcome
 
 
-def ended(rng: random.Random, command: Command, within: float) -> tuple[str, signal.Signals]:
+def ended(rng: random.Random, command: Command) -> tuple[str, signal.Signals]:
     """Send a signal to a command or to all of its session, wait for the end, and judge it."""
     sent = signal.Signals[rng.choice((*WORDS, "SIGKILL"))]
     whom = rng.choice((os.kill, os.killpg))
-    time.sleep(rng.uniform(0, within))
+    time.sleep(rng.random() * lengths.get(command.what, 1.0))
     for _ in range(rng.choice((1, 1, 1, 2))):
         try:
             whom(command.pid, sent)
@@ -221,16 +269,16 @@ def judged(code: int, sent: signal.Signals, said: str) -> str:
 def two(rng: random.Random, folder: Path) -> str:
     """The same run twice at once, or two that differ: one writes, the other is refused or comes after it."""
     same = rng.random() < 0.5
-    other = COMMAND if same else SEEDS[2]
-    pair = [Command(COMMAND, folder, "first"), Command(other, folder, "second")]
+    first, second = What(RUN), What(RUN if same else OTHER)
+    pair = [Command(first, folder, "first"), Command(second, folder, "second")]
     codes = [command.wait() for command in pair]
     said = [command.err.read_text() for command in pair]
     for code, words in zip(codes, said, strict=True):
         assert not WRONG.search(words), repr(words)
         assert code == 0 or (code == 2 and re.search("somebody else is writing|another run", words)), repr(words)
     assert 0 in codes and (same or 2 in codes), f"exit codes {codes}"
-    winner = (COMMAND, other)[codes.index(0)]
-    assert contents(folder / PLACE) == expected(winner)[0], f"exit codes {codes}: other files"
+    winner = (first, second)[codes.index(0)]
+    assert contents(folder / PLACE) == expected(winner), f"exit codes {codes}: other files"
     return "one after the other" if codes == [0, 0] else "one of two refused"
 
 

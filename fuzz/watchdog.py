@@ -27,9 +27,6 @@ SECONDS = 5
 WAITING = 30
 MEGABYTES = 1000
 
-#: A process that hangs where Python cannot interrupt it is ended after this many seconds.
-PATIENCE = 2 * WAITING
-
 Try = Callable[[int, int, Path], str]
 
 
@@ -65,7 +62,7 @@ def main(module: str, description: str) -> NoReturn:
 
 
 def watch(module: str, seed: int, first: int, count: int) -> Iterator[tuple[int, str]]:
-    """The outcome of each try; a new process takes over where one was lost."""
+    """The outcome of each try; a new process takes over where one was lost, or hangs where Python cannot end it."""
     number, last = first, first + count
     while number < last:
         command = [sys.executable, "-m", module, "--work", f"--seed={seed}", f"--first={number}"]
@@ -73,7 +70,7 @@ def watch(module: str, seed: int, first: int, count: int) -> Iterator[tuple[int,
             assert process.stdout is not None
             unread, alive = b"", True
             while number < last:
-                alive = bool(select.select([process.stdout], [], [], PATIENCE)[0])
+                alive = bool(select.select([process.stdout], [], [], 2 * WAITING)[0])
                 new = os.read(process.stdout.fileno(), 1 << 16) if alive else b""
                 if not new:
                     break

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.signals import Command, contents, judged
+from fuzz.signals import Command, What, contents, is_whole, judged
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "{}", line 1, in <module>\nKeyboardInterrupt\n'
 
@@ -47,7 +47,7 @@ def test_what_is_wrong(code: int, sent: signal.Signals, said: str) -> None:
 
 
 def test_a_process_that_is_left_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    command = Command(("--version",), tmp_path, cold=True)
+    command = Command(What(("--version",), cold=True), tmp_path)
     assert command.wait() == 0
     assert command.out.read_text().startswith("tightrope ")
     assert command.left() == []
@@ -61,3 +61,17 @@ def test_temporary_files_are_seen(tmp_path: Path) -> None:
     (tmp_path / f".tightrope-{'0' * 16}-{'1' * 16}.tmp").write_bytes(b"half")
     (tmp_path / "whole").write_bytes(b"data")
     assert contents(tmp_path) == {"temporary": b"half", "whole": b"data"}
+
+
+@pytest.mark.parametrize(
+    ("data", "whole"),
+    [
+        (b'{"request": 1, "learners": 2}', True),
+        (b'{"request": 1}\n', True),
+        (b'{"request": 2}', False),
+        (b'{"request": 1, "learners": 3}', False),
+    ],
+)
+def test_settings_are_whole_before_and_after_a_run(data: bytes, whole: bool) -> None:
+    assert is_whole("settings.json", data, {"settings.json": b'{"request": 1, "learners": 2}'}) == whole
+    assert not is_whole("table.csv", b"episode", {"table.csv": b"episode,loss"})
