@@ -250,7 +250,8 @@ def ended(rng: random.Random, command: Command) -> tuple[str, signal.Signals]:
 def judged(code: int, sent: signal.Signals, said: str) -> str:
     """Whether exit code and words are right; how far the command had come."""
     notes, _, last = said.removesuffix("\n").rpartition("\n")
-    if code == -sent and sent != signal.SIGKILL:  # before it was answered
+    unanswered = code == -sent and sent != signal.SIGKILL
+    if unanswered or said.startswith("Fatal Python error: init"):
         files = [name for name in re.findall(r'File "(.*?)"', said) if "tightrope/" in name]
         assert all(name.endswith(EARLY) for name in files), f"{sent.name}: {said!r}"
         return "before the command began"

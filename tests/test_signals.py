@@ -10,6 +10,7 @@ import pytest
 from fuzz.signals import Command, What, contents, is_whole, judged
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "{}", line 1, in <module>\nKeyboardInterrupt\n'
+FATAL = "Fatal Python error: init_import_site: Failed to import the site module\n"
 
 
 @pytest.mark.parametrize(
@@ -21,6 +22,7 @@ TRACEBACK = 'Traceback (most recent call last):\n  File "{}", line 1, in <module
         (-9, signal.SIGKILL, "", "SIGKILL"),
         (-15, signal.SIGTERM, "", "before the command began"),
         (-2, signal.SIGINT, TRACEBACK.format("/lib/python/site.py"), "before the command began"),
+        (1, signal.SIGINT, f"{FATAL}{TRACEBACK.format('/lib/python/site.py')}", "before the command began"),
     ],
 )
 def test_what_is_right(code: int, sent: signal.Signals, said: str, outcome: str) -> None:
