@@ -44,6 +44,23 @@ def test_workers_end_with_who_started_them(number: signal.Signals, tmp_path: Pat
         assert err.startswith("tightrope: ") and err.count("\n") == 1
 
 
+COMPARING = """
+import time
+import tightrope as tr
+def forever(problem, **_):
+    print("ready", flush=True)
+    time.sleep(1000)
+tr.compare(tr.make("media-streaming"), {"a": forever, "b": forever}, episodes=1, n_jobs=2)
+"""
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_joblib_s_workers_end_with_who_compares(number: signal.Signals, tmp_path: Path) -> None:
+    with python(FRESH + COMPARING, tmp_path) as process:
+        code, _ = ended(process, number)  # reads until all who could write are gone
+    assert code == -number
+
+
 def test_no_worker_is_left_when_one_of_them_dies(tmp_path: Path) -> None:
     killing = """
 import os

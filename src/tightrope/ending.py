@@ -5,8 +5,10 @@ Only the command answers signals (`answer_signals`); a program that imports tigh
 
 import os
 import signal
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import cache
 from types import FrameType
 from typing import NoReturn
 
@@ -17,6 +19,9 @@ WORDS = {
     "SIGHUP": "ended, for its terminal is gone (SIGHUP)",
 }
 SIGNALS = {signal.Signals[name]: words for name, words in WORDS.items() if hasattr(signal, name)}
+
+#: Seconds between two looks at whether a parent is still there.
+LOOK_EVERY = 0.5
 
 Duty = Callable[[], object]
 
@@ -69,6 +74,25 @@ def end(code: int, words: str = "") -> NoReturn:
     with suppress(OSError):
         os.write(2, words.encode())
     os._exit(code)
+
+
+@cache
+def end_with_parent() -> None:
+    """A process that multiprocessing or joblib started ends when who started it does, whatever ends that.
+
+    Without it, such a process finishes what it was asked to do. In others, this does nothing.
+    """
+    from multiprocessing import parent_process  # the command answers no signal before this module is imported
+    from threading import Thread
+
+    if (parent := parent_process()) is not None:
+        Thread(target=_watch, args=(parent.pid,), daemon=True).start()
+
+
+def _watch(parent: int) -> None:
+    while os.getppid() == parent:  # who is orphaned gets another one
+        time.sleep(LOOK_EVERY)
+    end(1)
 
 
 def _answer(number: int, frame: FrameType | None) -> None:

@@ -6,6 +6,7 @@ from functools import partial
 from joblib import Parallel, delayed
 
 from tightrope.arguments import MANY, function, instance, listed, whole
+from tightrope.ending import end_with_parent
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.history import History
 from tightrope.experiments.run import Regret, run
@@ -32,7 +33,7 @@ def compare(
     ----------
     learners : names, or labels with what makes each learner: {"wide": partial(tr.make_learner, "ucpd"), …}.
     seeds : how many (0, 1, …), or which.
-    n_jobs : how many processes share the runs; -1 is one per core. The results are the same.
+    n_jobs : how many processes share the runs, and end with this one; -1 is one per core. The results are the same.
     records, regret : as in `run`.
     """
     instance(problem, "problem", Problem)
@@ -49,6 +50,7 @@ def compare(
         which = [whole(seed, "a seed", 0) for seed in listed(seeds, "seeds")]
 
     def play_one(make: Maker, seed: int) -> History:
+        end_with_parent()
         learner = make(problem, episodes=episodes, seed=seed)
         return run(problem, learner, episodes=episodes, seed=seed, records=records, regret=regret)
 
