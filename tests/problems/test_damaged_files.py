@@ -71,6 +71,18 @@ def with_column(name: str, heading: str, *cells: str) -> Damage:
     return lambda folder: rewrite(folder, name, change)
 
 
+def exclusive(n_steps: int, budget: float) -> Damage:
+    """Every decision uses two hours of one of two budgets."""
+    return together(
+        changed(USES, "good,run,0", "good,run,2", "good,service,2", "good,service,0", "worn,run,0", "worn,run,2"),
+        changed(USES, "worn,service,2", "worn,service,0", "broken,repair,6", "broken,repair,2"),
+        copied(USES, "idle.csv"),
+        substituted("idle.csv", "(?m),2$", ",two", "(?m),0$", ",2", "(?m),two$", ",0"),
+        changed(TOML, "budget = 2 ", f'budget = {budget}\n[constraints.hours]\ntable="idle.csv"\nbudget={budget} '),
+        changed(TOML, "n_steps = 7", f"n_steps = {n_steps}"),
+    )
+
+
 DAMAGES: dict[str, tuple[Damage, str]] = {
     # the declaration
     "no declaration": (removed(TOML), "shop has no problem.toml"),
@@ -162,13 +174,11 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         "problem.toml, line 23: a budget of 2 hours for 'technician' cannot be met: every policy uses at least",
     ),
     "budgets infeasible together": (
-        together(
-            changed(USES, "good,run,0", "good,run,2", "good,service,2", "good,service,0", "worn,run,0", "worn,run,2"),
-            changed(USES, "worn,service,2", "worn,service,0", "broken,repair,6", "broken,repair,2"),
-            copied(USES, "idle.csv"),
-            substituted("idle.csv", "(?m),2$", ",two", "(?m),0$", ",2", "(?m),two$", ",0"),
-            changed(TOML, "budget = 2 ", 'budget = 6.5\n[constraints.hours]\ntable="idle.csv"\nbudget=6.5 '),
-        ),
+        exclusive(7, 6.5),
+        "problem.toml, line 19: each budget can be met, but not all of them together",
+    ),
+    "budgets infeasible together in a large problem": (
+        exclusive(1200, 1190),
         "problem.toml, line 19: each budget can be met, but not all of them together",
     ),
     "budget that cannot bind": (

@@ -13,7 +13,6 @@ import numpy as np
 
 from tightrope.arguments import file_path
 from tightrope.errors import InfeasibleError, InvalidInputError
-from tightrope.model import inner
 from tightrope.planning.hindsight import TOLERANCE, best_policy, slater_slack
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import Replay, largest_factor
@@ -27,9 +26,6 @@ from tightrope.space import FloatArray
 
 #: The columns that say what a row is about; only what is charged can have episodes.
 KEYS = ("state", "action", "next_state", "step")
-
-#: Up to this size, it is found out before a run whether budgets can be met together.
-MOST_TUPLES = 10_000
 
 
 def load_problem(folder: str | PathLike[str], *, losses: LossChoice | None = None) -> Problem:
@@ -186,18 +182,15 @@ def _check_feasible(toml: Toml, problem: Problem) -> None:
     """Refuse budgets that no policy can meet, in the words of the files."""
     mdp, g, budgets = problem.mdp, problem.constraints.mean, problem.budgets
     allowed = TOLERANCE * problem.space.n_layers
-    together = len(budgets) <= 1
     for i, (name, constraint) in enumerate(toml.constraints.items()):
-        least, frugal = best_policy(mdp, g[i])
+        least, _ = best_policy(mdp, g[i])
         if least > budgets[i] + allowed:
             scale = float(problem.constraint_scales[i])
             raise InfeasibleError(
                 f"{toml.where('constraints', name, 'budget')}: a budget of {constraint.budget:g} {constraint.unit} for "
                 f"{name!r} cannot be met: every policy uses at least {least * scale:.6g} an episode"
             )
-        together = together or bool((inner(g, mdp.occupancy(frugal)) <= budgets).all())
-    # only if no policy so far meets them all; a large LP takes minutes, and a run solves it in any case
-    if not together and problem.space.n_tuples <= MOST_TUPLES and slater_slack(mdp, g, budgets) < -allowed:
+    if slater_slack(mdp, g, budgets) < -allowed:
         raise InfeasibleError(
             f"{toml.where('constraints')}: each budget can be met, but not all of them together; raise one"
         )
