@@ -29,14 +29,12 @@ def bernstein_intervals(csr, N, M, log_term, scale, lower, upper, radius):
 
 
 @inlined
-def in_order_of_V(successor, V, first, n, order):
-    """The n tuples from `first` on, by the V of where they lead: few of many, so by insertion. Writes order."""
-    for h in range(n):
-        at = h
-        while at > 0 and V[successor[first + order[at - 1]]] > V[successor[first + h]]:
-            order[at] = order[at - 1]
-            at -= 1
-        order[at] = h
+def known(lower, upper, first, n):
+    """Whether the bounds of the n tuples from `first` on leave nothing open."""
+    j = first
+    while j < first + n and lower[j] >= upper[j]:
+        j += 1
+    return j == first + n
 
 
 @jit
@@ -56,23 +54,29 @@ def optimistic_actions(csr, lower, upper, r, V, best, p):
         for s in range(layer_ptr[k], layer_ptr[k + 1]):
             for i in range(state_ptr[s], state_ptr[s + 1]):
                 first, n = pair_ptr[i], pair_ptr[i + 1] - pair_ptr[i]
-                q, left, free = r[i], 1.0, 0.0
-                for j in range(first, first + n):
-                    p[j] = lower[j]
-                    q += lower[j] * V[successor[j]]
-                    left -= lower[j]
-                    free += upper[j] - lower[j]
-                if free > 0.0:
-                    if n == width:
-                        order[:n] = by_V
-                    else:
-                        in_order_of_V(successor, V, first, n, order)
+                q = r[i]
+                if known(lower, upper, first, n):
+                    for j in range(first, first + n):
+                        p[j] = lower[j]
+                        q += p[j] * V[successor[j]]
+                else:
+                    left = 1.0
+                    for h in range(n):
+                        left -= lower[first + h]
+                        if n == width:
+                            order[h] = by_V[h]
+                        else:  # few of many: sort them by insertion
+                            at = h
+                            while at > 0 and V[successor[first + order[at - 1]]] > V[successor[first + h]]:
+                                order[at] = order[at - 1]
+                                at -= 1
+                            order[at] = h
                     for h in range(n):
                         j = first + order[h]
                         more = max(min(upper[j] - lower[j], left), 0.0)
                         left -= more
-                        p[j] += more
-                        q += more * V[successor[j]]
+                        p[j] = lower[j] + more
+                        q += p[j] * V[successor[j]]
                 if i == state_ptr[s] or q < V[s]:
                     V[s] = q
                     best[s] = i
