@@ -1,5 +1,7 @@
 """Layered spaces: what they hold, in which order, and what they refuse."""
 
+import re
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -194,6 +196,19 @@ def test_at_least_one_action(n_actions: int) -> None:
 def test_bad_tuples_are_named(tuples: Any, message: str) -> None:
     with pytest.raises(InvalidInputError, match=message):
         LayeredSpace.from_tuples([1, 2, 1], 3, tuples)
+    with pytest.raises(InvalidInputError, match=message):
+        LayeredSpace([1, 2, 1], 3, sorted(tuples))  # type: ignore[arg-type]
+
+
+@given(st.permutations(DIAMOND))
+def test_the_constructor_takes_one_order_only(tuples: list[tuple[int, int, int]]) -> None:
+    rows = np.array(tuples)
+    if tuples == DIAMOND:
+        assert LayeredSpace([1, 2, 1], 3, rows) == diamond()
+    else:
+        late = next(after for before, after in pairwise(tuples) if after < before)
+        with pytest.raises(InvalidInputError, match=rf"tuple {re.escape(str(late))} comes after .* in any order"):
+            LayeredSpace([1, 2, 1], 3, rows)
 
 
 # ------------------------------------------------------------------------------------------ trajectories

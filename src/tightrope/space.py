@@ -53,7 +53,7 @@ class LayeredSpace:
     """
 
     def __init__(self, layer_sizes: Sequence[int], n_actions: int, tuples: IntArray) -> None:
-        """Take tuples that are already sorted and unique; users call `dense` or `from_tuples`."""
+        """Take tuples that are already in order; `from_tuples` puts them there."""
         sizes = _checked_sizes(layer_sizes)
         n_actions = whole(n_actions, "n_actions", 1, MOST_ACTIONS)
         self.layer_sizes = sizes
@@ -62,7 +62,9 @@ class LayeredSpace:
         self.n_actions = n_actions
         tuples = wholes(tuples, "tuples", ("n_tuples", 3))
         _check_reach(self.n_states, len(tuples))
+        _check_moves(sizes, n_actions, tuples)
         self.tuples = np.ascontiguousarray(tuples, dtype=np.int32)
+        _check_order(self.tuples)
         first_of_pair = np.ones(len(tuples), dtype=bool)
         first_of_pair[1:] = (tuples[1:, :2] != tuples[:-1, :2]).any(axis=1)
         starts = np.flatnonzero(first_of_pair)
@@ -103,35 +105,8 @@ class LayeredSpace:
     @classmethod
     def from_tuples(cls, layer_sizes: Sequence[int], n_actions: int, tuples: ArrayLike) -> Self:
         """Only the given (state, action, next_state) can happen. Any order; they are sorted here."""
-        sizes, n_actions = _checked_sizes(layer_sizes), whole(n_actions, "n_actions", 1, MOST_ACTIONS)
         rows = wholes(tuples, "tuples", ("n_tuples", 3))
-        if len(rows) == 0:
-            raise InvalidInputError("tuples is empty; expected (n_tuples, 3): state, action, next_state")
-        n_states = sum(sizes)
-        _check_reach(n_states, len(rows))
-        for column, name, bound in (
-            (0, "state", n_states),
-            (1, "action", n_actions),
-            (2, "next_state", n_states),
-        ):
-            bad = np.flatnonzero((rows[:, column] < 0) | (rows[:, column] >= bound))
-            if len(bad):
-                raise InvalidInputError(
-                    f"tuple {_show(rows[bad[0]])}: {name} {rows[bad[0], column]} is outside 0..{bound - 1}"
-                )
-        layer = np.repeat(np.arange(len(sizes)), sizes)
-        bad = np.flatnonzero(layer[rows[:, 2]] != layer[rows[:, 0]] + 1)
-        if len(bad):
-            s, a, s_next = (int(v) for v in rows[bad[0]])
-            raise InvalidInputError(
-                f"tuple ({s}, {a}, {s_next}) goes from layer {layer[s]} to layer {layer[s_next]}; "
-                "a move leads from one layer to the next (pad shorter paths with waiting states)"
-            )
-        rows = rows[np.lexsort((rows[:, 2], rows[:, 1], rows[:, 0]))]
-        twice = np.flatnonzero((rows[1:] == rows[:-1]).all(axis=1))
-        if len(twice):
-            raise InvalidInputError(f"tuple {_show(rows[twice[0]])} is given twice")
-        return cls(sizes, n_actions, rows)
+        return cls(layer_sizes, n_actions, rows[np.lexsort(rows.T[::-1])])
 
     def _check_connected(self) -> None:
         reached = np.zeros(self.n_states, dtype=bool)
@@ -249,9 +224,43 @@ def _checked_sizes(layer_sizes: Sequence[int]) -> tuple[int, ...]:
 
 def _check_reach(n_states: int, n_tuples: int) -> None:
     """Refuse sizes before anything of that size is made: every state but the first has a tuple that leads there."""
+    if n_tuples == 0:
+        raise InvalidInputError("tuples is empty; expected (n_tuples, 3): state, action, next_state")
     if n_states > n_tuples + 1:
         raise InvalidInputError(
             f"layer_sizes sum to {n_states} states, and {n_tuples} tuples cannot reach them all; drop some"
+        )
+
+
+def _check_moves(sizes: Sequence[int], n_actions: int, rows: IntArray) -> None:
+    """Every tuple is of states and actions that there are, and leads from one layer to the next."""
+    n_states = sum(sizes)
+    for column, name, bound in ((0, "state", n_states), (1, "action", n_actions), (2, "next_state", n_states)):
+        bad = np.flatnonzero((rows[:, column] < 0) | (rows[:, column] >= bound))
+        if len(bad):
+            raise InvalidInputError(
+                f"tuple {_show(rows[bad[0]])}: {name} {rows[bad[0], column]} is outside 0..{bound - 1}"
+            )
+    layer = np.repeat(np.arange(len(sizes)), sizes)
+    bad = np.flatnonzero(layer[rows[:, 2]] != layer[rows[:, 0]] + 1)
+    if len(bad):
+        s, _, s_next = rows[bad[0]]
+        raise InvalidInputError(
+            f"tuple {_show(rows[bad[0]])} goes from layer {layer[s]} to layer {layer[s_next]}; "
+            "a move leads from one layer to the next (pad shorter paths with waiting states)"
+        )
+
+
+def _check_order(rows: IntArray) -> None:
+    """By state, then by action, then by next state, each once."""
+    s, a, s_next = np.diff(rows, axis=0).T
+    bad = np.flatnonzero((s < 0) | ((s == 0) & ((a < 0) | ((a == 0) & (s_next <= 0)))))
+    if len(bad):
+        before, after = rows[bad[0]], rows[bad[0] + 1]
+        if (before == after).all():
+            raise InvalidInputError(f"tuple {_show(after)} is given twice")
+        raise InvalidInputError(
+            f"tuple {_show(after)} comes after {_show(before)}; LayeredSpace.from_tuples takes them in any order"
         )
 
 

@@ -143,7 +143,11 @@ def run(
 
 
 @app.command(epilog=EXIT_CODES)
-def new(folder: Annotated[Path, typer.Argument(metavar="NAME", help="A folder that does not exist yet.")]) -> None:
+def new(
+    folder: Annotated[
+        Path, typer.Argument(metavar="NAME", help="A folder that does not exist yet; those above it are made too.")
+    ],
+) -> None:
     """Write a small commented example of a problem in files of your own."""
     from tightrope.problems.files import write_example
 
