@@ -83,6 +83,8 @@ def test_ucpd_known_is_ucpd_with_a_point_for_a_set() -> None:
     at = WORLDS["a_sparse_space"]()
     known = make_learner("ucpd-known", at, episodes=20)
     point = UCPD(at.space, at.budgets, episodes=20, confidence=KnownModel(transitions=at.mdp.transitions))
+    assert isinstance(known, UCPD)
+    point.theta, point.policy = known.theta, known.policy  # a set does not tell where to start
     for (p, Q, epoch), (p_, Q_, _) in zip(drive(at, known), drive(at, point), strict=True):
         np.testing.assert_array_equal(p, p_)
         np.testing.assert_array_equal(Q, Q_)

@@ -20,6 +20,7 @@ from tightrope.confidence import ConfidenceRule
 from tightrope.learners import LEARNERS, LearnerBase, load, make_learner
 from tightrope.learners.parameters import carried
 from tightrope.learners.ucpd import UCPD
+from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
 from tightrope.storage import checkpoints
@@ -232,7 +233,7 @@ def test_what_schema_2_wrote_is_read(at: World, tmp_path: Path) -> None:
 
 def test_what_schema_3_wrote_of_ucpd_practical_is_read(at: World, tmp_path: Path) -> None:
     """It took a step in every episode, and had no block to carry; nor was it prudent."""
-    learner = make_learner("ucpd-practical", at)
+    learner = UCPDPractical(at.space, at.budgets)
     drive(at, learner, last=5)
     path = saved(learner, tmp_path)
 
