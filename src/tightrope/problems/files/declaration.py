@@ -3,28 +3,15 @@
 Unknown keys are errors. See `docs/your-own-problem.md` for what each of them means.
 """
 
-import math
-import re
-import tomllib
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated, Any, TypeVar
+from typing import Annotated, Any
 
 import msgspec
 
-from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError
-from tightrope.problems.files.reading import decode, read_regular
-from tightrope.problems.files.tables import LARGEST_NUMBER
+from tightrope.problems.files.toml import TomlFile
 
 FILE = "problem.toml"
-
-#: How many bytes it may have.
-MOST_BYTES = 1_000_000
-
-#: Keys with so many dots take tomllib time that grows with their square; none of ours has more than three.
-DEEP = re.compile(r"""(?<![\w"'-])(?>(?:[\w-]++|"(?:[^"\\\n]|\\.){0,99}+"|'[^'\n]{0,99}+')[ \t]*+\.[ \t]*+){50}""")
 
 Choice = str | dict[str, Any]
 
@@ -66,110 +53,28 @@ class Declaration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_on
     allow_unreachable: bool = False
 
 
-Part = TypeVar("Part", bound=msgspec.Struct)
-
-
-class Toml:
+class Toml(TomlFile):
     """A declaration and the text that it was read from."""
 
+    about = "a problem"
+
     def __init__(self, path: Path) -> None:
-        self.path = path
-        try:
-            self.data = read_regular(path, MOST_BYTES)
-        except (FileNotFoundError, NotADirectoryError) as error:
-            if not path.parent.is_dir():
-                raise InvalidInputError(f"there is no folder {path.parent}") from error
-            raise InvalidInputError(f"{path.parent} has no {FILE}; `tightrope new` writes an example") from error
-        except OSError as error:
-            raise InvalidInputError(f"{path} cannot be read: {error.strerror or error}") from error
-        self.text = decode(path, self.data)
-        if deep := DEEP.search(self.text):
-            line = self.text.count("\n", 0, deep.start()) + 1
-            raise InvalidInputError(f"{path}, line {line}: a key with more than 50 dots; none has more than three")
-        try:
-            content = tomllib.loads(self.text)
-            self._check_numbers(content)
-        except InvalidInputError:
-            raise
-        except ValueError as error:  # of tomllib, or of Python for a number with thousands of digits
-            raise InvalidInputError(f"{path} is no valid TOML: {error}") from error
-        except RecursionError as error:
-            raise InvalidInputError(f"{path}: brackets within brackets without end; close them") from error
-        self.whole = self._read(content, Declaration)
-        self.loss = self._read(self.whole.loss, LossDeclaration, "loss")
+        super().__init__(path)
+        self.whole = self.read(self.content, Declaration)
+        self.loss = self.read(self.whole.loss, LossDeclaration, "loss")
         self.constraints = {
-            name: self._read(part, ConstraintDeclaration, "constraints", name)
+            name: self.read(part, ConstraintDeclaration, "constraints", name)
             for name, part in self.whole.constraints.items()
         }
 
-    def where(self, *keys: str) -> str:
-        """The file, and the line of the key with this path if it has one of its own."""
-        line = _line_of(self.text, keys)
-        return str(self.path) if line is None else f"{self.path}, line {line}"
-
-    @contextmanager
-    def blaming(self, *keys: str, when: bool = True) -> Iterator[None]:
-        """Whatever input is refused inside is the fault of this key (when it is)."""
+    def _bytes(self) -> bytes:
         try:
-            yield
-        except InvalidInputError as error:
-            if not when:
-                raise
-            raise type(error)(f"{self.where(*keys)}: {error}") from error
-
-    def _check_numbers(self, content: Any, *keys: str) -> None:
-        """TOML knows inf and nan, and numbers of any size; nothing here can be any of them."""
-        if isinstance(content, float) and not math.isfinite(content):
-            raise InvalidInputError(f"{self.where(*keys)}: {content} in {'.'.join(keys)}; a number should be there")
-        if isinstance(content, int | float) and abs(content) > LARGEST_NUMBER:
-            raise InvalidInputError(
-                f"{self.where(*keys)}: the number in {'.'.join(keys)} is too large to reckon with; choose a larger unit"
-            )
-        if isinstance(content, dict):
-            for key, inner in content.items():
-                self._check_numbers(inner, *keys, key)
-        if isinstance(content, list):
-            for inner in content:
-                self._check_numbers(inner, *keys)
-
-    def _read(self, content: dict[str, Any], kind: type[Part], *keys: str) -> Part:
-        """A part of the file as a struct, refused with the line that is wrong."""
-        for key in content:
-            if key not in kind.__struct_fields__:
-                table = f"[{'.'.join(keys)}]" if keys else "a problem"
-                raise unknown(f"{self.where(*keys, key)}: {table} has no key", key, kind.__struct_fields__)
-        try:
-            return msgspec.convert(content, kind)
-        except msgspec.ValidationError as error:
-            complaint, _, path = str(error).partition(" - at ")
-            inner = re.findall(r"[\w-]+", path.partition("[")[0])
-            named = ".".join([*keys, *inner])
-            lacking = complaint.replace("Object missing required field", "there is no").replace("`", "'")
-            raise InvalidInputError(
-                f"{self.where(*keys, *inner)}: {lacking}" + (f" in {named}" if named else "")
-            ) from error
-
-
-def _line_of(text: str, keys: tuple[str, ...]) -> int | None:
-    """The line of a key, or else of the nearest table or key that it is inside of; None at the top."""
-    best: tuple[int, int] | None = None  # how many of the keys match, line
-    table: list[str] = []
-    for number, line in enumerate(text.splitlines(), start=1):
-        try:
-            parsed: Any = tomllib.loads(line)
-        except (ValueError, RecursionError):
-            # the first line of a value that goes on, or a line inside one
-            match = re.match(r"\s*([\w-]+)\s*=", line)
-            parsed = {match[1]: None} if match else {}
-        path = []
-        while isinstance(parsed, dict) and len(parsed) == 1:
-            key, parsed = next(iter(parsed.items()))
-            path.append(key)
-        if line.lstrip().startswith("["):
-            table = full = path
-        else:
-            full = [*table, *path]
-        depth = next((i for i, (a, b) in enumerate(zip(full, keys, strict=False)) if a != b), min(len(full), len(keys)))
-        if path and depth and (best is None or depth > best[0]):
-            best = depth, number
-    return None if best is None else best[1]
+            return super()._bytes()
+        except InvalidInputError:
+            if not self.path.parent.is_dir():
+                raise InvalidInputError(f"there is no folder {self.path.parent}") from None
+            if not self.path.exists():
+                raise InvalidInputError(
+                    f"{self.path.parent} has no {FILE}; `tightrope new` writes an example"
+                ) from None
+            raise
