@@ -25,7 +25,7 @@ from tightrope import (
     run,
     solve_cmdp,
 )
-from tightrope.experiments.history import COLUMNS, use_columns
+from tightrope.experiments.history import COLUMNS, VIOLATION, use_columns
 from tightrope.experiments.run import spaced
 from tightrope.learners.parameters import NOT_NEGATIVE, parameter
 from tightrope.planning.hindsight import best_policy
@@ -153,7 +153,10 @@ def test_every_column_is_what_it_says(n_constraints: int) -> None:
             "strong_violation": strong,
             "multiplier_norm": np.linalg.norm(Q),
             "epoch": epoch,
-        } | {f"use_constraint_{i}": sum(g[k][i] @ thetas[k] for k in range(t)) for i in range(n_constraints)}
+        }
+        for i in range(n_constraints):
+            expected[f"use_constraint_{i}"] = sum(g[k][i] @ thetas[k] for k in range(t))
+            expected[f"violation_constraint_{i}"] = max(0.0, expected[f"use_constraint_{i}"] - t * c[i])
         assert set(history) == set(expected)
         for name, value in expected.items():
             assert history[name][row] == pytest.approx(value, abs=1e-9), (name, t)
@@ -223,8 +226,8 @@ def test_records_are_spaced_evenly(episodes: int, records: int) -> None:
 def test_a_history_is_a_table() -> None:
     problem = small_problem()
     history = run(problem, recorder(problem, 30), episodes=30, records=7)
-    assert list(history) == [*COLUMNS, *use_columns(problem)]
-    assert len(history) == len(COLUMNS) + len(problem.budgets)
+    assert list(history) == [*COLUMNS, *use_columns(problem), *use_columns(problem, VIOLATION)]
+    assert len(history) == len(COLUMNS) + 2 * len(problem.budgets)
     assert {len(column) for column in history.values()} == {len(spaced(30, 7))}
     assert "violation" in repr(history)
     with pytest.raises(KeyError):

@@ -32,13 +32,14 @@ COLUMNS = {
 }
 
 
-#: What the column of a constraint's use begins with.
+#: What the columns of a constraint begin with: what was used of its budget, and by how much that is too much.
 USE = "use_"
+VIOLATION = "violation_"
 
 
-def use_columns(problem: Problem) -> list[str]:
-    """The columns of what was used of each budget, in the order of the constraints."""
-    return [USE + re.sub(r"\W+", "_", name) for name in problem.constraint_names]
+def use_columns(problem: Problem, prefix: str = USE) -> list[str]:
+    """The columns of what was used of each budget, in the order of the constraints; or those that begin otherwise."""
+    return [prefix + re.sub(r"\W+", "_", name) for name in problem.constraint_names]
 
 
 class Budget(NamedTuple):
@@ -70,14 +71,15 @@ class History(Mapping[str, FloatArray]):
     strong_violation  Σ ‖[g(θ̄^τ) − c]_+‖₂, g the mean: no paying back
     multiplier_norm   ‖Q(t)‖₂, and epoch, ℓ(t): as they were while the episode was played
     use_…             Σ g_i^τ(θ̄^τ), one for each constraint, by its name: what was used of its budget
+    violation_…       [Σ (g_i^τ(θ̄^τ) − c_i)]_+, likewise: how far that is over the budget
     """
 
     def __init__(self, columns: Mapping[str, FloatArray], settings: Mapping[str, float | str]) -> None:
         for name in COLUMNS:
             if name not in instance(columns, "columns", Mapping):  # type: ignore[type-abstract]
                 raise InvalidInputError(f"columns has no {name!r}; a history has {', '.join(COLUMNS)}")
-        uses = [name for name in columns if text(name, "a column").startswith(USE)]
-        self._columns = {name: floats(columns[name], name, ("n",)) for name in (*COLUMNS, *uses)}
+        own = [name for name in columns if text(name, "a column").startswith((USE, VIOLATION))]
+        self._columns = {name: floats(columns[name], name, ("n",)) for name in (*COLUMNS, *own)}
         self.settings = dict(instance(settings, "settings", Mapping))  # type: ignore[type-abstract]
 
     def __getitem__(self, name: str) -> FloatArray:
@@ -97,8 +99,8 @@ class History(Mapping[str, FloatArray]):
 def in_units(problem: Problem, history: History) -> History:
     """`history` with loss, hindsight and regret in the units of the losses, violations and uses in the budgets'.
 
-    A violation is one number over all constraints. If they were scaled differently it has no unit, and stays as it is:
-    each constraint in shares of what Assumption 2 allows it.
+    The violation of each constraint has the unit of its budget. That over all constraints is one number: if they were
+    scaled differently it has no unit, and stays as it is, each constraint in shares of what Assumption 2 allows it.
     """
     columns = dict(history)
     for name in ("loss", "hindsight"):
@@ -107,8 +109,9 @@ def in_units(problem: Problem, history: History) -> History:
     scale = violation_scale(problem)
     for name in ("violation", "strong_violation"):
         columns[name] = columns[name] * scale
-    for name, scale in zip(use_columns(problem), problem.constraint_scales, strict=True):
-        columns[name] = columns[name] * scale
+    for prefix in (USE, VIOLATION):
+        for name, scale in zip(use_columns(problem, prefix), problem.constraint_scales, strict=True):
+            columns[name] = columns[name] * scale
     return History(columns, history.settings)
 
 

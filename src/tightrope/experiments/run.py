@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from tightrope.arguments import MANY, choice, function, having, instance, whole
 from tightrope.errors import InvalidInputError
-from tightrope.experiments.history import COLUMNS, History, use_columns
+from tightrope.experiments.history import COLUMNS, VIOLATION, History, use_columns
 from tightrope.experiments.kernels import play
 from tightrope.learners import LearnerBase, load, make_learner
 from tightrope.learners.base import BanditEpisode, Episode, Learner
@@ -105,7 +105,7 @@ class Run:
         self._shapes = ((space.n_tuples,), (len(budgets), space.n_tuples), (space.n_pairs,))
         self.episode = 0  #: how many were played
         self.account = Account(problem)
-        self._columns = (*COLUMNS, *use_columns(problem))
+        self._columns = (*COLUMNS, *use_columns(problem), *use_columns(problem, VIOLATION))
         self._table = np.full((len(self.records), len(self._columns)), np.nan)
 
     @property
@@ -136,9 +136,10 @@ class Run:
             best = np.nan
             if self._hindsight is not None and (self.regret == "records" or t == self.episodes):
                 best = self._hindsight.solve(account.total_loss).value
-            violation = norm(np.maximum(account.over, 0.0))
-            spent = (account.loss, best, account.loss - best, violation, account.strong_violation)
-            self._table[row] = (t, *spent, norm(multipliers), epoch, *(account.over + t * problem.budgets))
+            violations = np.maximum(account.over, 0.0)
+            spent = (account.loss, best, account.loss - best, norm(violations), account.strong_violation)
+            used = account.over + t * problem.budgets
+            self._table[row] = (t, *spent, norm(multipliers), epoch, *used, *violations)
         self.episode = t
 
     def _rows(self, episode: int) -> int:
