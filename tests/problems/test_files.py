@@ -276,6 +276,10 @@ def test_noise_may_be_chosen(shop: Path) -> None:
     problem = load_problem(shop)
     assert problem.constraint_scales[0] == pytest.approx(9)  # 6 hours, and half as much again
     assert not np.array_equal(problem.constraints.sample(np.random.default_rng(0)), problem.constraints.mean)
+    quiet = load_problem(shop, noise="none")  # whatever the folder says
+    np.testing.assert_array_equal(quiet.constraints.sample(np.random.default_rng(0)), quiet.constraints.mean)
+    with pytest.raises(tr.InvalidInputError, match=r"^there is no noise 'loud'"):
+        load_problem(shop, noise="loud")
 
 
 def test_unreachable_states_are_dropped_when_that_is_allowed(shop: Path) -> None:

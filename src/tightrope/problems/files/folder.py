@@ -15,7 +15,7 @@ from tightrope.arguments import file_path
 from tightrope.errors import InfeasibleError, InvalidInputError
 from tightrope.planning.hindsight import TOLERANCE, best_policy, slater_slack
 from tightrope.problems.base import Problem
-from tightrope.problems.constraints import Replay, largest_factor
+from tightrope.problems.constraints import NoiseChoice, Replay, largest_factor
 from tightrope.problems.files.charges import Charges
 from tightrope.problems.files.declaration import FILE, Charged, Toml
 from tightrope.problems.files.dynamics import Dynamics, not_known
@@ -28,15 +28,21 @@ from tightrope.space import FloatArray
 KEYS = ("state", "action", "next_state", "step")
 
 
-def load_problem(folder: str | PathLike[str], *, losses: LossChoice | None = None) -> Problem:
-    """The problem in `folder`; `losses`, if given, is how its losses follow one another, whatever the folder says.
+def load_problem(
+    folder: str | PathLike[str], *, losses: LossChoice | None = None, noise: NoiseChoice | None = None
+) -> Problem:
+    """The problem in `folder`.
 
-    Losses and constraints are scaled to meet Assumption 2; the problem carries the way back to their own units.
+    `losses`, if given, is how its losses follow one another, `noise` how what is used is drawn around its mean,
+    whatever the folder says. Losses and constraints are scaled to meet Assumption 2; the problem carries the way back
+    to their own units.
     """
-    return load_with_digest(file_path(folder, "folder"), losses=losses)[0]
+    return load_with_digest(file_path(folder, "folder"), losses=losses, noise=noise)[0]
 
 
-def load_with_digest(folder: str | PathLike[str], *, losses: LossChoice | None = None) -> tuple[Problem, str]:
+def load_with_digest(
+    folder: str | PathLike[str], *, losses: LossChoice | None = None, noise: NoiseChoice | None = None
+) -> tuple[Problem, str]:
     """`load_problem`, and a digest of every byte that was read for it, wherever the tables lie: edited, it is another.
 
     Moved or copied as a whole, it is the same; what lies beside it unread is no part of it.
@@ -52,23 +58,24 @@ def load_with_digest(folder: str | PathLike[str], *, losses: LossChoice | None =
         low, high = min(low, 0.0), max(high, 0.0)
     uses, largest = _read_uses(toml, files, dynamics)
 
-    noise = "none" if toml.whole.noise is None else toml.whole.noise
-    with toml.blaming("noise"):
-        largest_factor(noise)
-        if noise != "none" and len(uses) > 1:
+    law = toml.whole.noise if noise is None else noise
+    law = "none" if law is None else law
+    with toml.blaming("noise", when=noise is None):
+        largest_factor(law)
+        if law != "none" and len(uses) > 1:
             raise InvalidInputError("a constraint has an episode column already; leave out one or the other")
     sequence = toml.loss.sequence if losses is None else losses
     if sequence is None:
         sequence = "replay" if len(scenarios) > 1 else "fixed"
     with toml.blaming("loss", "sequence", when=losses is None):
         problem = Problem.from_units(
-            name=toml.whole.name or _name_of(folder),
+            name=toml.whole.name or name_of(folder),
             mdp=layout.mdp,
             ties=layout.ties,
             scenarios=scenarios,
             losses=sequence,
             uses=uses.mean(axis=0),
-            noise=noise,
+            noise=law,
             budgets=[constraint.budget for constraint in toml.constraints.values()],
             constraint_names=tuple(toml.constraints),
             loss_bounds=(low, high),
@@ -84,7 +91,7 @@ def load_with_digest(folder: str | PathLike[str], *, losses: LossChoice | None =
     return problem, files.digest
 
 
-def _name_of(folder: Path) -> str:
+def name_of(folder: Path) -> str:
     """What a folder is called, in characters that can be written anywhere: what is not UTF-8 is spelt out."""
     return os.fsencode(folder.resolve().name).decode(errors="backslashreplace")
 
