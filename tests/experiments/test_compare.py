@@ -38,3 +38,10 @@ def test_wrong_names_are_refused_before_anything_is_played() -> None:
         tr.compare(PROBLEM, ["ucpd", "nobody"], episodes=10**9)
     with pytest.raises(tr.InvalidInputError, match="seeds"):
         tr.compare(PROBLEM, ["ucpd"], episodes=10, seeds=0)
+
+
+def test_one_name_is_one_learner_and_progress_is_told() -> None:
+    told: list[int] = []
+    compared = tr.compare(PROBLEM, "uniform", episodes=5, seeds=3, progress=told.append)
+    assert list(compared) == ["uniform"] and len(compared["uniform"]) == 3
+    assert told == [1, 2, 3]

@@ -1,6 +1,6 @@
 """Several learners on one problem, each as it would play alone."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 
 from joblib import Parallel, delayed
@@ -19,26 +19,31 @@ MOST_JOBS = 10_000
 
 def compare(
     problem: Problem,
-    learners: Sequence[str] | Mapping[str, Maker],
+    learners: str | Sequence[str] | Mapping[str, Maker],
     *,
     episodes: int,
     seeds: int | Sequence[int] = 1,
     n_jobs: int = 1,
     records: int = 60,
     regret: Regret = "records",
+    progress: Callable[[int], None] | None = None,
 ) -> dict[str, list[History]]:
     """Play `problem` with several learners: for each one history per seed, all under the same conditions.
 
     Parameters
     ----------
-    learners : names, or labels with what makes each learner: {"wide": partial(tr.make_learner, "ucpd"), …}.
+    learners : a name, names, or labels with what makes each learner: {"wide": partial(tr.make_learner, "ucpd"), …}.
     seeds : how many (0, 1, …), or which.
     n_jobs : how many processes share the runs, and end with this one; -1 is one per core. The results are the same.
     records, regret : as in `run`.
+    progress : called with the number of runs done, after each.
     """
     instance(problem, "problem", Problem)
     if not isinstance(learners, Mapping):
-        learners = {learner_called(name).name: partial(make_learner, name) for name in listed(learners, "learners")}
+        names = [learners] if isinstance(learners, str) else listed(learners, "learners")
+        learners = {learner_called(name).name: partial(make_learner, name) for name in names}
+    if progress is not None:
+        function(progress, "progress")
     for label, maker in learners.items():
         function(maker, f"learners[{label!r}]")
     episodes, n_jobs = whole(episodes, "episodes", 1), whole(n_jobs, "n_jobs", -1, MOST_JOBS)
@@ -55,5 +60,10 @@ def compare(
         return run(problem, learner, episodes=episodes, seed=seed, records=records, regret=regret)
 
     jobs = (delayed(play_one)(make, seed) for make in learners.values() for seed in which)
-    played = iter(Parallel(n_jobs=n_jobs)(jobs))
-    return {label: [next(played) for _ in which] for label in learners}
+    played = []
+    for done, history in enumerate(Parallel(n_jobs=n_jobs, return_as="generator")(jobs), 1):
+        played.append(history)
+        if progress is not None:
+            progress(done)
+    one_by_one = iter(played)
+    return {label: [next(one_by_one) for _ in which] for label in learners}
