@@ -1,15 +1,14 @@
 """The command line: what it prints where, what it writes, and how it fails."""
 
 import csv
-import functools
 import json
 import os
 import shutil
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
-from contextlib import chdir, contextmanager
+from collections.abc import Iterator
+from contextlib import chdir
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -19,16 +18,20 @@ from typer.testing import CliRunner
 
 from tests.processes import python
 from tightrope import __version__, cli
+from tightrope.cli import options
 from tightrope.cli.commands import app
 from tightrope.errors import ConvergenceError
-from tightrope.experiments import figures
-from tightrope.experiments import play as playing
+from tightrope.experiments import figures, progress
+from tightrope.experiments.run import Run as Play
 from tightrope.experiments.run import run
+from tightrope.experiments.studies.conduct import folder_name
+from tightrope.experiments.studies.study import Study, with_values
+from tightrope.learners import make_learner
 from tightrope.learners.needs import NEEDS
 from tightrope.problems import make
-from tightrope.problems.suite import media_streaming
 
-SHORT = ["run", "media-streaming", "--episodes", "40", "--learner", "ucpd"]
+SHORT = ["run", "media-streaming", "--episodes", "40", "--jobs", "1"]
+UCPD = [*SHORT, "--learner", "ucpd"]
 
 
 def invoke(*arguments: str) -> tuple[int, str, str]:
@@ -37,20 +40,17 @@ def invoke(*arguments: str) -> tuple[int, str, str]:
     return result.exit_code, result.stdout, result.stderr
 
 
+@pytest.fixture(scope="module", autouse=True)
+def without_lines_now_and_then() -> Iterator[None]:
+    """How many there are depends on how long a run takes."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(progress, "LINES", (10**9,))
+        yield
+
+
 @pytest.fixture(autouse=True)
 def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def without_workers(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Processes are the subject of other tests."""
-
-    @contextmanager
-    def one_by_one(jobs: list[dict[str, Any]], n_workers: int, n_threads: int) -> Iterator[Iterator[dict[str, Any]]]:
-        yield (json.loads(json.dumps(playing.answer(**job))) for job in jobs)
-
-    monkeypatch.setattr(playing, "side_by_side", one_by_one)
 
 
 class Run(NamedTuple):
@@ -66,89 +66,83 @@ def first(tmp_path_factory: pytest.TempPathFactory) -> Run:
     """SHORT as it stands, with seed 0; shared, so nobody writes to it."""
     place = tmp_path_factory.mktemp("first")
     with chdir(place):
-        code, out, err = invoke(*SHORT)
+        code, out, err = invoke(*UCPD)
     assert code == 0
     return Run(place / "runs/media-streaming-ucpd-T40-seed0", out, err)
 
 
-def read(path: Path) -> dict[str, list[float]]:
-    with path.open(newline="") as file:
-        rows = list(csv.DictReader(file))
-    return {name: [float(row[name]) for row in rows] for name in rows[0]}
+def read(folder: Path, **which: str) -> dict[str, list[str]]:
+    """The rows of the table that are of these runs."""
+    with (folder / "table.csv").open(newline="") as file:
+        rows = [row for row in csv.DictReader(file) if all(row[key] == value for key, value in which.items())]
+    return {name: [row[name] for row in rows] for name in rows[0]}
+
+
+def last(folder: Path, column: str, **which: str) -> float:
+    return float(read(folder, **which)[column][-1])
 
 
 def contents(folder: Path) -> dict[str, bytes]:
-    return {path.name: path.read_bytes() for path in folder.iterdir()}
+    return {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
 
 
-def test_a_run_writes_tables_picture_and_settings_and_says_where(first: Run) -> None:
+def test_a_run_writes_a_table_and_a_picture_and_says_where(first: Run) -> None:
     assert first.err == "playing 40 episodes\n"
-    assert sorted(contents(first.folder)) == ["history-seed0.csv", "picture.png", "picture.svg", "settings.json"]
-    for name in ("history-seed0.csv", "picture.png"):
+    assert sorted(contents(first.folder)) == [
+        "picture.png", "picture.svg", "study.toml", "table.csv", "table.parquet"
+    ]  # fmt: skip
+    for name in ("table.csv", "picture.png"):
         assert str(Path("runs", first.folder.name, name)) in first.out
 
     history = run(make("media-streaming"), episodes=40)
-    table = read(first.folder / "history-seed0.csv")
-    assert list(table) == list(history)
+    table = read(first.folder)
     for name, column in history.items():
-        np.testing.assert_array_equal(table[name], column)
+        assert [float(cell) for cell in table[name]] == column.tolist()
+    assert set(table["learner"]) == {"ucpd"}
 
-    settings = json.loads((first.folder / "settings.json").read_text())
-    assert settings["tightrope"] == __version__
-    assert settings["request"]["episodes"] == 40
+    [folder] = (first.folder / "runs").iterdir()
+    settings = json.loads((folder / "run.json").read_bytes())["settings"]
     for name in ("alpha", "V", "mixing", "level", "radius_scale"):
-        assert settings["learners"]["ucpd"][name] == history.settings[name]
+        assert settings[name] == history.settings[name]
         assert f"{name} {history.settings[name]:.6g}" in first.out
 
 
-@pytest.mark.usefixtures("without_workers")
 @pytest.mark.parametrize("seeds", [1, 2])
-def test_every_run_makes_its_problem_and_its_learner_once(monkeypatch: pytest.MonkeyPatch, seeds: int) -> None:
+def test_every_run_makes_its_learner_once(monkeypatch: pytest.MonkeyPatch, seeds: int) -> None:
     """A rehearsal of `hindsight` plays all episodes: one that is thrown away doubles the work."""
-    made: list[str] = []
-
-    def counted(what: str, make: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(make)
-        def counting(*args: Any, **options: Any) -> Any:
-            made.append(what)
-            return make(*args, **options)
-
-        return counting
-
-    monkeypatch.setattr(media_streaming, "media_streaming", counted("problem", media_streaming.media_streaming))
+    rehearsed: list[int] = []
     need = NEEDS["hindsight_policy"]
-    monkeypatch.setitem(NEEDS, "hindsight_policy", need._replace(answer=counted("rehearsal", need.answer)))
+
+    def counted(problem: Any, episodes: int, seed: int) -> Any:
+        rehearsed.append(episodes)
+        return need.answer(problem, episodes, seed)
+
+    monkeypatch.setitem(NEEDS, "hindsight_policy", need._replace(answer=counted))
     assert invoke(*SHORT, "--learner", "hindsight", "--seeds", str(seeds))[0] == 0
-    assert made.count("rehearsal") == seeds
-    assert made.count("problem") == (1 if seeds == 1 else 1 + seeds)  # and one to see that the request makes sense
+    assert rehearsed == [1] + [40] * seeds  # a small one, to see that its options make sense
 
 
-def test_several_seeds_in_parallel_give_the_bits_of_each_alone(first: Run) -> None:
-    assert invoke(*SHORT, "--seeds", "2", "--out", "both")[0] == 0
-    assert invoke(*SHORT, "--seed", "1", "--out", "only1")[0] == 0
-    both, only = contents(Path("both")), contents(first.folder) | contents(Path("only1"))
-    for name in ("history-seed0.csv", "history-seed1.csv"):
-        assert both[name] == only[name]
-    assert both["history-seed0.csv"] != both["history-seed1.csv"]
+def test_several_seeds_in_processes_give_the_bits_of_each_alone(first: Run) -> None:
+    assert invoke(*UCPD, "--seeds", "2", "--jobs", "2", "--out", "both")[0] == 0
+    assert invoke(*UCPD, "--seed", "1", "--out", "only1")[0] == 0
+    both = read(Path("both"))
+    assert read(first.folder) == read(Path("both"), seed="0")
+    assert read(Path("only1")) == read(Path("both"), seed="1")
+    assert len(set(both["run"])) == 2
 
 
-@pytest.mark.usefixtures("without_workers")
 def test_several_learners_share_a_table_and_a_picture() -> None:
-    names = "uniform,o-reps,uniform,uc-o-reps"
-    code, out, err = invoke(*SHORT, "--learners", names, "--seeds", "2")
-    assert (code, err) == (0, "playing 6 runs\n")
+    names = ["--learner", "uniform", "--learner", "o-reps,uniform", "--learners", "uc-o-reps"]
+    code, out, err = invoke(*SHORT, *names, "--seeds", "2")
+    assert (code, err) == (0, "playing 6 runs, 240 episodes\n")
     folder = Path("runs/media-streaming-uniform+o-reps+uc-o-reps-T40-seeds0-1")
     learners = ["uniform", "o-reps", "uc-o-reps"]
-    written = {path.name for path in folder.iterdir()}
-    tables = {f"history-{name}-seed{seed}.csv" for name in learners for seed in (0, 1)}
-    assert written == tables | {"picture.png", "picture.svg", "settings.json"}
-    settings = json.loads((folder / "settings.json").read_text())["learners"]
-    assert list(settings) == learners
+    assert list(dict.fromkeys(read(folder)["learner"])) == learners
 
     spent = out.splitlines()[2:6]
     assert spent[0].split("  ")[0] == "used an episode"
     assert [line.split()[0] for line in spent[1:]] == learners
-    uniform = np.mean([read(folder / f"history-uniform-seed{seed}.csv")["use_fast_steps"][-1] / 40 for seed in (0, 1)])
+    uniform = np.mean([last(folder, "use_fast_steps", learner="uniform", seed=seed) / 40 for seed in "01"])
     assert float(spent[1].split()[1]) == pytest.approx(uniform, abs=0.001)
     assert spent[1].endswith("within") == (uniform <= 5)
     head, *rows = [line.split("  ") for line in out.splitlines()[7:11]]
@@ -158,10 +152,10 @@ def test_several_learners_share_a_table_and_a_picture() -> None:
     for name, scale, row in zip(learners, ("–", "–", "1"), rows, strict=True):
         cells = [cell.strip() for cell in row if cell.strip()]
         assert cells[:2] == [name, scale]
-        last = [read(folder / f"history-{name}-seed{seed}.csv")["regret"][-1] for seed in (0, 1)]
+        regrets = [last(folder, "regret", learner=name, seed=seed) for seed in "01"]
         mean, error = cells[4].split(" ± ")
-        assert float(mean) == pytest.approx(np.mean(last), abs=0.01)
-        assert float(error) == pytest.approx(abs(last[0] - last[1]) / 2, abs=0.01)
+        assert float(mean) == pytest.approx(np.mean(regrets), abs=0.01)
+        assert float(error) == pytest.approx(abs(regrets[0] - regrets[1]) / 2, abs=0.01)
     assert len({len(line) for line in out.splitlines()[7:11]}) == 1
     for words in (
         "over 2 seeds",
@@ -173,33 +167,123 @@ def test_several_learners_share_a_table_and_a_picture() -> None:
         assert words in out
 
 
-def test_of_several_learners_the_wrong_one_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    code, out, err = invoke(*SHORT, "--learners", "ucpd,nobody")
+def test_options_of_learners_losses_noises_and_records_are_set_on_the_command_line() -> None:
+    """The README's table of radius_scale, and what `list noises` lists."""
+    code, out, _ = invoke(
+        *SHORT, "--learner", "ucpd", "--set", "learner.radius_scale=0.1,0.3", "--losses", "switching",
+        "--set", "losses.period=10", "--noise", "scaled", "--set", "noise.spread=0.5", "--records", "4",
+        "--spacing", "linear", "--regret", "last", "--out", "here",
+    )  # fmt: skip
+    assert code == 0
+    assert "ucpd radius_scale=0.1" in out and "ucpd radius_scale=0.3" in out
+    table = read(Path("here"), **{"learner.radius_scale": "0.3"})
+    losses, noise = {"name": "switching", "period": 10}, {"name": "scaled", "spread": 0.5}
+    problem = make("media-streaming", losses=losses, noise=noise)
+    learner = make_learner("ucpd", problem, episodes=40, radius_scale=0.3)
+    history = run(problem, learner, episodes=40, records=4, spacing="linear", regret="last")
+    assert [float(cell) for cell in table["loss"]] == history["loss"].tolist()
+    assert table["regret"][:-1] == ["nan"] * 3
+    assert set(table["losses.period"]) == {"10"} and set(table["noise.spread"]) == {"0.5"}
+
+
+@pytest.mark.parametrize(("text", "number"), [("1e2", 100), ("1_000", 1000), ("2.5e3", 2500), ("7", 7)])
+def test_numbers_of_episodes_as_people_write_them(text: str, number: int) -> None:
+    assert options.whole_number(text) == number
+
+
+def test_a_run_that_is_there_is_shown_again_without_being_played(first: Run) -> None:
+    shutil.copytree(first.folder, "here")
+    code, out, err = invoke(*UCPD, "--out", "here")
+    assert code == 0
+    assert err == "1 of 1 runs are there already, and kept; --fresh plays them anew\n"
+    assert out == first.out.replace(str(Path("runs", first.folder.name)), "here")
+    assert contents(Path("here")) == contents(first.folder)
+
+    code, _, err = invoke(*UCPD, "--out", "here", "--seed", "1")
+    assert code == 0
+    assert err.startswith("changed since it was last run: seeds 0, now 1\n")
+    assert set(read(Path("here"))["seed"]) == {"1"}
+    assert len(list(Path("here/runs").iterdir())) == 2
+
+    assert invoke(*UCPD, "--out", "here", "--fresh")[2].endswith("playing 40 episodes\n")
+
+
+def test_what_was_cut_goes_on(first: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    step, left = Play.step, 25
+
+    def stumble(self: Play) -> None:
+        nonlocal left
+        if left == 0:
+            raise KeyboardInterrupt
+        left -= 1
+        step(self)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Play, "step", stumble)
+        result = CliRunner().invoke(app, [*UCPD, "--checkpoint-every", "0"])
+        assert result.exit_code != 0
+    assert invoke(*UCPD)[0] == 0
+    assert contents(Path("runs", first.folder.name)) == contents(first.folder)
+    [folder] = Path("runs", first.folder.name, "runs").iterdir()
+    assert "goes on after episode 25" in (folder / "log.txt").read_text()
+
+
+def test_other_learners_have_another_folder() -> None:
+    five = [
+        Study(problems=["random"], learners=["uniform", "ucpd", "o-reps", "uc-o-reps", last], seeds=[0])
+        for last in ("hindsight", "opt-cmdp")
+    ]
+    names = [folder_name(study) for study in five]
+    assert all(name.startswith("random-5-learners-T20000-seed0-") for name in names)
+    assert names[0] != names[1]
+    assert folder_name(Study(problems=["random"], learners=["ucpd"], seeds=[3])) == "random-ucpd-T20000-seed3"
+    scaled = with_values(Study(problems=["random"], learners=["ucpd"], seeds=[3]), ["learner.radius_scale=0.1"])
+    assert folder_name(scaled).startswith("random-ucpd-T20000-seed3-")
+
+
+def test_a_study_from_a_file_and_what_it_would_take() -> None:
+    Path("radii.toml").write_text(
+        'problems = ["media-streaming"]\nlearners = ["uniform"]\nlosses = ["fixed", "switching"]\nepisodes = 20\n'
+    )
+    code, out, _ = invoke("sweep", "radii.toml", "--dry-run")
+    assert code == 0
+    assert out.count("to play") == 3 and "2 runs, 40 episodes in all; 2 to play" in out
+    assert "MB of memory" in out
+    assert not Path("runs").exists()
+
+    code, out, _ = invoke("sweep", "radii.toml", "--jobs", "1")
+    assert code == 0
+    assert "media-streaming, fixed losses" in out and "media-streaming, switching losses" in out
+    assert "table    runs/radii/table.csv" in out
+    assert sorted(contents(Path("runs/radii"))) == ["study.toml", "table.csv", "table.parquet"]
+    assert "all of them are there" in invoke("sweep", "radii.toml", "--dry-run")[1]
+
+    code, out, err = invoke("sweep", "runs/radii/study.toml", "--jobs", "1")  # goes on where it is
+    assert (code, err) == (0, "2 of 2 runs are there already, and kept; --fresh plays them anew\n")
+    assert not Path("runs/study").exists()
+
+
+def test_names_are_completed() -> None:
+    assert options.complete("learners")("uniform,opt-c") == ["uniform,opt-cmdp"]
+    assert "edge-cloud" in options.complete("problems")("edge")
+    assert "scaled" in options.complete("noises")("")
+    assert "--install-completion" in invoke("--help")[1]
+
+
+def test_of_several_learners_the_wrong_one_is_named_with_the_nearest() -> None:
+    code, out, err = invoke(*SHORT, "--learner", "uniform", "--learner", "ucdp")
     assert (code, out) == (2, "")
-    assert "'nobody'" in err
+    assert "'ucdp'; did you mean 'ucpd'?" in err
     assert not list(Path.cwd().iterdir())
 
 
 def test_losses_are_passed_on() -> None:
-    code, out, _ = invoke(*SHORT, "--losses", "drifting")
+    code, out, _ = invoke(*UCPD, "--losses", "drifting")
     assert code == 0
     assert "drifting" in out
     history = run(make("media-streaming", losses="drifting"), episodes=40)
-    table = read(Path("runs/media-streaming-drifting-ucpd-T40-seed0/history-seed0.csv"))
-    np.testing.assert_array_equal(table["loss"], history["loss"])
-
-
-def test_the_same_run_may_write_again_but_no_other(first: Run) -> None:
-    shutil.copytree(first.folder, "here")
-    code, _, err = invoke(*SHORT, "--out", "here")
-    assert code == 0
-    assert "here" in err
-    assert contents(Path("here")) == contents(first.folder)
-
-    code, out, err = invoke(*SHORT, "--out", "here", "--seed", "1")
-    assert (code, out) == (2, "")
-    assert "another run (seed 0, now 1)" in err
-    assert contents(Path("here")) == contents(first.folder)
+    table = read(Path("runs/media-streaming-drifting-ucpd-T40-seed0"))
+    assert [float(cell) for cell in table["loss"]] == history["loss"].tolist()
 
 
 @pytest.mark.parametrize(
@@ -216,6 +300,13 @@ def test_the_same_run_may_write_again_but_no_other(first: Run) -> None:
         (["run", "media-streaming", "--seeds", "0"], "--seeds"),
         (["run", "media-streaming", "--seed", "-1"], "--seed"),
         (["run", "media-streaming", "--epsiodes", "3"], "--epsiodes"),
+        (["run", "media-streaming", "--episodes", "1.5"], "--episodes"),
+        ([*SHORT, "--noise", "loud"], "'loud'"),
+        ([*SHORT, "--set", "learner.radus_scale=1"], "'radius_scale'"),
+        ([*SHORT, "--backend", "cray"], "cray"),
+        ([*SHORT, "--address", "tcp://here"], "--address"),
+        (["run", "media-streaming", "--jobs", "0"], "--jobs"),
+        (["sweep", "nowhere.toml"], "there is no file nowhere.toml"),
         (["list", "people"], "people"),
     ],
 )
@@ -238,13 +329,16 @@ def test_a_folder_of_somebody_else_is_left_alone() -> None:
 
 
 def test_a_failed_run_is_one_line_and_exit_code_1(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*args: object, **kwargs: object) -> None:
+    def fail(self: Play) -> None:
         raise ConvergenceError("stopped at a flow residual of 1\nabove its tolerance")
 
-    monkeypatch.setattr(playing, "run", fail)
-    code, out, err = invoke(*SHORT)
+    monkeypatch.setattr(Play, "step", fail)
+    code, out, err = invoke(*UCPD)
     assert (code, out) == (1, "")
-    assert err == "playing 40 episodes\ntightrope: seed 0: stopped at a flow residual of 1 above its tolerance\n"
+    began, words = err.splitlines()
+    assert began == "playing 40 episodes"
+    assert words.startswith("tightrope: media-streaming-ucpd-T40-seed0-")
+    assert words.endswith(": stopped at a flow residual of 1 above its tolerance")
 
 
 def test_results_are_on_disk_and_printed_before_anything_is_drawn(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -252,19 +346,18 @@ def test_results_are_on_disk_and_printed_before_anything_is_drawn(monkeypatch: p
         raise ZeroDivisionError
 
     monkeypatch.setattr(figures, "draw", stumble)
-    result = CliRunner().invoke(app, [*SHORT, "--out", "here"])
+    result = CliRunner().invoke(app, [*UCPD, "--out", "here"])
     assert isinstance(result.exception, ZeroDivisionError)
-    assert "table    here/history-seed0.csv" in result.stdout
-    assert sorted(contents(Path("here"))) == ["history-seed0.csv", "settings.json"]
-    assert "ucpd" in json.loads(Path("here/settings.json").read_text())["learners"]
+    assert "table    here/table.csv" in result.stdout
+    assert sorted(contents(Path("here"))) == ["study.toml", "table.csv", "table.parquet"]
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(*args: object, **kwargs: object) -> None:
+    def fail(self: Play) -> None:
         raise ZeroDivisionError
 
-    monkeypatch.setattr(playing, "run", fail)
-    assert isinstance(CliRunner().invoke(app, SHORT).exception, ZeroDivisionError)
+    monkeypatch.setattr(Play, "step", fail)
+    assert isinstance(CliRunner().invoke(app, UCPD).exception, ZeroDivisionError)
 
 
 def test_lists() -> None:
@@ -295,9 +388,9 @@ def test_version() -> None:
 def test_help_is_there_at_once(tmp_path: Path) -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from tightrope.cli.commands import app\n"
-        "for arguments in (['--help'], ['run', '--help'], ['--version']):\n"
+        "for arguments in (['--help'], ['run', '--help'], ['sweep', '--help'], ['--version']):\n"
         "    assert CliRunner().invoke(app, arguments).exit_code == 0\n"
-        "print(sorted({'numpy', 'scipy', 'numba', 'matplotlib', 'joblib'} & set(sys.modules)))"
+        "print(sorted({'numpy', 'scipy', 'numba', 'matplotlib', 'joblib', 'msgspec'} & set(sys.modules)))"
     )
     with python(code, tmp_path) as process:
         out, err = process.communicate(timeout=60)
@@ -314,7 +407,18 @@ def test_help_is_there_at_once(tmp_path: Path) -> None:
 )
 def test_a_signal_is_one_line_and_its_exit_code(tmp_path: Path, number: int, seeds: int, words: str) -> None:
     # a run too long to end by itself, interrupted as a terminal does it: the whole process group
-    arguments = ["run", "media-streaming", "--episodes", "50000000", "--learner", "ucpd", "--seeds", str(seeds)]
+    arguments = [
+        "run",
+        "media-streaming",
+        "--episodes",
+        "50000000",
+        "--learner",
+        "ucpd",
+        "--seeds",
+        str(seeds),
+        "--jobs",
+        "2",
+    ]
     # who starts the tests in the background has Ctrl-C ignored, and children inherit that
     code = (
         "import signal, sys; signal.signal(signal.SIGINT, signal.default_int_handler)\n"
@@ -343,19 +447,19 @@ def test_a_table_that_lies_elsewhere_makes_another_problem_when_it_is_edited(pla
     Path("mine/loss.csv").rename(table)
     toml = Path("mine/problem.toml")
     toml.write_text(toml.read_text().replace('"loss.csv"', f'"{place}"'))
-    assert invoke("run", "mine", "--episodes", "5", "--learner", "ucpd")[0] == 0
-    results = Path("runs/mine-ucpd-T5-seed0/history-seed0.csv")
+    assert invoke("run", "mine", "--episodes", "5", "--learner", "uniform")[0] == 0
+    [results] = Path("runs/mine-uniform-T5-seed0/runs").glob("*/history.csv")
     before = results.read_bytes()
     table.write_text(table.read_text().replace("50", "49", 1))
-    code, _, err = invoke("run", "mine", "--episodes", "5", "--learner", "ucpd")
-    assert code == 2
-    assert "holds another run" in err
+    code, _, err = invoke("run", "mine", "--episodes", "5", "--learner", "uniform")
+    assert code == 0
+    assert "the files of mine were edited" in err
     assert results.read_bytes() == before
+    assert len(list(results.parents[1].iterdir())) == 2
 
 
-@pytest.mark.usefixtures("without_workers")
 def test_unless_told_otherwise_the_practical_learner_and_the_paper_s_play_side_by_side() -> None:
-    code, out, _ = invoke("run", "media-streaming", "--episodes", "2000")
+    code, out, _ = invoke("run", "media-streaming", "--episodes", "2000", "--jobs", "1")
     assert code == 0
     spent = [line.split() for line in out.splitlines()[3:5]]
     assert [line[0] for line in spent] == ["ucpd-practical", "ucpd"]

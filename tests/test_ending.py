@@ -27,7 +27,7 @@ WORKERS = """
 from tightrope.ending import answer_signals
 from tightrope.experiments.workers import side_by_side
 answer_signals()
-with side_by_side([{"learner": "", "seed": k} for k in range(2)], 2, 1):
+with side_by_side([{"configuration": {}, "folder": "nowhere", "save_every": 1.0}] * 2, 2, 1):
     print("ready", flush=True)
     signal.pause()
 """
@@ -61,24 +61,22 @@ def test_joblib_s_workers_end_with_who_compares(number: signal.Signals, tmp_path
     assert code == -number
 
 
-def test_no_worker_is_left_when_one_of_them_dies(tmp_path: Path) -> None:
+def test_when_a_worker_dies_another_takes_its_place_and_none_is_left(tmp_path: Path) -> None:
     killing = """
-import os
-from tightrope.errors import TightropeError
 from tightrope.experiments import workers
 started = []
 start = workers._start
 workers._start = lambda n: started.append(start(n)) or started[-1]
-try:
-    with workers.side_by_side([{"learner": "ucpd", "seed": 3}], 1, 1) as answers:
-        started[0].kill()
-        list(answers)
-except TightropeError as error:
-    print(error)
+job = {"configuration": {}, "folder": "nowhere", "save_every": 1.0}
+with workers.side_by_side([job, job], 1, 1) as answers:
+    started[0].kill()
+    print(next(answers))
+    print("missing required field" in next(answers))
+print(len(started), [worker.returncode for worker in started])
 """
     with python(FRESH + killing, tmp_path) as process:
         out, err = process.communicate(timeout=60)
-    assert (out, err) == ("ucpd, seed 3: its process was ended by signal 9, as for want of memory\n", "")
+    assert (out, err) == ("None\nTrue\n2 [-9, 0]\n", "")
 
 
 @pytest.mark.parametrize("where", ["finaliser", "import", "callback"])
@@ -160,8 +158,8 @@ def test_no_file_takes_the_number_of_a_closed_stream(tmp_path: Path) -> None:
 from tightrope.cli import standard
 standard.open_all()
 file = open("results", "w")
-from tightrope.experiments.progress import bar
-with bar("seeds", 2):
+from tightrope.experiments.progress import shown
+with shown(10, 2, 0, 0):
     assert file.fileno() > 2
 """
     (tmp_path / "code.py").write_text(code)

@@ -10,6 +10,7 @@ import pytest
 from fuzz.signals import Command, What, contents, is_whole, judged
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "{}", line 1, in <module>\nKeyboardInterrupt\n'
+TERMINATED = "tightrope: ended on request (SIGTERM)\n"
 FATAL = "Fatal Python error: init_import_site: Failed to import the site module\n"
 
 
@@ -18,6 +19,7 @@ FATAL = "Fatal Python error: init_import_site: Failed to import the site module\
     [
         (130, signal.SIGINT, "playing 5 episodes\ntightrope: interrupted\n", "SIGINT"),
         (143, signal.SIGTERM, "tightrope: ended on request (SIGTERM)\n", "SIGTERM"),
+        (143, signal.SIGTERM, "playing 2 runs, 10 episodes\n0 of 2 runs, 0 of 10 episodes\n" + TERMINATED, "SIGTERM"),
         (0, signal.SIGHUP, "playing 5 episodes\n", "too late"),
         (-9, signal.SIGKILL, "", "SIGKILL"),
         (-15, signal.SIGTERM, "", "before the command began"),
@@ -68,12 +70,13 @@ def test_temporary_files_are_seen(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("data", "whole"),
     [
-        (b'{"request": 1, "learners": 2}', True),
-        (b'{"request": 1}\n', True),
-        (b'{"request": 2}', False),
-        (b'{"request": 1, "learners": 3}', False),
+        (b'{"status": "finished", "seed": 2}', True),
+        (b'{"status": "running", "seed": 2}\n', True),
+        (b'{"status": "running", "seed": 3}', False),
+        (b'{"status": "failed", "seed": 2}', False),
     ],
 )
-def test_settings_are_whole_before_and_after_a_run(data: bytes, whole: bool) -> None:
-    assert is_whole("settings.json", data, {"settings.json": b'{"request": 1, "learners": 2}'}) == whole
-    assert not is_whole("table.csv", b"episode", {"table.csv": b"episode,loss"})
+def test_a_run_is_whole_while_it_plays_and_afterwards(data: bytes, whole: bool) -> None:
+    right = {"runs/a/run.json": b'{"status": "finished", "seed": 2}', "table.csv": b"episode,loss"}
+    assert is_whole("runs/a/run.json", data, right) == whole
+    assert not is_whole("table.csv", b"episode", right)

@@ -3,7 +3,6 @@
 import numpy as np
 
 from tightrope.experiments import tables
-from tightrope.experiments.request import Request
 from tightrope.experiments.tables import results
 
 
@@ -23,8 +22,7 @@ def test_the_table_has_the_last_record_of_every_seed_then_mean_and_standard_erro
         {name: np.array([0.0, value]) for name, value in zip(columns, values, strict=True)}
         for values in ([100, 1234.5, 1000, 234.5, 0.25, 3], [100, 1236.5, 1000, 236.5, 0.75, 5])
     ]
-    request = Request(problem="p", losses=None, learner="l", episodes=100, seed=4, seeds=2)
-    head, *rows = [line.split("  ") for line in results(request, {"l": histories}, {"l": {}})[:5]]
+    head, *rows = [line.split("  ") for line in results(100, [4, 5], {"l": histories}, {"l": {}})[:5]]
     assert [cell.strip() for cell in head if cell] == [
         "seed", "episodes", "loss", "LP value", "regret", "violation", "strong violation"
     ]  # fmt: skip
@@ -34,7 +32,7 @@ def test_the_table_has_the_last_record_of_every_seed_then_mean_and_standard_erro
         ["mean", "100", "1235.5", "1000.0", "235.50", "0.5000", "4.0000"],
         ["± s.e.", "1.0", "0.0", "1.00", "0.2500", "1.0000"],
     ]
-    lines = results(request, {"l": histories}, {"l": {}})
+    lines = results(100, [4, 5], {"l": histories}, {"l": {}})
     assert len({len(line) for line in lines[:5]}) == 1
     assert any(line.startswith("violation:") and "strong violation:" in line for line in lines)
 

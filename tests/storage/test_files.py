@@ -6,6 +6,7 @@ import os
 import stat
 import subprocess
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -14,10 +15,10 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InvalidInputError, in_words
-from tightrope.storage.files import SETTINGS, claim_folder, write_bytes, write_csv, write_json
+from tightrope.storage.files import claim_folder, locked, read_csv, write_bytes, write_csv, write_json
 from tightrope.storage.replacing import replacing
 
-REQUEST = {"problem": "edge-cloud", "losses": None, "episodes": 10}
+MARK = "study.toml"
 
 
 def names(folder: Path) -> list[str]:
@@ -165,53 +166,33 @@ def test_csv_reads_back_to_the_same_bits(tmp_path: Path, rng: np.random.Generato
     assert table[:, 1].tobytes() == columns["x"].tobytes()
 
 
+def test_csv_holds_any_text(tmp_path: Path) -> None:
+    columns: dict[str, list[object]] = {"a, b": ['say "x"', "1\n2", "é"], "n": [1, 2.5, ""]}
+    write_csv(tmp_path / "a.csv", columns)
+    assert read_csv(tmp_path / "a.csv") == {"a, b": ['say "x"', "1\n2", "é"], "n": ["1", "2.5", ""]}
+
+
 def test_a_new_folder_is_made_and_then_recognised(tmp_path: Path) -> None:
     folder = tmp_path / "runs" / "one"
-    for again in (False, True):
-        with claim_folder(folder, REQUEST) as held_before:
-            assert held_before is again
+    for first in (True, False):
+        with claim_folder(folder, MARK) as new:
+            assert new is first
+            (folder / MARK).write_text("ours")
 
 
-def test_another_run_is_not_overwritten(tmp_path: Path) -> None:
-    with claim_folder(tmp_path, REQUEST):
-        pass
-    before = (tmp_path / SETTINGS).read_bytes()
-    with (
-        pytest.raises(InvalidInputError, match=r"another run \(episodes 10, now 20\).*--out"),
-        claim_folder(tmp_path, REQUEST | {"episodes": 20}),
-    ):
-        pass
-    with (
-        pytest.raises(InvalidInputError, match=r"another run \(seed None, now 3\)"),
-        claim_folder(tmp_path, REQUEST | {"seed": 3}),
-    ):
-        pass
-    assert (tmp_path / SETTINGS).read_bytes() == before
-
-
-@pytest.mark.parametrize(
-    ("name", "content"),
-    [
-        ("thesis.tex", "x"),
-        (SETTINGS, '{"editor": 1}'),
-        (SETTINGS, '{"request": {}}'),
-        (SETTINGS, "[]"),
-        (SETTINGS, "no json"),
-        (".hidden", ""),
-    ],
-)
-def test_files_of_others_are_not_overwritten(tmp_path: Path, name: str, content: str) -> None:
-    (tmp_path / name).write_text(content)
-    with pytest.raises(InvalidInputError, match="no run of tightrope"), claim_folder(tmp_path, REQUEST):
+@pytest.mark.parametrize("name", ["thesis.tex", ".hidden", "settings.json"])
+def test_files_of_others_are_not_overwritten(tmp_path: Path, name: str) -> None:
+    (tmp_path / name).write_text("x")
+    with pytest.raises(InvalidInputError, match="no study of tightrope"), claim_folder(tmp_path, MARK):
         pass
     assert names(tmp_path) == [name]
-    assert (tmp_path / name).read_text() == content
+    assert (tmp_path / name).read_text() == "x"
 
 
 def test_a_folder_that_cannot_be_made_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     for folder in (tmp_path / "file", tmp_path / "file" / "below"):
-        with pytest.raises(InvalidInputError, match=f"folder {folder}"), claim_folder(folder, REQUEST):
+        with pytest.raises(InvalidInputError, match=f"folder {folder}"), claim_folder(folder, MARK):
             pass
 
 
@@ -224,10 +205,24 @@ def test_names_that_are_not_utf_8_read_back_from_json(tmp_path: Path) -> None:
 
 def test_a_folder_that_somebody_writes_to_is_refused_until_that_is_done(tmp_path: Path) -> None:
     refused = pytest.raises(InvalidInputError, match=rf"somebody else is writing to {tmp_path}.*--out")
-    with claim_folder(tmp_path, REQUEST), refused, claim_folder(tmp_path, REQUEST):
+    with claim_folder(tmp_path, MARK), refused, claim_folder(tmp_path, MARK):
         pass
-    with claim_folder(tmp_path, REQUEST) as held_before:
-        assert held_before
+    with claim_folder(tmp_path, MARK) as new:
+        assert new
+
+
+def test_who_has_patience_waits_for_a_folder(tmp_path: Path) -> None:
+    with ThreadPoolExecutor(1) as threads, ExitStack() as stack:
+        stack.enter_context(locked(tmp_path))
+
+        def wait() -> bool:
+            with locked(tmp_path, patience=60.0):
+                return True
+
+        waiting = threads.submit(wait)
+        assert not waiting.done()
+        stack.close()
+        assert waiting.result()
 
 
 def test_of_processes_that_claim_a_folder_at_once_one_gets_it(tmp_path: Path) -> None:
@@ -239,7 +234,7 @@ for k in range(100):
     print("ready", flush=True)
     sys.stdin.readline()
     try:
-        with claim_folder(pathlib.Path(str(k)), {"episodes": 10}):
+        with claim_folder(pathlib.Path(str(k)), "mark"):
             print("in", flush=True)
             sys.stdin.readline()
     except InvalidInputError as error:
@@ -271,8 +266,8 @@ for k in range(100):
 
 def test_a_folder_with_nothing_but_what_a_killed_run_left_is_new(tmp_path: Path) -> None:
     (tmp_path / f".tightrope-{'0' * 16}-{'0' * 16}.tmp").write_bytes(b"{")
-    with claim_folder(tmp_path, REQUEST) as held_before:
-        assert not held_before
+    with claim_folder(tmp_path, MARK) as new:
+        assert new
 
 
 @pytest.mark.parametrize("call", ["write", "fsync"])

@@ -1,8 +1,6 @@
 """The commands: parsing and printing only. Results on stdout, progress and notes on stderr."""
 
 import sys
-from contextlib import suppress
-from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -11,6 +9,8 @@ import typer
 from typer.core import TyperGroup
 
 from tightrope import __version__
+from tightrope.cli import options
+from tightrope.cli.standard import note, show
 from tightrope.errors import InvalidInputError, TightropeError, in_words
 
 # all else of ours is imported by the commands that need it: help does not wait for numba, scipy and matplotlib
@@ -40,7 +40,7 @@ class OneLineErrors(TyperGroup):
         sys.exit(code)
 
 
-app = typer.Typer(cls=OneLineErrors, add_completion=False, pretty_exceptions_enable=False)
+app = typer.Typer(cls=OneLineErrors, pretty_exceptions_enable=False)
 EXIT_CODES = (
     "Exit code: 0 done, 1 a run failed, 2 wrong usage or input, 130 interrupted with Ctrl-C, 128 + n ended by signal n."
 )
@@ -48,7 +48,7 @@ EXIT_CODES = (
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        _show(f"tightrope {__version__}")
+        show(f"tightrope {__version__}")
         raise typer.Exit
 
 
@@ -79,67 +79,76 @@ def list_(
 
     for one in [kind] if kind else Kind:
         lines = listing(one)
-        _show("\n".join(lines if kind else [f"{one}:", *lines, ""]))
+        show("\n".join(lines if kind else [f"{one}:", *lines, ""]))
 
 
 @app.command(epilog=EXIT_CODES)
 def run(
     problem: Annotated[
-        str, typer.Argument(metavar="PROBLEM", help="A name (tightrope list problems) or a folder (tightrope new).")
+        str,
+        typer.Argument(
+            metavar="PROBLEM",
+            help="A name (tightrope list problems) or a folder (tightrope new).",
+            autocompletion=options.complete("problems"),
+        ),
     ],
-    episodes: Annotated[int, typer.Option(min=1, help="T, how many episodes to play.")] = 20_000,
+    episodes: options.Episodes = 20_000,
     seed: Annotated[int, typer.Option(min=0, help="The (first) random seed.")] = 0,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, one after another; all cores share them.")] = 1,
-    losses: Annotated[
-        str | None, typer.Option(help="See: tightrope list losses.", show_default="the problem's own")
-    ] = None,
-    learner: Annotated[
-        str, typer.Option("--learners", "--learner", help="One or several, a,b,c. See: tightrope list learners.")
-    ] = "ucpd-practical,ucpd",
-    out: Annotated[
-        Path | None,
-        typer.Option(help="Folder for tables and picture.", show_default="one of its own in runs/"),
-    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, one after another.")] = 1,
+    learner: options.Learners = None,
+    losses: options.Losses = None,
+    noise: options.Noises = None,
+    records: Annotated[int, typer.Option(min=1, help="How many episodes to record.")] = 60,
+    spacing: Annotated[options.Spacing, typer.Option(help="How they are spaced.")] = options.Spacing.LOG,
+    regret: Annotated[options.Regret, typer.Option(help="Where the hindsight LP is solved.")] = options.Regret.RECORDS,
+    set_: options.Set = None,
+    jobs: options.Jobs = -1,
+    backend: options.WithBackend = options.Backend.PROCESSES,
+    address: options.Address = None,
+    fresh: options.Fresh = False,
+    dry_run: options.DryRun = False,
+    checkpoint_every: options.CheckpointEvery = 10.0,
+    out: options.Out = None,
 ) -> None:
-    """Play a problem and show regret and violation, exactly accounted for."""
-    from tightrope.experiments import figures, tables
-    from tightrope.experiments.history import budgets_of, describe_units
-    from tightrope.experiments.play import compiled_before, play, prepare
-    from tightrope.experiments.progress import bar
-    from tightrope.experiments.request import Request
-    from tightrope.storage.files import SETTINGS, claim_folder, write_json
+    """Play a problem and show regret and violation, exactly accounted for. Run again, it goes on."""
+    from tightrope.cli import studies
+    from tightrope.experiments.studies.study import DEFAULT_LEARNERS, Records, Study, with_values
 
-    request = Request(
-        problem=problem, losses=losses, learner=learner, episodes=episodes, seed=seed, seeds=seeds
-    ).located()
-    ready = compiled_before()
-    prepared = prepare(request)  # what is wrong is refused before anything is written
-    request = prepared.request
-    folder = out or Path("runs", request.name)
-    with claim_folder(folder, asdict(request)) as held_before:
-        if held_before:
-            _note(f"{folder} holds this very run already; writing it anew")
-        if not ready:
-            _note("compiling first, which takes a minute or less and is kept for the next time")
-        played = play(prepared, folder, bar)
-        settings, made = played.settings, prepared.problem
-        write_json(folder / SETTINGS, {"tightrope": __version__, "request": asdict(request), "learners": settings})
-        budgets, files = budgets_of(made), [folder / request.table_name(*run) for run in request.runs]
-        lines = [
-            f"{made.name}, {made.losses.name} losses, learner{'s' * (len(settings) > 1)} {', '.join(settings)}",
-            "",
-            *tables.spending(budgets, played.histories),
-            *[""] * bool(budgets),
-            *tables.results(request, played.histories, settings),
-            *filter(None, [describe_units(made)]),
-            *tables.describe_settings(request, settings),
-            "",
-            f"table    {files[0]}" + (f" … {files[-1].name}" if len(files) > 1 else ""),
-        ]
-        _show("\n".join(lines))  # before the picture, which takes a while
-        picture = figures.draw(played.histories, title=figures.title(request, made), budgets=budgets)
-        png, _ = figures.save(picture, folder, "picture")
-    _show(f"picture  {png} (and .svg)")
+    study = Study(
+        problems=[problem],
+        learners=list(options.listed(learner)) or list(DEFAULT_LEARNERS),
+        losses=list(options.listed(losses)),
+        noises=list(options.listed(noise)),
+        episodes=episodes,
+        seeds=list(range(seed, seed + seeds)),
+        records=Records(count=records, spacing=spacing.value, regret=regret.value),
+    )
+    study = with_values(study, set_ or [])
+    conduct = studies.Conduct(jobs, backend.value, address, fresh, dry_run, checkpoint_every)
+    studies.show(study, out or Path("runs", studies.folder_name(study)), conduct, draw=True)
+
+
+@app.command(epilog=EXIT_CODES)
+def sweep(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A study: see docs/studies.md.")],
+    set_: options.Set = None,
+    jobs: options.Jobs = -1,
+    backend: options.WithBackend = options.Backend.PROCESSES,
+    address: options.Address = None,
+    fresh: options.Fresh = False,
+    dry_run: options.DryRun = False,
+    checkpoint_every: options.CheckpointEvery = 10.0,
+    out: options.Out = None,
+) -> None:
+    """Play a study: learners × problems × losses × parameters × seeds, from one file. Run again, it goes on."""
+    from tightrope.cli import studies
+    from tightrope.experiments.studies.study import StudyFile, with_values
+
+    study = with_values(StudyFile(file).study, set_ or [])
+    conduct = studies.Conduct(jobs, backend.value, address, fresh, dry_run, checkpoint_every)
+    # the study in a folder of its own goes on there
+    own = file.parent if file.name == studies.STUDY and (file.parent / studies.RUNS).is_dir() else None
+    studies.show(study, out or own or Path("runs", file.stem), conduct, beside=file.parent, draw=False)
 
 
 @app.command(epilog=EXIT_CODES)
@@ -152,25 +161,11 @@ def new(
     from tightrope.problems.files import write_example
 
     for path in write_example(folder):
-        _show(str(path))
-    _note(f"change them as you like, then: tightrope run {folder}")
-
-
-def _show(text: str) -> None:
-    """Results, on stdout."""
-    try:
-        print(text, flush=True)
-    except OSError as error:  # typer is silent about one who has read enough
-        raise OSError(error.errno, error.strerror, "stdout") from error
-
-
-def _note(message: str) -> None:
-    """All else, on stderr; there is no one to tell if that cannot be written."""
-    with suppress(OSError):
-        print(message, file=sys.stderr, flush=True)
+        show(str(path))
+    note(f"change them as you like, then: tightrope run {folder}")
 
 
 def _complain(message: str, code: int) -> int:
     """One line on stderr; returns the exit code."""
-    _note(f"tightrope: {' '.join(message.split())}")
+    note(f"tightrope: {' '.join(message.split())}")
     return code

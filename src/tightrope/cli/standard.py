@@ -3,6 +3,7 @@
 import io
 import os
 import sys
+from contextlib import suppress
 
 
 def open_all() -> None:
@@ -24,3 +25,17 @@ def let_go() -> None:
         sys.stdout.flush()
     except OSError:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def show(text: str) -> None:
+    """Results, on stdout."""
+    try:
+        print(text, flush=True)
+    except OSError as error:  # typer is silent about one who has read enough
+        raise OSError(error.errno, error.strerror, "stdout") from error
+
+
+def note(message: str) -> None:
+    """All else, on stderr; there is no one to tell if that cannot be written."""
+    with suppress(OSError):
+        print(message, file=sys.stderr, flush=True)

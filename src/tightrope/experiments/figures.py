@@ -26,8 +26,6 @@ from scipy.optimize import isotonic_regression
 
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.history import USE, Budget
-from tightrope.experiments.request import Request
-from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 from tightrope.storage.files import write_bytes
 
@@ -101,13 +99,11 @@ LEFT, RIGHT, BELOW, ABOVE, BETWEEN, LABEL = 0.62, 2.2, 0.53, 1.14, 2.6, 0.19
 APART = 1.15
 
 
-def title(request: Request, problem: Problem) -> str:
+def title(problem: str, losses: str, learners: Sequence[str], episodes: int, seeds: Sequence[int]) -> str:
     """What was played, by whom and for how long, in a line."""
-    names = ", ".join(request.learners) if len(request.learners) <= 4 else f"{len(request.learners)} learners"
-    seeds = f"seed {request.seed}" if request.seeds == 1 else f"{request.seeds} seeds"
-    return (
-        f"{problem.name}, {problem.losses.name} losses · {names} · T = {grouped(request.episodes)} episodes · {seeds}"
-    )
+    names = ", ".join(learners) if len(learners) <= 4 else f"{len(learners)} learners"
+    which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
+    return f"{problem}, {losses} losses · {names} · T = {grouped(episodes)} episodes · {which}"
 
 
 def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Sequence[Budget] = ()) -> Figure:

@@ -36,6 +36,13 @@ def makers(made: Mapping[str, Callable[..., object]]) -> list[str]:
     return aligned(headings, sorted(rows), text=headings)
 
 
+def names(kind: str) -> list[str]:
+    """All that can be asked for of a kind."""
+    registries: dict[str, Mapping[str, object]]
+    registries = {"problems": PROBLEMS, "learners": LEARNERS, "losses": LOSSES, "noises": NOISES}
+    return sorted(registries[kind])
+
+
 def listing(kind: str) -> list[str]:
     """The table of "problems", "learners", "losses" or "noises"."""
     if kind == "problems":

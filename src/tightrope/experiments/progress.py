@@ -1,41 +1,94 @@
-"""How far a play has come: a bar on a terminal, a line elsewhere, or nothing."""
+"""How far a play has come, over all episodes of all runs: a bar on a terminal, a line now and then elsewhere."""
 
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
+from time import monotonic
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn, TimeRemainingColumn
+from rich.progress import BarColumn, Progress, TimeElapsedColumn
 
 from tightrope.ending import finally_
 
-#: Told what is counted and how many there are, yields what to call with the number done.
-Watch = Callable[[str, int], AbstractContextManager[Callable[[int], None]]]
+#: What to call with how many episodes and how many runs are done.
+Show = Callable[[int, int], None]
+
+#: Told how many episodes and runs there are, and how many of them were there before; yields what shows the rest.
+Watch = Callable[[int, int, int, int], AbstractContextManager[Show]]
+
+#: Seconds after which a line is printed where there is no terminal; after the last, as often as that.
+LINES = (5, 15, 30, 60)
 
 
 @contextmanager
-def silence(unit: str, total: int) -> Iterator[Callable[[int], None]]:
+def silence(episodes: int, runs: int, episodes_before: int, runs_before: int) -> Iterator[Show]:
     """Nothing is shown."""
-    yield lambda done: None
+    yield lambda episodes_done, runs_done: None
+
+
+class Estimate:
+    """How long the rest will take, if it goes on as it went."""
+
+    def __init__(self, episodes: int, before: int, clock: Callable[[], float] = monotonic) -> None:
+        self.episodes, self.before, self.clock = episodes, before, clock
+        self.began: float | None = None
+
+    def __call__(self, done: int) -> str:
+        """In words; nothing before the first episode, up to which everything is imported and compiled."""
+        if done <= self.before:
+            return ""
+        if self.began is None:
+            self.began, self.before = self.clock(), done
+            return ""
+        seconds = (self.clock() - self.began) * (self.episodes - done) / (done - self.before)
+        return f"about {lasting(seconds)} left"
+
+
+def lasting(seconds: float) -> str:
+    """A length of time as one says it."""
+    for unit, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
+        if seconds >= 1.5 * unit:
+            return f"{seconds / unit:.0f} {name}"
+    return f"{seconds:.0f} s"
 
 
 @contextmanager
-def bar(unit: str, total: int) -> Iterator[Callable[[int], None]]:
-    """A progress bar on stderr, a line if that is no terminal."""
+def shown(episodes: int, runs: int, episodes_before: int, runs_before: int) -> Iterator[Show]:
+    """A progress bar on stderr, lines if that is no terminal."""
+    estimate = Estimate(episodes, episodes_before)
+
+    def words(episodes_done: int, runs_done: int) -> str:
+        left = estimate(episodes_done)
+        of_runs = f"{runs_done} of {runs} runs, " if runs > 1 else ""
+        return f"{of_runs}{episodes_done:,} of {episodes:,} episodes" + (f", {left}" if left else "")
+
     if not sys.stderr.isatty():
-        print(f"playing {total} {unit}", file=sys.stderr)
-        yield lambda done: None
+        begun = f"{runs - runs_before} runs, " if runs > 1 else ""
+        print(f"playing {begun}{episodes - episodes_before:,} episodes", file=sys.stderr, flush=True)
+        yield lines(words)
         return
-    columns = (
-        "{task.description}",
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        "left:",
-        TimeRemainingColumn(),
-    )
+    columns = (BarColumn(), "{task.percentage:>3.0f} %", "{task.description}", TimeElapsedColumn())
     bars = Progress(*columns, console=Console(stderr=True), transient=True)
     with finally_(bars.stop):  # it gives back the cursor
         bars.start()
-        task = bars.add_task(f"{unit} (compiling first)", total=total)
-        yield lambda done: bars.update(task, completed=done, description=unit)
+        task = bars.add_task("compiling first", total=episodes, completed=episodes_before)
+
+        def show(episodes_done: int, runs_done: int) -> None:
+            bars.update(task, completed=episodes_done, description=words(episodes_done, runs_done))
+
+        yield show
+
+
+def lines(words: Callable[[int, int], str], clock: Callable[[], float] = monotonic) -> Show:
+    """What prints a line now and then."""
+    began, printed = clock(), 0
+
+    def show(episodes_done: int, runs_done: int) -> None:
+        nonlocal printed
+        text = words(episodes_done, runs_done)
+        due = LINES[printed] if printed < len(LINES) else LINES[-1] * (printed - len(LINES) + 2)
+        if clock() - began >= due:
+            printed += 1
+            print(text, file=sys.stderr, flush=True)
+
+    return show

@@ -1,7 +1,6 @@
 """What a play came to, as text: a line for each seed of one learner, or a line for each of several learners."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict
 from io import StringIO
 
 import numpy as np
@@ -9,7 +8,6 @@ from rich.console import Console
 from rich.table import Table
 
 from tightrope.experiments.history import COLUMNS, Budget
-from tightrope.experiments.request import Request
 from tightrope.learners import LEARNERS
 from tightrope.space import FloatArray, IntArray
 
@@ -43,14 +41,15 @@ def aligned(headings: Sequence[str], rows: Iterable[Sequence[str]], text: Collec
     return [line.rstrip() for line in written.getvalue().splitlines()]
 
 
-def results(request: Request, histories: Histories, settings: Settings) -> list[str]:
-    """The table of the last records, and what it means."""
+def results(episodes: int, seeds: Sequence[int], histories: Histories, settings: Settings) -> list[str]:
+    """The table of the last records, and what it means; `seeds` are those of the histories of each learner."""
     meanings = ["; ".join(f"{COLUMNS[name].heading}: {COLUMNS[name].meaning}" for name in line) for line in EXPLAINED]
     if len(histories) == 1:
         [of_seeds] = histories.values()
-        return [*by_seed(request.all_seeds, of_seeds), "", *meanings]
-    spread = "" if request.seeds == 1 else f"mean ± standard error over {request.seeds} seeds; "
-    notes = [f"{spread}after {request.episodes} episodes", *conditions(request.learners)]
+        return [*by_seed(seeds, of_seeds), "", *meanings]
+    spread = "" if len(seeds) == 1 else f"mean ± standard error over {len(seeds)} seeds; "
+    learners = list(dict.fromkeys(str(values.get("learner", name)) for name, values in settings.items()))
+    notes = [f"{spread}after {episodes} episodes", *conditions(learners)]
     return [*comparison(histories, settings), "", *notes, *meanings]
 
 
@@ -86,19 +85,20 @@ def by_seed(seeds: Iterable[int], histories: Sequence[Mapping[str, FloatArray]])
 
 def comparison(histories: Histories, settings: Settings) -> list[str]:
     """The last records of every learner, mean ± standard error, and by how much its confidence terms were scaled."""
-    last = np.array(
-        [[[run[column][-1] for column in SHOWN] for run in runs] for runs in histories.values()], dtype=np.float64
-    )  # (learners, seeds, columns)
-    mean = last.mean(axis=1)
-    error = last.std(axis=1, ddof=1) / np.sqrt(last.shape[1]) if last.shape[1] > 1 else None
-    decimals = _decimals(last.reshape(-1, len(SHOWN)))
+    last = [
+        np.array([[run[column][-1] for column in SHOWN] for run in runs], dtype=np.float64)
+        for runs in histories.values()
+    ]  # (seeds, columns) for each learner
+    decimals = _decimals(np.concatenate(last))
     rows = []
     for i, name in enumerate(histories):
         scale = settings[name].get("radius_scale", NONE)
         row = [name, scale if isinstance(scale, str) else f"{scale:g}"]
+        mean, n_seeds = last[i].mean(axis=0), len(last[i])
+        error = last[i].std(axis=0, ddof=1) / np.sqrt(n_seeds) if n_seeds > 1 else None
         for k, places in enumerate(decimals):
-            spread = "" if error is None else f" ± {error[i, k]:.{places}f}"
-            row.append(f"{mean[i, k]:.{places}f}{spread}")
+            spread = "" if error is None else f" ± {error[k]:.{places}f}"
+            row.append(f"{mean[k]:.{places}f}{spread}")
         rows.append(row)
     return aligned(["learner", "confidence scale", *(COLUMNS[name].heading for name in SHOWN)], rows, text=["learner"])
 
@@ -124,11 +124,11 @@ def conditions(names: Sequence[str]) -> list[str]:
     return lines
 
 
-def describe_settings(request: Request, settings: Settings) -> list[str]:
-    """What each learner ran with, beyond what the request says: a line each."""
-    asked, lines = asdict(request), []
+def describe_settings(settings: Settings) -> list[str]:
+    """What each learner ran with, beyond what was asked for: a line each."""
+    lines = []
     for learner, values in settings.items():
-        own = {name: value for name, value in values.items() if name not in asked}
+        own = {name: value for name, value in values.items() if name not in ("learner", "episodes")}
         shown = ", ".join(f"{n} {value if isinstance(value, str) else f'{value:.6g}'}" for n, value in own.items())
         lines.append(f"settings: {shown}" if len(settings) == 1 else f"settings of {learner}: {shown or 'none'}")
     return lines

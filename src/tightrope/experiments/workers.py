@@ -1,8 +1,8 @@
 """Runs side by side, in processes that end when this one does, whatever ends it.
 
-A worker is this module as a program: what to play comes on its stdin, a line of JSON for each run, and what came of it
-goes back on its stdout. Its input ends when whoever asked is gone, SIGKILL included, and then the worker ends there and
-then. Signals that ask to end are not for workers: who started them answers.
+A worker is this module as a program: what to play comes on its stdin, a line of JSON for each run, and what went wrong
+(or an empty text) goes back on its stdout. Its input ends when whoever asked is gone, SIGKILL included, and then the
+worker ends there and then. Signals that ask to end are not for workers: who started them answers.
 """
 
 import json
@@ -15,13 +15,11 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from queue import SimpleQueue
-from threading import Thread
+from threading import Event, Thread
 from time import monotonic
 from typing import Any
 
-from tightrope import errors
 from tightrope.ending import SIGNALS, end, finally_, held
-from tightrope.errors import TightropeError, in_words
 
 #: Seconds for workers to put away what they were writing, before they are killed.
 PATIENCE = 1.0
@@ -29,29 +27,43 @@ PATIENCE = 1.0
 #: Libraries that use several threads are told here how many.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
-#: A line: what to play, or what came of it.
+#: A line: what to play.
 Message = dict[str, Any]
 Worker = subprocess.Popen[bytes]
 
 
 @contextmanager
-def side_by_side(jobs: Sequence[Message], n_workers: int, n_threads: int) -> Iterator[Iterator[Message]]:
-    """Yield the answers, in the order of the jobs; when the block is left, so is the work."""
+def side_by_side(jobs: Sequence[Message], n_workers: int, n_threads: int) -> Iterator[Iterator[str | None]]:
+    """Yield the answers, in the order of the jobs; when the block is left, so is the work.
+
+    The answer to a job whose worker is gone is None. Another one takes its place.
+    """
     workers: list[Worker] = []
     idle: SimpleQueue[Worker] = SimpleQueue()
+    over = Event()
 
-    def ask(job: Message) -> Message:
+    def start() -> None:
+        with _unsignalled():
+            workers.append(_start(n_threads))
+        idle.put(workers[-1])
+
+    def ask(job: Message) -> str | None:
         worker = idle.get()
-        try:
-            return _ask(worker, job)
-        finally:
+        answer = _ask(worker, job)
+        if answer is not None:
             idle.put(worker)
+        elif not over.is_set():
+            start()
+        return answer
 
-    with ThreadPoolExecutor(n_workers) as threads, finally_(lambda: _end_all(workers)):
-        with held(), _unsignalled():
+    def end_all() -> None:
+        over.set()
+        _end_all(workers)
+
+    with ThreadPoolExecutor(n_workers) as threads, finally_(end_all):
+        with held():
             for _ in range(n_workers):
-                workers.append(_start(n_threads))
-                idle.put(workers[-1])
+                start()
         answers = threads.map(ask, jobs)
         with closing(answers):  # type: ignore[type-var]  # it is a generator
             yield answers
@@ -64,20 +76,16 @@ def _start(n_threads: int) -> Worker:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
-def _ask(worker: Worker, job: Message) -> Message:
+def _ask(worker: Worker, job: Message) -> str | None:
+    """What it says of the job; None if it is gone."""
     assert worker.stdin is not None and worker.stdout is not None
-    with suppress(BrokenPipeError):
+    try:
         worker.stdin.write(json.dumps(job).encode() + b"\n")
         worker.stdin.flush()
-    line = worker.stdout.readline()
-    if not line.endswith(b"\n"):
-        code = worker.wait()
-        why = f"by signal {-code}, as for want of memory" if code < 0 else f"with exit code {code}"
-        raise TightropeError(f"{job['learner']}, seed {job['seed']}: its process was ended {why}")
-    answer: Message = json.loads(line)
-    if "failed" in answer:
-        raise getattr(errors, answer["failed"], TightropeError)(answer["words"])
-    return answer
+        line = worker.stdout.readline()
+    except (OSError, ValueError):  # ended, or closed by us
+        return None
+    return str(json.loads(line)) if line.endswith(b"\n") else None
 
 
 def _end_all(workers: Sequence[Worker]) -> None:
@@ -116,27 +124,16 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what others print does not go among the answers
     try:
-        from tightrope.experiments.play import answer  # takes a while, and we are listening
+        from tightrope.experiments.studies.player import answer  # takes a while, and we are listening
 
         while True:
-            answers.write(json.dumps(_tried(answer, asked.get())).encode() + b"\n")
+            answers.write(json.dumps(answer(**json.loads(asked.get()))).encode() + b"\n")
             answers.flush()
     except BrokenPipeError:  # nobody is there any more
         end(0)
     except Exception:
         traceback.print_exc()
         end(1)
-
-
-def _tried(answer: Any, line: bytes) -> Message:
-    """The answer, or what went wrong in words."""
-    try:
-        played: Message = answer(**json.loads(line))
-        return played
-    except TightropeError as error:
-        return {"failed": type(error).__name__, "words": str(error)}
-    except OSError as error:
-        return {"failed": TightropeError.__name__, "words": in_words(error)}
 
 
 def _listen(asked: SimpleQueue[bytes]) -> None:

@@ -1,22 +1,18 @@
-"""Files of a run: each is written whole (`replacing`), and its folder belongs to that run alone."""
+"""Files of a study: each is written whole (`replacing`), and a folder belongs to one writer at a time."""
 
+import csv
 import json
 import os
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
+from io import StringIO
 from pathlib import Path
+from time import monotonic, sleep
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
-
-from tightrope import __version__
 from tightrope.errors import InvalidInputError
 from tightrope.storage.replacing import is_temporary, lock, replacing
-
-#: The file that says which run a folder holds.
-SETTINGS = "settings.json"
 
 
 def write_bytes(path: Path, data: bytes) -> None:
@@ -32,64 +28,61 @@ def write_json(path: Path, value: Mapping[str, Any]) -> None:
     write_bytes(path, text.encode(errors="backslashreplace"))
 
 
-def write_csv(path: Path, columns: Mapping[str, NDArray[np.float64]]) -> None:
+def write_csv(path: Path, columns: Mapping[str, Iterable[object]]) -> None:
     """A heading and one line per record, through `replacing`; every number reads back to the same bits."""
-    rows = zip(*(column.tolist() for column in columns.values()), strict=True)
-    lines = [",".join(columns), *(",".join(repr(value).removesuffix(".0") for value in row) for row in rows)]
-    write_bytes(path, ("\n".join(lines) + "\n").encode())
+    written = StringIO()
+    lines = csv.writer(written, lineterminator="\n")
+    lines.writerow(columns)
+    lines.writerows(zip(*(map(_cell, column) for column in columns.values()), strict=True))
+    write_bytes(path, written.getvalue().encode())
+
+
+def _cell(value: Any) -> str:
+    plain = value.item() if hasattr(value, "item") else value  # of numpy
+    return plain if isinstance(plain, str) else repr(plain).removesuffix(".0")
+
+
+def read_csv(path: Path) -> dict[str, list[str]]:
+    """What `write_csv` wrote, cell by cell."""
+    with path.open(newline="", encoding="utf-8") as file:
+        heading, *rows = csv.reader(file)
+    return {name: [row[k] for row in rows] for k, name in enumerate(heading)}
 
 
 @contextmanager
-def claim_folder(folder: Path, request: Mapping[str, Any]) -> Iterator[bool]:
-    """Make `folder` for the run that `request` asks for; yield whether it held that same run before.
+def claim_folder(folder: Path, mark: str) -> Iterator[bool]:
+    """Make `folder` for one writer; yield whether it is new, without the file `mark` by which we know it again.
 
-    A folder with anything else in it is refused, another run of ours included: nothing is ever overwritten except by
-    the run that wrote it. Until the block ends, nobody else can claim the folder.
+    A folder with anything else in it is refused. Until the block ends, nobody else can claim it.
     """
     with ExitStack() as stack:
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            stack.enter_context(_locked(folder))
+            stack.enter_context(locked(folder))
             new = all(is_temporary(path) for path in folder.iterdir())
-            if new:
-                write_json(folder / SETTINGS, {"tightrope": __version__, "request": request})
-            there = _request_of(folder)
         except OSError as error:
-            raise InvalidInputError(f"cannot write a run to the folder {folder}: {error.strerror}") from error
-        if there is None:
-            raise InvalidInputError(f"{folder} holds files that are no run of tightrope; choose another with --out")
-        for key in {**request, **there}:
-            if request.get(key) != there.get(key):
-                raise InvalidInputError(
-                    f"{folder} holds another run ({key} {there.get(key)}, now {request.get(key)}); "
-                    "choose another folder with --out, or delete that one"
-                )
-        yield not new
+            raise InvalidInputError(f"cannot write to the folder {folder}: {error.strerror}") from error
+        if not new and not (folder / mark).is_file():
+            raise InvalidInputError(f"{folder} holds files that are no study of tightrope; choose another with --out")
+        yield new
 
 
 @contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Refuse a folder that somebody else holds."""
+def locked(folder: Path, patience: float = 0.0) -> Iterator[None]:
+    """Refuse a folder that somebody else holds, and goes on holding for so many seconds."""
     if sys.platform == "win32":  # where folders cannot be locked
         yield
         return
     descriptor = os.open(folder, os.O_RDONLY)
+    until = monotonic() + patience
     try:
-        if lock(descriptor, wait=False) is False:
-            raise InvalidInputError(
-                f"somebody else is writing to {folder}; wait until that is done, or choose another folder with --out"
-            )
+        while lock(descriptor, wait=False) is False:
+            if monotonic() >= until:
+                raise InvalidInputError(
+                    f"somebody else is writing to {folder}; "
+                    "wait until that is done, or choose another folder with --out"
+                )
+            sleep(0.05)
         yield
     finally:
         os.close(descriptor)
-
-
-def _request_of(folder: Path) -> dict[str, Any] | None:
-    """What the run in `folder` was asked to do; None if no run of ours wrote it."""
-    try:
-        settings = json.loads((folder / SETTINGS).read_bytes())
-    except (FileNotFoundError, ValueError):
-        return None
-    if not (isinstance(settings, dict) and "tightrope" in settings and isinstance(settings.get("request"), dict)):
-        return None
-    return dict(settings["request"])

@@ -1,0 +1,100 @@
+"""Options that commands share, and how what is typed is read."""
+
+from collections.abc import Callable, Iterable, Iterator
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+
+class Spacing(StrEnum):
+    """How records are spaced."""
+
+    LOG = "log"
+    LINEAR = "linear"
+
+
+class Regret(StrEnum):
+    """At which records the hindsight LP is solved."""
+
+    RECORDS = "records"
+    LAST = "last"
+    NEVER = "never"
+
+
+class Backend(StrEnum):
+    """Who plays the runs."""
+
+    PROCESSES = "processes"
+    LOKY = "loky"
+    DASK = "dask"
+    RAY = "ray"
+
+
+def whole_number(text: str | int) -> int:
+    """20000, 20_000, 2e4."""
+    try:
+        number = float(text)
+        if number == int(number) >= 1:
+            return int(text) if isinstance(text, int) or text.replace("_", "").isdigit() else int(number)
+    except (ValueError, OverflowError):
+        pass
+    raise typer.BadParameter(f"{text!r} is no whole number of at least 1.")
+
+
+def listed(given: Iterable[str] | None) -> Iterator[str]:
+    """--learner a --learner b,c: each once, in order."""
+    names = (name.strip() for one in given or () for name in one.split(","))
+    return iter(dict.fromkeys(name for name in names if name))
+
+
+def complete(kind: str) -> Callable[[str], list[str]]:
+    """What completes the last of several names; the registries are loaded only now."""
+
+    def completed(incomplete: str) -> list[str]:
+        from tightrope.experiments.listings import names
+
+        before, comma, last = incomplete.rpartition(",")
+        return [f"{before}{comma}{name}" for name in names(kind) if name.startswith(last)]
+
+    return completed
+
+
+def _several(what: str, kind: str, *flags: str, default: str) -> object:
+    help_ = f"{what} See: tightrope list {kind}."
+    return typer.Option(*flags, help=help_, show_default=default, autocompletion=complete(kind))
+
+
+Episodes = Annotated[
+    int, typer.Option(parser=whole_number, metavar="INTEGER", help="T, how many episodes to play: 20000, 2e4.")
+]
+Learners = Annotated[
+    list[str] | None,
+    _several("One or several: a,b,c.", "learners", "--learner", "--learners", default="ucpd-practical, ucpd"),
+]
+Losses = Annotated[
+    list[str] | None, _several("One or several: a,b,c.", "losses", "--losses", default="the problem's own")
+]
+Noises = Annotated[
+    list[str] | None, _several("One or several: a,b,c.", "noises", "--noise", default="the problem's own")
+]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUES",
+        help="Values of an option, each played: learner.radius_scale=0.1,0.3; also problem., losses. and noise.",
+    ),
+]
+Jobs = Annotated[int, typer.Option(min=-1, help="How many runs to play side by side; -1: one for each core.")]
+WithBackend = Annotated[
+    Backend, typer.Option(help="Who plays them: processes of its own, loky, a Dask or Ray cluster.")
+]
+Address = Annotated[str | None, typer.Option(help="Of a Dask or Ray cluster.", show_default="one on this machine")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Play anew what is there already.")]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be played, and how long it would take.")]
+CheckpointEvery = Annotated[float, typer.Option(min=0.0, help="Seconds between two checkpoints of a run.")]
+Out = Annotated[
+    Path | None, typer.Option(help="Folder for tables and picture.", show_default="one of its own in runs/")
+]

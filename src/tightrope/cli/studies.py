@@ -1,0 +1,70 @@
+"""`run` and `sweep`: a study, conducted and shown."""
+
+from pathlib import Path
+from typing import NamedTuple
+
+from tightrope.cli.standard import note
+from tightrope.cli.standard import show as say
+from tightrope.errors import InvalidInputError, TightropeError
+from tightrope.experiments.progress import shown
+from tightrope.experiments.studies.conduct import RUNS, STUDY, Conducted, conducted, folder_name
+from tightrope.experiments.studies.engines import Backend, Engine
+from tightrope.experiments.studies.estimate import estimate
+from tightrope.experiments.studies.study import Study
+from tightrope.experiments.studies.summary import sections
+from tightrope.kernels.compile import compiled_before
+
+__all__ = ["RUNS", "STUDY", "Conduct", "folder_name", "show"]
+
+
+class Conduct(NamedTuple):
+    """How a study is conducted, as it was asked for."""
+
+    jobs: int
+    backend: Backend
+    address: str | None
+    fresh: bool
+    dry_run: bool
+    save_every: float
+
+
+def show(study: Study, folder: Path, conduct: Conduct, *, beside: Path = Path(), draw: bool) -> None:
+    """Play it, print what came of it, and say where it is."""
+    if conduct.jobs == 0:
+        raise InvalidInputError("--jobs is 0; it is how many runs are played side by side, or -1 for one for each core")
+    if conduct.address is not None and conduct.backend not in ("dask", "ray"):
+        raise InvalidInputError(f"--address is for --backend dask or ray; this is {conduct.backend}")
+    engine = Engine(conduct.jobs, conduct.backend, conduct.address)
+    if conduct.dry_run:
+        say("\n".join(estimate(study, folder, engine, beside)))
+        return
+    if not compiled_before():
+        note("compiling first, which takes a minute or less and is kept for the next time")
+    with conducted(
+        study,
+        folder,
+        engine,
+        beside=beside,
+        fresh=conduct.fresh,
+        save_every=conduct.save_every,
+        watch=shown,
+        tell=note,
+    ) as done:
+        _print(done, draw)
+    if done.failed:
+        name, words = next(iter(done.failed.items()))
+        others = f" ({len(done.failed)} runs failed; run again, they are tried again)" if len(done.failed) > 1 else ""
+        raise TightropeError(f"{name}: {words}{others}")
+
+
+def _print(done: Conducted, draw: bool) -> None:
+    """Results before pictures, which take a while."""
+    if not done.runs:
+        return
+    found = list(sections(done))
+    for section in found:
+        say("\n".join([*section.lines(), ""]))
+    say(f"table    {done.tables[0]}")
+    for k, section in enumerate(found if draw else (), 1):
+        picture = section.draw(done.folder, "picture" if len(found) == 1 else f"picture-{k}")
+        say(f"picture  {picture} (and .svg)")

@@ -1,0 +1,1 @@
+"""Studies: learners × problems × losses × parameters × seeds, from one file, that survive whatever ends them."""

@@ -1,0 +1,150 @@
+"""A study, conducted in a folder: what is there is kept, what was cut goes on, what is new is played beside it."""
+
+import os
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from threading import Event, Thread
+
+import msgspec
+
+from tightrope.errors import InvalidInputError
+from tightrope.experiments.progress import Watch, silence
+from tightrope.experiments.studies.changes import differences
+from tightrope.experiments.studies.engines import Engine
+from tightrope.experiments.studies.folder import Report, RunFolder, finished
+from tightrope.experiments.studies.plan import Configuration, digest, folder_of, planned
+from tightrope.experiments.studies.player import Task
+from tightrope.experiments.studies.study import Choice, Study, StudyFile
+from tightrope.experiments.studies.table import write_table
+from tightrope.experiments.studies.toml import to_toml
+from tightrope.storage.files import claim_folder, write_bytes
+
+STUDY, RUNS = "study.toml", "runs"
+
+#: Seconds between two looks at how far the runs have come.
+LOOK = 0.5
+
+
+@dataclass(frozen=True)
+class Conducted:
+    """What came of it."""
+
+    folder: Path
+    runs: dict[str, RunFolder]  # all that are finished, by name, in the order of the table
+    failed: dict[str, str]  # what went wrong with the others, in words
+    tables: list[Path]
+
+    def reports(self) -> list[Report]:
+        """Of all runs that are finished."""
+        return [report for run in self.runs.values() if (report := run.report()) is not None]
+
+
+def folder_name(study: Study) -> str:
+    """What the folder of a study without a file is called: its own, and readable."""
+    plain = [_plain(choices) for choices in (study.problems, study.losses, study.noises)]
+    learners, seeds = study.learners, study.all_seeds
+    names = _plain(learners) if len(learners) <= 4 else f"{len(learners)}-learners"
+    horizons = "T" + "+".join(map(str, study.horizons))
+    which = f"seed{seeds[0]}" if len(seeds) == 1 else f"seeds{seeds[0]}-{seeds[-1]}"
+    beyond = msgspec.structs.replace(study, contents={}, seeds=1, episodes=1)
+    ordinary = Study(problems=study.problems, learners=learners, losses=study.losses, noises=study.noises)
+    same = len(learners) <= 4 and beyond == msgspec.structs.replace(ordinary, seeds=1, episodes=1)
+    return "-".join(filter(None, [*plain, names, horizons, which, "" if same else digest(beyond)]))
+
+
+def _plain(choices: Sequence[Choice]) -> str:
+    names = [choice if isinstance(choice, str) else choice["name"] for choice in choices]
+    return "+".join(Path(name).resolve().name if os.sep in name or name == "." else name for name in names)
+
+
+def resolved(study: Study, beside: Path) -> tuple[Study, list[Configuration]]:
+    """The study as it is written down, whatever folder it is read from, and its runs."""
+    runs = planned(study, beside)
+    contents = {run.problem["name"]: run.contents for run in runs if run.contents is not None}
+    problems = []
+    for choice in study.problems:
+        name = choice if isinstance(choice, str) else choice["name"]
+        place = folder_of(name, beside)
+        absolute = name if place is None else str(place)
+        problems.append(absolute if isinstance(choice, str) else choice | {"name": absolute})
+    return msgspec.structs.replace(study, problems=problems, contents=contents), runs
+
+
+@contextmanager
+def conducted(
+    study: Study,
+    folder: Path,
+    engine: Engine,
+    *,
+    beside: Path = Path(),
+    fresh: bool = False,
+    save_every: float = 10.0,
+    watch: Watch = silence,
+    tell: Callable[[str], None] = lambda words: None,
+) -> Iterator[Conducted]:
+    """Play what is not there yet, and make the table; the folder is ours until the block is left.
+
+    `fresh` throws away what is there of these runs. `save_every` is the seconds between two checkpoints of a run.
+    """
+    study, configurations = resolved(study, beside)
+    folders = {run.name: RunFolder(folder / RUNS / run.name) for run in configurations}
+    with claim_folder(folder, STUDY) as new:
+        if not new:
+            for words in differences(_study_in(folder), study):
+                tell(f"changed since it was last run: {words}")
+        write_bytes(folder / STUDY, to_toml(study).encode(errors="replace"))
+        if fresh:
+            for run in folders.values():
+                shutil.rmtree(run.path, ignore_errors=True)
+        waiting = [run for run in configurations if not finished(folders[run.name], run)]
+        n_there = len(configurations) - len(waiting)
+        if n_there:
+            tell(f"{n_there} of {len(configurations)} runs are there already, and kept; --fresh plays them anew")
+        tasks = [Task(run, str(folders[run.name].path), save_every) for run in waiting]
+        failed = {}
+        if tasks:
+            with _watched(configurations, folders, waiting, watch):
+                failed = {waiting[k].name: words for k, words in engine.play(tasks).items()}
+        done = {name: run for name, run in folders.items() if name not in failed}
+        yield Conducted(folder, done, failed, write_table(folder, list(done.values())) if done else [])
+
+
+def _study_in(folder: Path) -> Study:
+    try:
+        return StudyFile(folder / STUDY).study
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{error}; choose another folder with --out, or delete that one") from error
+
+
+@contextmanager
+def _watched(
+    configurations: Sequence[Configuration],
+    folders: dict[str, RunFolder],
+    waiting: Sequence[Configuration],
+    watch: Watch,
+) -> Iterator[None]:
+    """Look now and then how far the runs have come, and show it."""
+    total, todo = sum(run.episodes for run in configurations), {run.name: run.episodes for run in waiting}
+    n_runs, over = len(configurations), Event()
+    with watch(total, n_runs, total - sum(todo.values()), n_runs - len(todo)) as show:
+
+        def look() -> None:
+            while not over.wait(LOOK):
+                played = 0
+                for name in list(todo):
+                    played += (episode := folders[name].episode())
+                    found = None if episode else folders[name].report()
+                    if found is not None and found.status == "finished":
+                        del todo[name]
+                show(total - sum(todo.values()) + played, n_runs - len(todo))
+
+        looking = Thread(target=look, daemon=True)
+        looking.start()
+        try:
+            yield
+        finally:
+            over.set()
+            looking.join()

@@ -1,0 +1,116 @@
+"""What a study consists of: a TOML file, as plain data (docs/studies.md)."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+
+from tightrope.arguments import MANY, unknown
+from tightrope.errors import InvalidInputError
+from tightrope.experiments.run import Regret, Spacing
+from tightrope.problems.files.toml import TomlFile
+
+#: A name, or a name with options: {name = "ucpd", radius_scale = 0.1}.
+Choice = str | dict[str, Any]
+
+#: Who plays if nobody is named.
+DEFAULT_LEARNERS = ("ucpd-practical", "ucpd")
+
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Seed = Annotated[int, msgspec.Meta(ge=0)]
+
+
+class Records(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """`[records]`: how many episodes are recorded, how they are spaced, and where regret is computed."""
+
+    count: Annotated[int, msgspec.Meta(ge=1, le=MANY)] = 60
+    spacing: Spacing = "log"
+    regret: Regret = "records"
+
+
+class Grid(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """`[grid]`: for an option of a problem, of the losses, of the noise or of a learner, the values that it takes."""
+
+    problem: dict[str, list[Any]] = {}
+    losses: dict[str, list[Any]] = {}
+    noise: dict[str, list[Any]] = {}
+    learner: dict[str, list[Any]] = {}
+
+
+class Study(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """The whole file: every problem with every loss sequence, noise, learner, value of the grid, horizon and seed."""
+
+    problems: Annotated[list[Choice], msgspec.Meta(min_length=1)]
+    learners: Annotated[list[Choice], msgspec.Meta(min_length=1)] = msgspec.field(
+        default_factory=lambda: list(DEFAULT_LEARNERS)
+    )
+    losses: list[Choice] = []  # none: each problem's own
+    noises: list[Choice] = []  # likewise
+    grid: Grid = Grid()
+    episodes: Count | Annotated[list[Count], msgspec.Meta(min_length=1)] = 20_000
+    seeds: Count | Annotated[list[Seed], msgspec.Meta(min_length=1)] = 1  # how many (0, 1, …), or which
+    records: Records = Records()
+    contents: dict[str, str] = {}  # digests of the folders among the problems, when they were played
+
+    @property
+    def horizons(self) -> list[int]:
+        """For how many episodes each is played."""
+        return [self.episodes] if isinstance(self.episodes, int) else list(dict.fromkeys(self.episodes))
+
+    @property
+    def all_seeds(self) -> list[int]:
+        """One by one."""
+        return list(range(self.seeds)) if isinstance(self.seeds, int) else list(dict.fromkeys(self.seeds))
+
+
+class StudyFile(TomlFile):
+    """A study and the text that it was read from."""
+
+    about = "a study"
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path)
+        content = dict(self.content)
+        for key, kind in (("grid", Grid), ("records", Records)):
+            if isinstance(content.get(key), dict):
+                content[key] = msgspec.to_builtins(self.read(content[key], kind, key))
+        self.study = self.read(content, Study)
+
+
+def with_values(study: Study, assignments: list[str]) -> Study:
+    """`study` with "learner.radius_scale=0.1,0.3" and the like in its grid: each option takes these values."""
+    grid = msgspec.to_builtins(study.grid)
+    for assignment in assignments:
+        key, _, values = assignment.partition("=")
+        kind, _, option = key.strip().partition(".")
+        if not (option and values.strip()):
+            raise InvalidInputError(
+                f"{assignment!r} sets nothing; expected something like learner.radius_scale=0.1,0.3"
+            )
+        if kind not in grid:
+            raise unknown(f"{assignment!r}: there are no options of a", kind, grid)
+        grid[kind][option] = _values(values)
+    return msgspec.structs.replace(study, grid=msgspec.convert(grid, Grid))
+
+
+def _values(text: str) -> list[Any]:
+    """Values with commas between them, as TOML knows them; what it does not know is text."""
+    found = []
+    for part in _parts(text):
+        try:
+            found.append(msgspec.toml.decode(f"value = {part}")["value"])
+        except (msgspec.DecodeError, RecursionError):
+            found.append(part)
+    return found
+
+
+def _parts(text: str) -> list[str]:
+    """Cut at commas that are inside no brackets: [1,2],[1,3] are two."""
+    parts, depth = [""], 0
+    for character in text:
+        depth += (character in "[{") - (character in "]}")
+        if character == "," and depth == 0:
+            parts.append("")
+        else:
+            parts[-1] += character
+    return [part.strip() for part in parts]

@@ -1,0 +1,162 @@
+"""The file of a study, what is wrong with it, and the runs that it asks for."""
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tightrope.errors import InvalidInputError
+from tightrope.experiments.studies.changes import differences
+from tightrope.experiments.studies.plan import planned
+from tightrope.experiments.studies.study import Study, StudyFile, with_values
+from tightrope.experiments.studies.toml import to_toml
+from tightrope.problems.files import write_example
+
+SMALL = {"name": "random", "layer_sizes": [1, 2, 1], "n_actions": 2}
+
+
+def read(tmp_path: Path, text: str) -> Study:
+    path = tmp_path / "study.toml"
+    path.write_text(text)
+    return StudyFile(path).study
+
+
+def test_the_example_of_the_documentation_is_one(tmp_path: Path) -> None:
+    page = Path(__file__).parents[3] / "docs" / "studies.md"
+    study = read(tmp_path, page.read_text("utf-8").partition("```toml\n")[2].partition("```")[0])
+    runs = planned(study)
+    # 2 problems × (drifting and switching, each with 2 periods) × 2 learners with 3 radii × 10 seeds
+    assert len(runs) == 2 * 4 * 6 * 10
+    assert len({run.digest for run in runs}) == len(runs)
+    assert len({run.name for run in runs}) == len(runs)
+    assert all(run.learner["level"] == 0.05 for run in runs if run.learner["name"] == "ucpd")
+    assert {run.losses["period"] for run in runs if run.losses} == {100, 500}
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("problems = ['random']\nlerners = ['ucpd']", "line 2: a study has no key 'lerners'; did you mean 'learners'"),
+        ("problems = ['random']\n[records]\nspaceing = 'log'", r"line 3: \[records\] has no key 'spaceing'.*'spacing'"),
+        ("problems = ['random']\n[grid]\nlearners.x = [1]", r"\[grid\] has no key 'learners'; did you mean 'learner'"),
+        ("learners = ['ucpd']", "there is no 'problems'"),
+        ("problems = []", "problems"),
+        ("problems = ['random']\nseeds = 0", "line 2: .*seeds"),
+        ("problems = ['random']\nepisodes = 'many'", "line 2: .*episodes"),
+        ("problems = ['random']\n[records]\nspacing = 'even'", "spacing"),
+        ("problems = [", "no valid TOML"),
+    ],
+)
+def test_what_is_wrong_with_a_file_is_said_with_its_line(text: str, words: str, tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        read(tmp_path, text)
+
+
+@pytest.mark.parametrize(
+    ("study", "words"),
+    [
+        (Study(problems=["randm"]), "no problem 'randm'; did you mean 'random'"),
+        (Study(problems=[{"name": "random", "layers": 3}]), "no option 'layers'"),
+        (Study(problems=[{"layers": 3}]), "has no name"),
+        (Study(problems=[SMALL], learners=["ucdp"]), "no learner 'ucdp'; did you mean 'ucpd'"),
+        (Study(problems=[SMALL], learners=[{"name": "ucpd", "radius": 1}]), "ucpd has no option 'radius'"),
+        (Study(problems=[SMALL], learners=[{"name": "ucpd", "radius_scale": -1}]), "radius_scale is -1"),
+        (Study(problems=[SMALL], losses=["wether"]), "no losses 'wether'"),
+        (
+            Study(problems=[SMALL], losses=[{"name": "switching", "priod": 1}]),
+            "no option .priod.; did you mean",
+        ),
+        (Study(problems=[SMALL], noises=["loud"]), "no noise 'loud'"),
+        (Study(problems=[SMALL | {"losses": "fixed"}], losses=["iid"]), "losses of its own, and so has the study"),
+    ],
+)
+def test_names_and_options_that_nobody_knows_are_refused(study: Study, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        planned(study)
+
+
+def test_values_on_the_command_line_are_those_of_toml_or_text() -> None:
+    study = with_values(
+        Study(problems=["random"]),
+        ["learner.radius_scale=0.1, 3", "problem.layer_sizes=[1,2,1],[1,3,1]", "learner.confidence=kl,paper"],
+    )
+    assert study.grid.learner == {"radius_scale": [0.1, 3], "confidence": ["kl", "paper"]}
+    assert study.grid.problem == {"layer_sizes": [[1, 2, 1], [1, 3, 1]]}
+
+
+@pytest.mark.parametrize(
+    ("assignment", "words"),
+    [
+        ("radius_scale=1", "sets nothing"),
+        ("learner.radius_scale", "sets nothing"),
+        ("learner.radius_scale=", "sets nothing"),
+        ("lerner.radius_scale=1", "did you mean 'learner'"),
+        ("learner.radus_scale=1", "did you mean 'radius_scale'"),
+        ("losses.period=3", "nothing in the study has the option losses.period"),
+        ("noise.spread=much", "spread is 'much'"),
+    ],
+)
+def test_an_option_that_nobody_has_is_refused(assignment: str, words: str) -> None:
+    study = Study(problems=[SMALL | {"noise": "scaled"}], learners=["ucpd", "uniform"], losses=["fixed"])
+    with pytest.raises(InvalidInputError, match=words):
+        planned(with_values(study, [assignment]))
+
+
+def test_who_has_no_such_option_is_played_once() -> None:
+    study = Study(problems=[SMALL], learners=["ucpd", "uniform"], grid=Study(problems=["x"]).grid)
+    runs = planned(with_values(study, ["learner.radius_scale=0.1,0.3"]))
+    assert [run.learner for run in runs] == [
+        {"name": "ucpd", "radius_scale": 0.1},
+        {"name": "ucpd", "radius_scale": 0.3},
+        {"name": "uniform"},
+    ]
+
+
+def test_the_grid_reaches_the_losses_that_a_problem_has_of_its_own() -> None:
+    runs = planned(with_values(Study(problems=["edge-cloud"], learners=["uniform"]), ["losses.period=10,20"]))
+    assert [run.losses for run in runs] == [{"name": "switching", "period": 10}, {"name": "switching", "period": 20}]
+
+
+def test_a_folder_that_is_edited_is_another_problem_and_one_that_is_moved_is_not(tmp_path: Path) -> None:
+    write_example(tmp_path / "here" / "mine")
+    [before] = planned(Study(problems=["mine"], learners=["uniform"]), tmp_path / "here")
+    assert before.problem == {"name": "mine"}
+    (tmp_path / "here").rename(tmp_path / "there")
+    [moved] = planned(Study(problems=["./mine"], learners=["uniform"]), tmp_path / "there")
+    assert moved.digest == before.digest
+    assert moved.make_problem().name == "mine"
+    table = tmp_path / "there" / "mine" / "loss.csv"
+    table.write_text(table.read_text().replace("-100", "-99", 1))
+    [edited] = planned(Study(problems=["mine"], learners=["uniform"]), tmp_path / "there")
+    assert edited.digest != before.digest
+    with pytest.raises(InvalidInputError, match="was changed while it was played"):
+        moved.make_problem()
+
+
+plain = st.text(max_size=5) | st.integers(-(2**60), 2**60) | st.floats(-1e90, 1e90) | st.booleans()
+values = st.recursive(plain, lambda inner: st.lists(inner, max_size=3), max_leaves=5)
+choices = st.text(max_size=5) | st.dictionaries(st.text(max_size=4), values, max_size=3)
+
+
+@given(st.lists(choices, min_size=1, max_size=3), st.dictionaries(st.text(max_size=4), st.lists(values, max_size=2)))
+def test_what_is_written_reads_back(problems: list[object], options: dict[str, list[object]]) -> None:
+    study = msgspec.convert({"problems": problems, "grid": {"learner": options}}, Study)
+    assert msgspec.toml.decode(to_toml(study), type=Study) == study
+
+
+def test_changes_are_said_in_words() -> None:
+    before = Study(problems=[SMALL], learners=["ucpd", "uniform"], seeds=5, contents={"mine": "a"})
+    now = with_values(
+        Study(problems=[SMALL], learners=["ucpd", {"name": "o-reps"}], seeds=[7], episodes=9, contents={"mine": "b"}),
+        ["learner.radius_scale=0.1,0.3"],
+    )
+    assert differences(before, before) == []
+    assert differences(before, now) == [
+        "learners: without uniform, with o-reps",
+        "episodes 20000, now 9",
+        "seeds 0 to 4, now 7",
+        "learner.radius_scale none, now 0.1, 0.3",
+        "the files of mine were edited",
+    ]
