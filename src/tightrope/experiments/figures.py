@@ -24,10 +24,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 from scipy.optimize import isotonic_regression
 
+from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.history import USE, Budget
 from tightrope.space import FloatArray
 from tightrope.storage.files import write_bytes
+
+#: The forms of a picture, and what is written into each; a date would make every file another one.
+FORMS: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}}
 
 #: The columns of one run, as a `History` holds them.
 Columns = Mapping[str, FloatArray]
@@ -135,11 +139,11 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Seq
         )
         for axes, panel in zip(figure.axes[len(budgets) :], panels, strict=True):
             _panel(axes, _curves(histories, panel.columns), last=episodes[-1], one_line=len(histories) > 1)
-            _head(axes, panel.name, panel.meaning)
+            head(axes, panel.name, panel.meaning)
         for axes, budget in zip(figure.axes, budgets, strict=False):
             _spending(axes, _per_episode(histories, budget), budget, last=episodes[-1])
             meaning = ", ".join(filter(None, ["an episode, on average so far", budget.unit]))
-            _head(axes, drawable(f"Use of {budget.name}"), drawable(meaning))
+            head(axes, drawable(f"Use of {budget.name}"), drawable(meaning))
     return figure
 
 
@@ -200,15 +204,27 @@ def _spending(axes: Axes, curves: Sequence[Curve], budget: Budget, *, last: floa
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write `name`.png and `name`.svg into `folder`, each whole or not at all; return where they are."""
-    paths = []
-    for form, metadata in (("png", {}), ("svg", {"Date": None})):
-        buffer = BytesIO()
-        with mpl.rc_context(STYLE), warnings.catch_warnings():
-            warnings.filterwarnings("ignore", "Glyph")  # what the font lacks is drawn as a box, which says enough
-            figure.savefig(buffer, format=form, metadata=metadata)
-        paths.append(folder / f"{name}.{form}")
-        write_bytes(paths[-1], buffer.getvalue())
+    paths = [folder / f"{name}.{form}" for form in FORMS]
+    for path in paths:
+        write(figure, path)
     return paths
+
+
+def write(figure: Figure, path: Path) -> None:
+    """Write a picture in the form that the name ends in, whole or not at all."""
+    buffer, form = BytesIO(), form_of(path)
+    with mpl.rc_context(STYLE), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")  # what the font lacks is drawn as a box, which says enough
+        figure.savefig(buffer, format=form, metadata=FORMS[form])
+    write_bytes(path, buffer.getvalue())
+
+
+def form_of(path: Path) -> str:
+    """The form of a picture, by the end of its name."""
+    form = path.suffix.lower().removeprefix(".")
+    if form not in FORMS:
+        raise InvalidInputError(f"{printable(path)}: a picture's name ends in .{' or .'.join(FORMS)}")
+    return form
 
 
 def _curves(histories: Mapping[str, Sequence[Columns]], columns: Sequence[str]) -> list[Curve]:
@@ -231,7 +247,7 @@ def _curves(histories: Mapping[str, Sequence[Columns]], columns: Sequence[str]) 
     return curves
 
 
-def _head(axes: Axes, name: str, meaning: str) -> None:
+def head(axes: Axes, name: str, meaning: str) -> None:
     for text, points, style in ((name, 23, {"size": 11, "weight": "bold"}), (meaning, 9, {"color": MUTED})):
         axes.annotate(text, (0, 1), (0, points), "axes fraction", "offset points", **style)
 
