@@ -41,11 +41,16 @@ def load_problem(
 
 
 def load_with_digest(
-    folder: str | PathLike[str], *, losses: LossChoice | None = None, noise: NoiseChoice | None = None
+    folder: str | PathLike[str],
+    *,
+    losses: LossChoice | None = None,
+    noise: NoiseChoice | None = None,
+    any_budgets: bool = False,
 ) -> tuple[Problem, str]:
     """`load_problem`, and a digest of every byte that was read for it, wherever the tables lie: edited, it is another.
 
-    Moved or copied as a whole, it is the same; what lies beside it unread is no part of it.
+    Moved or copied as a whole, it is the same; what lies beside it unread is no part of it. `any_budgets`: whether
+    those that no policy can meet are let in, for whoever wants to know why.
     """
     folder = Path(folder)
     toml = Toml(folder / FILE)
@@ -87,7 +92,8 @@ def load_with_digest(
         )
     if len(uses) > 1:
         problem = replace(problem, constraints=Replay(uses / problem.constraint_scales[:, None]))
-    _check_feasible(toml, problem)
+    if not any_budgets:
+        _check_feasible(toml, problem)
     return problem, files.digest
 
 
