@@ -84,14 +84,7 @@ def list_(
 
 @app.command(epilog=EXIT_CODES)
 def run(
-    problem: Annotated[
-        str,
-        typer.Argument(
-            metavar="PROBLEM",
-            help="A name (tightrope list problems) or a folder (tightrope new).",
-            autocompletion=options.complete("problems"),
-        ),
-    ],
+    problem: options.Problem,
     episodes: options.Episodes = 20_000,
     seed: Annotated[int, typer.Option(min=0, help="The (first) random seed.")] = 0,
     seeds: Annotated[int, typer.Option(min=1, help="How many seeds, one after another.")] = 1,
@@ -149,6 +142,36 @@ def sweep(
     # the study in a folder of its own goes on there
     own = file.parent if file.name == studies.STUDY and (file.parent / studies.RUNS).is_dir() else None
     studies.show(study, out or own or Path("runs", file.stem), conduct, beside=file.parent, draw=False)
+
+
+@app.command(epilog="Exit code: 0 all assumptions hold, 1 one fails, 2 wrong usage or input.")
+def check(
+    problem: options.Problem,
+    episodes: options.Episodes = 20_000,
+    seed: Annotated[int, typer.Option(min=0, help="Whose losses and constraints to look at.")] = 0,
+    losses: Annotated[
+        str | None,
+        typer.Option(help="See: tightrope list losses.", show_default="the problem's own"),
+    ] = None,
+    level: Annotated[float, typer.Option(help="ζ, the level of ucpd that you mean to use.")] = 0.01,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=LIMIT", help="Another limit, to try it out; as often as you like.", show_default=False
+        ),
+    ] = None,
+    learner: Annotated[str, typer.Option(help="Who plays, where losses answer to what is played.")] = "ucpd",
+    figure: Annotated[
+        Path | None, typer.Option(help="Draw the best loss against each budget: a .png or .svg.", show_default=False)
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="All numbers as JSON, in place of the page.")] = False,
+) -> None:
+    """Does the theorem hold for a problem, with which constants, and what does each budget cost?"""
+    from tightrope.cli.checking import check_problem
+
+    limits = dict(options.limit(one) for one in budget or [])
+    holds = check_problem(problem, episodes, seed, losses, level, limits, learner, figure, as_json)
+    raise typer.Exit(0 if holds else FAILED)
 
 
 @app.command(epilog=EXIT_CODES)

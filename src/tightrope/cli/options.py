@@ -49,6 +49,17 @@ def listed(given: Iterable[str] | None) -> Iterator[str]:
     return iter(dict.fromkeys(name for name in names if name))
 
 
+def limit(text: str) -> tuple[str, float]:
+    """NAME=LIMIT."""
+    name, _, value = text.rpartition("=")
+    try:
+        if name:
+            return name, float(value)
+    except ValueError:
+        pass
+    raise typer.BadParameter(f"--budget {text}: expected the name of a budget and its limit, NAME=LIMIT.")
+
+
 def complete(kind: str) -> Callable[[str], list[str]]:
     """What completes the last of several names; the registries are loaded only now."""
 
@@ -66,6 +77,14 @@ def _several(what: str, kind: str, *flags: str, default: str) -> object:
     return typer.Option(*flags, help=help_, show_default=default, autocompletion=complete(kind))
 
 
+Problem = Annotated[
+    str,
+    typer.Argument(
+        metavar="PROBLEM",
+        help="A name (tightrope list problems) or a folder (tightrope new).",
+        autocompletion=complete("problems"),
+    ),
+]
 Episodes = Annotated[
     int, typer.Option(parser=whole_number, metavar="INTEGER", help="T, how many episodes to play: 20000, 2e4.")
 ]

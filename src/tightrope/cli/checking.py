@@ -1,0 +1,51 @@
+"""`tightrope check`: the page of a problem, its picture, or its numbers."""
+
+import json
+from collections.abc import Mapping
+from contextlib import nullcontext
+from pathlib import Path
+
+from tightrope import theory
+from tightrope.cli.standard import note, show
+from tightrope.experiments import figures
+from tightrope.experiments.progress import shown
+from tightrope.experiments.studies.plan import folder_of
+from tightrope.problems import make
+from tightrope.problems.files import load_with_digest
+from tightrope.theory.facts import facts
+from tightrope.theory.page import page
+from tightrope.theory.picture import draw
+from tightrope.theory.windows import answering
+
+
+def check_problem(
+    name: str,
+    episodes: int,
+    seed: int,
+    losses: str | None,
+    level: float,
+    limits: Mapping[str, float],
+    learner: str,
+    figure: Path | None,
+    as_json: bool,
+) -> bool:
+    """Show what the theorem says about a problem, by name or in a folder; return whether its assumptions hold."""
+    if figure is not None:
+        figures.form_of(figure)  # refused before anything is computed
+    place, chosen = folder_of(name, Path()), {} if losses is None else {"losses": losses}
+    loaded = make(name, **chosen) if place is None else load_with_digest(place, losses=losses, any_budgets=True)[0]
+    problem = theory.with_budgets(loaded, limits)
+    with shown(episodes, 1, 0, 0) if answering(problem) else nullcontext() as tell:
+        found = theory.check(
+            problem,
+            episodes=episodes,
+            seed=seed,
+            level=level,
+            learner=learner,
+            progress=tell and (lambda done: tell(done, 0)),
+        )
+    show(json.dumps(facts(found), indent=2, ensure_ascii=False) if as_json else "\n".join(page(found)))
+    if figure is not None:
+        figures.write(draw(found), figure)
+        note(f"picture  {figure}")
+    return found.holds

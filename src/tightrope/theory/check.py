@@ -1,0 +1,181 @@
+"""Do the theorem's assumptions hold for a problem, and with which constants? What to do where they do not."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from tightrope.arguments import instance, whole
+from tightrope.assumptions import BOUND_TOLERANCE
+from tightrope.errors import InfeasibleError
+from tightrope.learners import learner_called
+from tightrope.learners.parameters import PROBABILITY
+from tightrope.model import inner
+from tightrope.planning.hindsight import TOLERANCE, HindsightLP, Slack, most_slack
+from tightrope.problems.base import Problem
+from tightrope.space import FloatArray
+from tightrope.streams import streams
+from tightrope.theory.budgets import Conflict, Curve, budget_curve, conflict, least_use
+from tightrope.theory.constants import Constants
+from tightrope.theory.frontier import frontier
+from tightrope.theory.windows import Windows, windows
+
+#: ζ of `ucpd` unless it is told another.
+LEVEL = 0.01
+
+
+@dataclass(frozen=True, eq=False)
+class Multipliers:
+    """Multipliers of the LP over each window, in the learner's units."""
+
+    values: FloatArray  # (n_windows, I) one of each window's; the largest, where there is one constraint
+    gap: float  # by how much the policy of most slack is behind the best of a window, at most
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Check:
+    """What the theorem asks of a problem, and what of it is there; in the learner's units, curves in the problem's."""
+
+    problem: Problem
+    episodes: int  # T
+    level: float  # ζ
+    seed: int
+    slack: Slack  # Slater's: value, the policy that attains it, the weights that prove it
+    least: FloatArray  # (I,) what no policy goes below
+    conflict: Conflict | None  # budgets that exclude each other
+    windows: Windows
+    largest_constraints: float  # max over draws of Σ_i max |g_i^t|
+    multipliers: Multipliers | None  # None where Slater's condition fails, as all below
+    constants: Constants | None  # for any losses
+    constants_here: Constants | None  # for the windows looked at
+    constants_exact: Constants | None  # the same without an inequality in between; for one constraint
+    curves: tuple[Curve, ...]  # those that can be drawn: the other budgets can be met
+
+    @property
+    def feasible(self) -> bool:
+        """Assumption 1."""
+        return self.conflict is None
+
+    @property
+    def bounded(self) -> bool:
+        """Assumption 2, as far as this play shows it."""
+        most, L = 1 + BOUND_TOLERANCE, self.problem.space.n_layers
+        total = float(np.abs(self.problem.budgets).sum())
+        return self.windows.largest <= most and self.largest_constraints <= most and total <= L + BOUND_TOLERANCE
+
+    @property
+    def slater(self) -> bool:
+        """Assumption 3: multipliers are bounded if, and only if, some policy leaves something of every budget."""
+        return self.constants is not None
+
+    @property
+    def holds(self) -> bool:
+        """Whether all assumptions do; T and ζ are for the user to choose."""
+        return self.feasible and self.bounded and self.slater
+
+    @property
+    def least_episodes(self) -> int:
+        """|S||A|: the theorem is about T from there on."""
+        return self.problem.space.n_states * self.problem.space.n_actions
+
+    @property
+    def largest_level(self) -> float | None:
+        """The theorem is about ζ up to there."""
+        return None if self.constants is None else self.constants.largest_level(self.problem.space.n_layers)
+
+    def __repr__(self) -> str:
+        from tightrope.theory.page import page
+
+        return "\n".join(page(self))
+
+
+def check(
+    problem: Problem,
+    *,
+    episodes: int = 20_000,
+    seed: int = 0,
+    level: float = LEVEL,
+    learner: str = "ucpd",
+    points: int = 9,
+    progress: Callable[[int], None] | None = None,
+) -> Check:
+    """Look at all that the theorem asks of a problem; printed, the answer is a page.
+
+    Parameters
+    ----------
+    episodes, level : T and ζ that are meant to be used.
+    seed : losses and constraints are those that a run with this seed meets.
+    learner : who plays, where losses answer to what is played.
+    points : at how many budgets the curve of each is computed.
+    progress : called now and then with the number of episodes played, if any.
+    """
+    instance(problem, "problem", Problem)
+    T, seed, level = whole(episodes, "episodes", 1), whole(seed, "seed", 0), PROBABILITY.checked("level", level)
+    mdp, g, c, L = problem.mdp, problem.constraints.mean, problem.budgets, problem.space.n_layers
+    learner = learner_called(learner).name
+    slack = most_slack(mdp, g, c)
+    seen = windows(problem, episodes=T, seed=seed, learner=learner, progress=progress)
+    solved = general = here = exact = None
+    if slack.slack > TOLERANCE * L:
+        general = Constants.from_slack(slack.slack, gap=2.0 * L)
+        solved, exact = _multipliers(problem, slack, seen)
+        here = Constants.from_slack(slack.slack, gap=solved.gap)
+    return Check(
+        problem=problem,
+        episodes=T,
+        level=level,
+        seed=seed,
+        slack=slack,
+        least=least_use(problem),
+        conflict=conflict(problem),
+        windows=seen,
+        largest_constraints=_largest_constraints(problem, T, seed),
+        multipliers=solved,
+        constants=general,
+        constants_here=here,
+        constants_exact=exact,
+        curves=tuple(_curves(problem, seen.average, points)),
+    )
+
+
+def _multipliers(problem: Problem, slack: Slack, seen: Windows) -> tuple[Multipliers, Constants | None]:
+    """The multipliers of every window, and where there is one constraint, the constants that they really have."""
+    mdp, g, c = problem.mdp, problem.constraints.mean, problem.budgets
+    safe = mdp.occupancy(slack.policy)
+    if len(c) == 1:
+        # beyond B + ϑ̄ = 10 L/ε nothing is asked of the dual function
+        most = 10 * problem.space.n_layers / slack.slack
+        fronts = [frontier(mdp, f, g[0], most) for f in seen.losses]
+        values = np.array([[front.multipliers(c[0])[1]] for front in fronts])
+        best = np.array([front.dual(price, c[0]) for front, [price] in zip(fronts, values, strict=True)])
+        sigma = slack.slack / 2
+        vartheta = max(front.vartheta(c[0], sigma) for front in fronts)
+        exact = Constants(slack=slack.slack, B=float(values.max()), sigma=sigma, vartheta=vartheta)
+    else:
+        lp = HindsightLP(mdp, g, c)
+        solutions = [lp.solve(f) for f in seen.losses]
+        values = np.array([solution.multipliers for solution in solutions])
+        best, exact = np.array([solution.value for solution in solutions]), None
+    behind = np.array([float(inner(f, safe)) for f in seen.losses]) - best
+    return Multipliers(values, gap=max(0.0, float(behind.max()))), exact
+
+
+def _largest_constraints(problem: Problem, episodes: int, seed: int) -> float:
+    """max over the draws of a run of Σ_i max |g_i^t|."""
+    rng, before, largest = streams(seed).constraints, None, 0.0
+    for _ in range(episodes):
+        g = problem.constraints.sample(rng)
+        if g is not before:
+            largest = max(largest, float(np.abs(g).max(axis=1, initial=0.0).sum()))
+        before = g
+    return largest
+
+
+def _curves(problem: Problem, loss: FloatArray, points: int) -> list[Curve]:
+    curves = []
+    for i in range(len(problem.budgets)):
+        try:
+            curves.append(budget_curve(problem, loss, i, points))
+        except InfeasibleError:  # the others exclude each other
+            continue
+    return curves

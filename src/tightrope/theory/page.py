@@ -1,0 +1,201 @@
+"""A check as a page: what holds, with which numbers, and what to do about the rest."""
+
+import math
+import textwrap
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from tightrope.assumptions import BOUND_TOLERANCE
+from tightrope.experiments.tables import aligned
+from tightrope.problems.base import Problem
+from tightrope.space import FloatArray
+from tightrope.theory.budgets import Conflict, Curve
+from tightrope.theory.check import Check
+
+WIDTH = 80
+
+
+def page(check: Check) -> list[str]:
+    """All of it, in lines of at most 80 characters where names are short."""
+    problem, seen = check.problem, check.windows
+    parts = [[f"{problem.name}, {problem.losses.name} losses, T = {check.episodes} episodes, seed {check.seed}"]]
+    parts += [_verdicts(check)]
+    if len(problem.budgets):
+        parts += [_budgets(check)]
+    if check.slater and len(problem.budgets):
+        parts += [_constants(check)]
+    parts += [_curve(problem, curve, check) for curve in check.curves]
+    if seen.learner:
+        told = f"Losses answer to what is played: these are the ones that {seen.learner} met in a run with this seed."
+        parts += [textwrap.wrap(told, WIDTH)]
+    todo = [textwrap.wrap(item, WIDTH, initial_indent="- ", subsequent_indent="  ") for item in remedies(check)]
+    parts += [["What to do", *(line for item in todo for line in item)]] if todo else []
+    return [line for part in parts for line in [*part, ""]][:-1]
+
+
+def _verdicts(check: Check) -> list[str]:
+    """A line for each thing that the theorem asks for."""
+    L, c = check.problem.space.n_layers, check.problem.budgets
+    slack, constants, level = check.slack.slack, check.constants, check.largest_level
+    sizes = f"{_n(check.windows.largest)}, {_n(check.largest_constraints)}, {_n(np.abs(c).sum())} of {L}"
+    spare = f"at once, {_n(max(slack, 0.0))} to spare" if check.feasible else f"one is exceeded by {_n(-slack)} or more"
+    if not len(c):
+        spare = "there is none"
+    bound = f"{_n(constants.B)}, whatever the losses" if constants else "no policy leaves something of each"
+    rows = [
+        ("1 all budgets can be met", "holds" if check.feasible else "FAILS", spare),
+        ("2 |f|, Σ|g| <= 1, Σ|c| <= L", "holds" if check.bounded else "FAILS", sizes),
+        ("3 multipliers have a bound", "holds" if check.slater else "FAILS", bound),
+    ]
+    few = check.episodes < check.least_episodes
+    rows.append(("T >= |S||A|", "too small" if few else "holds", f"{check.episodes} and {check.least_episodes}"))
+    if level is not None:
+        verdict = "holds" if check.level <= level else "too large"
+        rows.append(("ζ <= 1/(4 + 8L/σ̄)", verdict, f"{_n(check.level)} and {_n(level)}"))
+    headings = ("the theorem asks for", "", "here")
+    return aligned(headings, rows, text=headings)
+
+
+def _budgets(check: Check) -> list[str]:
+    """In the problem's own units: the limit, what is needed, what the safest policy uses, what more would gain."""
+    problem = check.problem
+    least = problem.use_in_units(check.least)
+    safe = problem.use_in_units(problem.constraints.mean @ problem.mdp.occupancy(check.slack.policy))
+    limits, rows = problem.use_in_units(problem.budgets), []
+    for i, name in enumerate(problem.constraint_names):
+        row = [name, f"{_n(limits[i])} {_unit(problem, i)}".rstrip(), _n(least[i]), _n(safe[i])]
+        rows.append([*row, _range(_priced(problem, check.multipliers.values, i)) if check.multipliers else "no bound"])
+    headings = ("budget", "limit", "least use", "safest policy", "multiplier")
+    unit = f" in {problem.loss_unit}" if problem.loss_unit else ""
+    note = (
+        "For an episode. The safest policy leaves the most of all budgets at once. The multiplier is what one more "
+        f"unit of the budget gains{unit}, over windows of √T = {check.windows.length} episodes."
+    )
+    return [*aligned(headings, rows, text=headings[:2]), *textwrap.wrap(note, WIDTH)]
+
+
+def _priced(problem: Problem, multipliers: FloatArray, i: int) -> FloatArray:
+    """Multipliers (…, I) of one constraint, in the problem's own units."""
+    return problem.regret_in_units(multipliers[..., i] / problem.constraint_scales[i])
+
+
+def _constants(check: Check) -> list[str]:
+    """What the theorem's bounds depend on, in the learner's units."""
+    columns = [("any losses", check.constants), ("these losses", check.constants_here)]
+    if check.constants_exact:
+        columns.append(("these, exactly", check.constants_exact))
+    meanings = (
+        ("ε   Slater's slack", "slack"),
+        ("B   no multiplier is larger", "B"),
+        ("σ̄   slope of the dual function", "sigma"),
+        ("ϑ̄   from this distance on", "vartheta"),
+    )
+    rows = [[what, *(_n(getattr(values, name)) for _, values in columns)] for what, name in meanings]
+    scaled = "In the learner's units (|f| <= 1, Σ|g| <= 1)."
+    count = check.windows.count
+    note = f"{scaled} These losses: those of {count} window{'s' * (count != 1)}, one after another."
+    return [
+        *aligned(("constant", *(name for name, _ in columns)), rows, text=("constant",)),
+        *textwrap.wrap(note, WIDTH),
+    ]
+
+
+def _curve(problem: Problem, curve: Curve, check: Check) -> list[str]:
+    """The table of a budget curve."""
+    i = curve.constraint
+    unit, loss_unit = _unit(problem, i), problem.loss_unit
+    headings = (f"{problem.constraint_names[i]} budget", "best loss", "one more gains", "")
+    rows = [
+        [
+            _n(budget),
+            _n(loss),
+            _n(price) if math.isfinite(price) else "no bound",
+            "<- yours" if k == curve.yours else "",
+        ]
+        for k, (budget, loss, price) in enumerate(zip(curve.budgets, curve.losses, curve.multipliers, strict=True))
+    ]
+    units = ", ".join(filter(None, [unit and f"budget in {unit}", loss_unit and f"loss in {loss_unit}"]))
+    others = ", the other budgets as they are" if len(problem.budgets) > 1 else ""
+    note = f"For the average loss of the {check.episodes} episodes{others}{units and '; ' + units}."
+    return [*aligned(headings, rows, text=("",)), *textwrap.wrap(note, WIDTH)]
+
+
+def remedies(check: Check) -> Iterator[str]:
+    """What to do about each thing that fails, in plain words."""
+    problem, T, L = check.problem, check.episodes, check.problem.space.n_layers
+    if check.conflict:
+        yield _resolve(problem, check.conflict)
+    if not check.windows.largest <= 1 + BOUND_TOLERANCE:
+        yield (
+            f"The loss of episode {check.windows.worst} reaches {_n(check.windows.largest)} in absolute value, more "
+            "than 1: make the problem with Problem.from_units(loss_bounds=…), which scales losses."
+        )
+    if not check.largest_constraints <= 1 + BOUND_TOLERANCE:
+        yield (
+            f"Some draw of the constraints reaches {_n(check.largest_constraints)} in sum, more than 1: make the "
+            "problem with Problem.from_units(use_bounds=…), which scales uses and budgets."
+        )
+    if check.feasible and not check.slater:
+        names = _listed([problem.constraint_names[i] for i in np.flatnonzero(check.slack.weights > 1e-9)], "and")
+        yield (
+            f"The budgets can only just be met: no policy leaves anything of {names}, and what less of it would cost "
+            "has no bound. Raise: with ε more of each, no multiplier is above 2L/ε."
+        )
+    if check.least_episodes > T:
+        yield f"The theorem is about T from |S||A| = {check.least_episodes} on: play as many episodes (--episodes)."
+    level = check.largest_level
+    if level is not None and check.level > level:
+        needed = 16 * L / (1 / check.level - 4) if check.level < 0.25 else math.inf
+        more = f", or raise the budgets: a level of {_n(check.level)} asks for a slack of {_n(needed)}"
+        yield (
+            f"A level of {_n(check.level)} is outside of the theorem. Make the learner with a smaller one, "
+            f'tr.make_learner("ucpd", problem, episodes={T}, level={_below(level)})'
+            f"{more if math.isfinite(needed) else ''}."
+        )
+
+
+def _resolve(problem: Problem, conflict: Conflict) -> str:
+    names = [repr(problem.constraint_names[i]) for i in conflict.members]
+    units, scales = [_unit(problem, i) for i in conflict.members], problem.constraint_scales[list(conflict.members)]
+    enough = [f"{_n(e)} {u}".rstrip() for e, u in zip(_up(conflict.enough * scales), units, strict=True)]
+    if len(names) == 1:
+        return (
+            f"The budget of {names[0]} cannot be met: every policy uses {enough[0]} or more an episode. Raise it to "
+            "that at least, and by more to leave some slack."
+        )
+    over = _listed([f"{_n(conflict.excess * s)} {u}".rstrip() for s, u in zip(scales, units, strict=True)], "or")
+    raised = _listed([f"{name} to {value}" for name, value in zip(names, enough, strict=True)], "or")
+    return (
+        f"The budgets of {_listed(names, 'and')} exclude each other: every policy exceeds one of them, by at least "
+        f"{over}. Raise {raised}, the others as they are, and by more to leave some slack."
+    )
+
+
+def _unit(problem: Problem, i: int) -> str:
+    return problem.constraint_units[i] if problem.constraint_units else ""
+
+
+def _listed(words: Sequence[str], last: str) -> str:
+    return f" {last} ".join(filter(None, [", ".join(words[:-1]), words[-1]]))
+
+
+def _n(value: float) -> str:
+    """Four digits, and no minus before a zero."""
+    return f"{value + 0.0:.4g}"
+
+
+def _range(values: FloatArray) -> str:
+    low, high = _n(values.min()), _n(values.max())
+    return low if low == high else f"{low} to {high}"
+
+
+def _up(values: FloatArray) -> list[float]:
+    """Rounded up to four digits: what is said to be enough is."""
+    return [math.ceil(v / step) * step for v in values for step in [10.0 ** (math.floor(math.log10(abs(v) or 1)) - 3)]]
+
+
+def _below(value: float) -> str:
+    """Rounded down to two digits: what is said to be small enough is."""
+    step = 10.0 ** (math.floor(math.log10(value)) - 1)
+    return f"{math.floor(value / step) * step:.2g}"

@@ -1,0 +1,184 @@
+"""A check of a whole problem: its numbers by hand and by other solvers, its page, and what is said about what fails."""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tests.problems.suite import NAMES, make_or_skip
+from tests.theory.explicit import lp_slack, lp_value
+from tests.theory.test_budgets import problem_of
+from tests.theory.test_frontier import fork
+from tightrope.errors import InvalidInputError
+from tightrope.experiments.run import run
+from tightrope.model import Policy
+from tightrope.problems.losses import Adversary
+from tightrope.problems.losses.oblivious import Blind
+from tightrope.space import FloatArray
+from tightrope.theory import check, conflict, with_budgets
+from tightrope.theory.facts import facts
+from tightrope.theory.page import WIDTH, remedies
+
+
+def test_by_hand() -> None:
+    """Two ways: f = −1 and a use of 1, or f = 1 and none. Of a budget of 1/4 a quarter goes the first; more gains 2."""
+    problem = problem_of(fork(2), np.array([-1.0, 1.0]), np.array([[1.0, 0.0]]), np.array([0.25]))
+    found = check(problem, episodes=16)
+    assert found.holds and found.feasible and found.bounded and found.slater
+    assert found.slack.slack == pytest.approx(0.25)
+    np.testing.assert_allclose(found.slack.policy.probabilities, [0.0, 1.0], atol=1e-12)
+    assert found.multipliers is not None and found.constants_here is not None and found.constants_exact is not None
+    np.testing.assert_allclose(found.multipliers.values, [[2.0]])
+    assert found.multipliers.gap == pytest.approx(0.5)  # 1 − (1 − 2/4)
+    assert found.constants == tr.theory.Constants(slack=0.25, B=8.0, sigma=0.125, vartheta=32.0)
+    assert (found.constants_here.B, found.constants_here.vartheta) == pytest.approx((2.0, 8.0))
+    assert (found.constants_exact.B, found.constants_exact.vartheta) == pytest.approx((2.0, 0.0), abs=1e-9)
+    assert found.windows.length == 4 and found.windows.count == 4 and len(found.windows.losses) == 1
+    assert found.least_episodes == 4 and found.largest_level == pytest.approx(1 / (4 + 8 / 0.125))
+    [curve] = found.curves
+    assert curve.yours is not None
+    assert (curve.budgets[curve.yours], curve.losses[curve.yours]) == pytest.approx((0.25, 0.5))
+    np.testing.assert_allclose(curve.multipliers[1:-1], 2.0)
+    np.testing.assert_allclose(curve.losses, 1 - 2 * curve.budgets)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_page_of_every_problem(name: str) -> None:
+    found = check(make_or_skip(name), episodes=100, points=2)
+    lines = repr(found).splitlines()
+    assert found.holds and all(len(line) <= WIDTH for line in lines), max(lines, key=len)
+    assert "FAILS" not in repr(found) and "nan" not in repr(found)
+    assert sum("<- yours" in line for line in lines) == len(found.problem.budgets) == len(found.curves)
+    # the default level is admissible from a slack of a sixth of the steps on
+    admissible = found.slack.slack >= found.problem.space.n_layers / 6
+    assert any("A level of 0.01 is outside" in remedy for remedy in remedies(found)) == (not admissible)
+    assert found.constants is not None and found.constants_here is not None
+    for here in filter(None, (found.constants_here, found.constants_exact)):
+        assert here.B <= found.constants.B and here.vartheta <= found.constants.vartheta
+    if found.constants_exact:
+        assert found.constants_exact.B <= found.constants_here.B + 1e-9
+        assert found.constants_exact.vartheta <= found.constants_here.vartheta + 1e-9
+
+
+@pytest.mark.parametrize("name", ["machine-cycle", "media-streaming", "autonomous-driving"])
+def test_numbers_by_programs_written_out(name: str) -> None:
+    """Slack, least use, values and multipliers, by HiGHS over all tuples; multipliers by finite differences."""
+    problem = tr.make(name, losses="switching")
+    mdp, g, c = problem.mdp, problem.constraints.mean, problem.budgets
+    found = check(problem, episodes=1600)
+    none = np.empty((0, mdp.space.n_tuples))
+    assert found.slack.slack == pytest.approx(lp_slack(mdp, g, c), abs=1e-7)
+    np.testing.assert_allclose(found.least, [lp_value(mdp, row, none, np.empty(0)) for row in g], atol=1e-7)
+    assert found.windows.count == 40 and found.multipliers is not None
+    np.testing.assert_allclose(
+        found.windows.losses[0],
+        np.mean([problem.losses.begin(np.random.default_rng()).loss(t) for t in range(1, 41)], 0),
+    )
+    h = 1e-4
+    for f, multipliers in list(zip(found.windows.losses, found.multipliers.values, strict=True))[:2]:
+        for i, price in enumerate(multipliers):
+            less, more = (lp_value(mdp, f, g, c + h * step * (np.arange(len(c)) == i)) for step in (-1, 1))
+            value = lp_value(mdp, f, g, c)
+            assert (value - more) / h - 1e-3 <= price <= (less - value) / h + 1e-3
+
+
+def test_losses_that_answer_are_those_of_a_run() -> None:
+    problem, charged = tr.make("media-streaming", losses="chaser"), []
+
+    class Spy:
+        name = "spy"
+
+        def begin(self, rng: np.random.Generator) -> Adversary:
+            play = problem.losses.begin(rng)
+
+            class Play:
+                def loss(self, episode: int) -> FloatArray:
+                    charged.append(play.loss(episode))
+                    return charged[-1]
+
+                def watch(self, policy: Policy) -> None:
+                    play.watch(policy)
+
+            charged.clear()
+            return Play()
+
+    run(replace(problem, losses=Spy()), "ucpd", episodes=100, seed=3, regret="never")
+    seen = check(problem, episodes=100, seed=3, learner="ucpd").windows
+    np.testing.assert_allclose(seen.losses, np.mean(np.reshape(charged, (10, 10, -1)), axis=1), atol=1e-12)
+    np.testing.assert_allclose(seen.average, np.mean(charged, axis=0), atol=1e-12)
+    assert seen.learner == "ucpd"
+
+
+def test_budgets_that_exclude_each_other() -> None:
+    problem = with_budgets(tr.make("edge-cloud"), {"delay": 7.0, "energy": 3.0})
+    found = check(problem, episodes=100, points=2)
+    assert not (found.holds or found.feasible or found.slater) and found.bounded
+    assert found.conflict is not None and found.conflict.members == (0, 1)
+    assert "'delay' and 'energy' exclude each other" in "\n".join(remedies(found))
+    assert found.constants is None and found.multipliers is None and found.largest_level is None
+    # each raised as far as is said is enough, by a little less is not
+    for i, scale in enumerate(problem.constraint_scales):
+        name, enough = problem.constraint_names[i], float(found.conflict.enough[i] * scale)
+        assert conflict(with_budgets(problem, {name: enough * 1.0001})) is None
+        assert conflict(with_budgets(problem, {name: enough * 0.9999})) is not None
+
+
+def test_budgets_that_can_only_just_be_met() -> None:
+    found = check(with_budgets(tr.make("media-streaming"), {"fast steps": 0.0}), episodes=400)
+    assert found.feasible and not found.slater and not found.holds
+    assert "no policy leaves anything of fast steps" in "\n".join(remedies(found))
+
+
+def test_losses_and_constraints_out_of_bounds_are_found() -> None:
+    problem = tr.make("media-streaming")
+
+    class Growing(Blind):
+        name = "growing"
+
+        def begin(self, rng: np.random.Generator) -> "Growing":
+            return self
+
+        def loss(self, episode: int) -> FloatArray:
+            return np.full(problem.space.n_tuples, 1.5 if episode == 7 else 1.0)
+
+    class Dear:
+        mean = problem.constraints.mean
+
+        def sample(self, rng: np.random.Generator) -> FloatArray:
+            return 2 * rng.integers(2) * self.mean
+
+    dear = check(replace(problem, constraints=Dear()), episodes=20)
+    assert not dear.bounded and dear.largest_constraints == 2.0 and not dear.holds
+    assert "use_bounds" in "\n".join(remedies(dear))
+    growing = check(replace(problem, losses=Growing()), episodes=20)
+    assert not growing.bounded and (growing.windows.largest, growing.windows.worst) == (1.5, 7)
+    assert "The loss of episode 7 reaches 1.5" in "\n".join(remedies(growing))
+
+
+def test_too_few_episodes_and_too_large_a_level() -> None:
+    found = check(tr.make("media-streaming"), episodes=50, level=0.1)
+    assert found.holds
+    few, level = remedies(found)
+    assert "|S||A| = 112" in few
+    assert "level=0.027" in level and "a slack of 26.67" in level  # 16 · 10 / (1/0.1 − 4)
+    [level] = remedies(check(tr.make("media-streaming"), episodes=112, level=0.3))
+    assert "slack" not in level  # there is none that allows it
+
+
+def test_facts_are_plain_and_those_of_the_page() -> None:
+    found = check(with_budgets(tr.make("media-streaming"), {"fast steps": -1.0}), episodes=400)
+    told = facts(found)
+    assert told["slack"] == pytest.approx(-1.0) and told["holds"] is False and told["conflict"]["members"] == [0]
+    assert told["curves"][0]["multipliers"][0] is None  # no bound
+    assert all(math.isfinite(share) for _, _, share in told["safest_policy"])
+
+
+def test_wrong_arguments_are_refused() -> None:
+    problem = tr.make("machine-cycle")
+    for wrong in ({"episodes": 0}, {"seed": -1}, {"level": 0.0}, {"level": 1.0}, {"learner": "nobody"}):
+        with pytest.raises(InvalidInputError):
+            check(problem, **wrong)
+    with pytest.raises(InvalidInputError):
+        check("machine-cycle")  # type: ignore[arg-type]

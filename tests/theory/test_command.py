@@ -1,0 +1,75 @@
+"""`tightrope check`: what it prints where, what it draws, and its exit codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.test_cli import invoke
+from tightrope.learners.ucpd import UCPD
+from tightrope.space import LayeredSpace
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+
+
+def test_a_name() -> None:
+    code, out, err = invoke("check", "media-streaming", "--episodes", "400")
+    assert (code, err) == (0, "")
+    assert out.startswith("media-streaming, fixed losses, T = 400 episodes, seed 0\n")
+    assert "3 multipliers have a bound   holds  4, whatever the losses" in out
+    assert "<- yours" in out and "What to do" not in out
+
+
+def test_a_folder_and_one_whose_budget_cannot_be_met() -> None:
+    assert invoke("new", "mine")[0] == 0
+    code, out, _ = invoke("check", "mine", "--episodes", "400")
+    assert code == 0 and "technician  2 hours" in out and "level=0.0029" in out
+    declared = Path("mine/problem.toml")
+    declared.write_text(declared.read_text().replace("budget = 2", "budget = -1"))
+    code, out, _ = invoke("check", "mine", "--episodes", "400")
+    assert code == 1 and "The budget of 'technician' cannot be met: every policy uses 0 hours" in out
+    assert invoke("run", "mine", "--episodes", "10")[0] == 2
+
+
+def test_other_limits() -> None:
+    code, out, _ = invoke("check", "edge-cloud", "--episodes", "2", "--budget", "delay=7", "--budget", "energy=3")
+    assert code == 1 and "exclude each other" in " ".join(out.split())
+
+
+@pytest.mark.parametrize("name", ["budgets.png", "budgets.SVG"])
+def test_a_picture(name: str) -> None:
+    code, _, err = invoke("check", "machine-cycle", "--episodes", "40", "--figure", name)
+    assert (code, err) == (0, f"picture  {name}\n")
+    head = Path(name).read_bytes()[:300]
+    assert head.startswith(b"\x89PNG") if name.endswith("png") else b"<?xml" in head
+
+
+def test_json_and_losses_that_answer() -> None:
+    code, out, err = invoke("check", "machine-cycle", "--episodes", "64", "--losses", "chaser", "--json")
+    told = json.loads(out)
+    assert (code, err) == (0, "playing 64 episodes\n")
+    assert told["holds"] and told["windows"] == {"length": 8, "count": 8, "played_by": "ucpd"}
+    assert told["level"] == UCPD(LayeredSpace.dense([1, 1], 2), budgets=[0.5], episodes=4).level
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["nowhere"], "there is no problem 'nowhere'"),
+        (["machine-cycle", "--budget", "3"], "NAME=LIMIT"),
+        (["machine-cycle", "--budget", "moves=many"], "NAME=LIMIT"),
+        (["machine-cycle", "--budget", "fuel=3"], "no budget 'fuel'"),
+        (["machine-cycle", "--budget", "moves=7"], "budgets sum to 7"),
+        (["machine-cycle", "--figure", "budgets.pdf"], ".png or .svg"),
+        (["machine-cycle", "--level", "2"], "level is 2.0"),
+        (["machine-cycle", "--learner", "nobody"], "nobody"),
+        (["machine-cycle", "--losses", "none"], "no loss sequence 'none'"),
+    ],
+)
+def test_wrong_input(arguments: list[str], words: str) -> None:
+    code, out, err = invoke("check", *arguments)
+    assert (code, out) == (2, "") and words in err and err.count("\n") == 1
+    assert list(Path().iterdir()) == []
