@@ -25,27 +25,17 @@ which the solver takes.
 Feedback: full information. Needs to know: the space and the budgets.
 """
 
-from dataclasses import field
-from typing import Any
-
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import whole
-from tightrope.confidence import ConfidenceRule, Counts
 from tightrope.learners.base import Episode, sums_of
-from tightrope.learners.kernels.played import SMALLEST, assess, from_least, in_spans, least_prices
-from tightrope.learners.kernels.primal_dual import mix_pairs, weigh
-from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, carried, parameter
-from tightrope.learners.shared.mirror import ConfidentLearner, Laws
-from tightrope.model import LayeredMDP, Policy
+from tightrope.learners.kernels.played import SMALLEST, from_least
+from tightrope.learners.parameters import carried
+from tightrope.learners.shared.pricing import PricingLearner, View
 from tightrope.space import FloatArray
 
-#: After so many episodes blocks may be longer by one.
-BLOCK_GROWTH = 250
 
-
-class UCPDPractical(ConfidentLearner):
+class UCPDPractical(PricingLearner):
     """UCPD with one practical preset: budgets held with valid sets, no horizon, no units, ties where there are any.
 
     Parameters
@@ -63,131 +53,42 @@ class UCPDPractical(ConfidentLearner):
 
     name = "ucpd-practical"
     reference = "tightrope: after Qiu, Wei, Yang, Ye, Wang, with prices and steps of its own (this package)"
-    ties_by_default = True
-    plans = False
-    tolerance = 1e-6
 
-    episodes: Any = None
-    confidence: str | ConfidenceRule = "kl"
-    renewal: float = parameter(POSITIVE, default=0.1)
-    first_rate: float = parameter(POSITIVE, default=1.0)
-    change_rate: float = parameter(POSITIVE, default=5.0)
-    correction: float = parameter(POSITIVE, default=0.3)
-    prudence: float = parameter(NOT_NEGATIVE, default=0.5)
-    integral: float = parameter(POSITIVE, default=3.0)
-    largest_tilt: float = parameter(POSITIVE, default=50.0)
-    block: int = 6
-
-    integrals: FloatArray = carried()  #: (I,) Q, per span of the constraint
-    multipliers: FloatArray = carried()  #: (I,) the prices, per unit of the constraint
     mean_constraints: FloatArray = carried()  #: (I, n_tuples) ḡ
-    losses: FloatArray = carried(since=4)  #: (n_tuples,) sum of the losses of the block
-    waiting: int = carried(since=4)  #: how many they are
     last_loss: FloatArray = carried()  #: (n_tuples,) f of the step before
-    last_use: FloatArray = carried(since=4)  #: (I,) of the path before
-    squares: FloatArray = carried(since=4)  #: (I,) of the differences between uses of successive paths, summed
     largest_span: float = carried()  #: F
-    changes: float = carried()  #: S
-    steps: int = carried()  #: m
-    _laws: Laws = field(init=False)
-    _renewed: int = field(init=False)
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.block = whole(self.block, "block", 1)
-        space, n_constraints = self.space, len(self.budgets)
-        even = LayeredMDP.even(space).occupancy(Policy.uniform(space))
-        self._even = even[space.csr.pair_ptr[:-1]]  # the same for all successors of a pair
-        self.integrals = np.zeros(n_constraints)
-        self.mean_constraints = np.zeros((n_constraints, space.n_tuples))
-        self.losses = np.zeros(space.n_tuples)
-        self.last_loss = np.zeros(space.n_tuples)
-        self.last_use, self.squares = np.zeros((2, n_constraints))
-        self.largest_span = self.changes = 0.0
-        self.waiting = self.steps = 0
-        self._tuples_before = space.tuples_before
-        self._renewed, self._laws = self.counts.epoch, self._evidence(self.counts)
+        self.mean_constraints = np.zeros((len(self.budgets), self.space.n_tuples))
+        self.last_loss = np.zeros(self.space.n_tuples)
+        self.largest_span = 0.0
 
     def observe(self, episode: Episode) -> None:
         """Count the path, add up losses and constraints; at the end of a block take a step."""
         path, f, g = self._read(episode)
-        t = self.observed + 1
         counts = self._counted(path)
-        mean = self.mean_constraints + (g - self.mean_constraints) / t
-        use = g[:, path].sum(axis=1)
-        squares = self.squares + (use - self.last_use) ** 2 if t > 1 else self.squares
-        losses, waiting = self.losses + f, self.waiting + 1
-        changes = {"counts": counts, "mean_constraints": mean, "last_use": use, "squares": squares}
-        if waiting >= min(self.block, 1 + t // BLOCK_GROWTH):
-            losses /= waiting
-            errors = np.sqrt(squares / 2 / max(t - 1, 1) / t)
-            step = self._step_on(losses, mean, self.budgets - self.prudence * errors, counts)
-            self._learn(**changes, losses=np.zeros_like(losses), waiting=0, **step)
-        else:
-            self._learn(**changes, losses=losses, waiting=waiting)
+        mean = self.mean_constraints + (g - self.mean_constraints) / (self.observed + 1)
+        loss, changes = self._gather(f, g[:, path])
+        if loss is not None:
+            F, S = self._spans(loss)
+            changes |= self._step_on(View(loss, loss, mean), F, S, changes["squares"], counts)
+            changes |= {"last_loss": loss, "largest_span": F}
+        self._learn(counts=counts, mean_constraints=mean, **changes)
 
-    def _step_on(self, f: FloatArray, mean: FloatArray, aims: FloatArray, counts: Counts) -> dict[str, Any]:
-        """Lines 1 to 5: what they change."""
-        confidence_set, laws = self.confidence_set, self._laws
-        if counts.epoch != self._renewed:
-            confidence_set, laws = self._set_of(counts), self._evidence(counts)
-        space, n, m = self.space, len(self.budgets), self.steps + 1
-        loss, costs = np.empty(space.n_tuples), np.empty((n, space.n_tuples))
-        limits, units, over, b, prices, A = *np.empty((5, n)), np.empty((n, n))
-        change, _ = from_least(self._tuples_before, f - self.last_loss, loss)
-        span, _ = from_least(self._tuples_before, f, loss)
-        in_spans(self._tuples_before, mean, aims, costs, limits, units)
-        assess(space.csr, self.policy.probabilities, *laws, self.theta, loss, costs, limits, over, b, A)
-
+    def _spans(self, f: FloatArray) -> tuple[float, float]:
+        """Line 5: F and S with one more f."""
+        shifted = np.empty_like(f)
+        change, _ = from_least(self._tuples_before, f - self.last_loss, shifted)
+        span, _ = from_least(self._tuples_before, f, shifted)
         F = max(self.largest_span, span if span >= SMALLEST else 0.0)
-        S = self.changes + (change**2 if m > 1 else 0.0)
-        # 1 as long as no loss made a difference
-        eta = 1 / np.hypot(F / self.first_rate, np.sqrt(S) / self.change_rate) if F > 0 else 1.0
-        rho, mixing, most = self.integral * F / (space.n_layers * np.sqrt(m)), 1 / (10 + m), self.largest_tilt / eta
-
-        integrals = np.clip(self.integrals + rho * over, 0.0, most)
-        least_prices(A, A @ integrals + self.correction / eta * over - b, prices)
-        np.minimum(prices, most, out=prices)
-        weigh(1.0, loss, prices, costs, 1 / eta, loss)  # η (f + Σ_i w_i ḡ_i), in place of f
-        priced = np.where(costs.any(axis=1), prices / units, 0.0)
-        del costs  # the solver needs the memory next
-        reference = np.empty(space.n_tuples)
-        mix_pairs(space.csr.pair_ptr, self.theta, mixing, self._even, reference)
-        theta = self._step(reference, loss, confidence_set)
-        return {
-            "confidence_set": confidence_set,
-            "_laws": laws,
-            "_renewed": counts.epoch,
-            "theta": theta,
-            "policy": self._policy_of(theta),
-            "integrals": integrals,
-            "multipliers": priced,
-            "last_loss": f,
-            "largest_span": F,
-            "changes": S,
-            "steps": m,
-        }
+        return F, self.changes + (change**2 if self.steps > 0 else 0.0)
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
         return super().bounds() | {
-            "integrals": (0, np.inf),
-            "multipliers": (0, np.inf),
             "mean_constraints": sums_of(1, least=-1),
             "last_loss": sums_of(1, least=-1),
             "losses": sums_of(self.waiting, least=-1),
-            "last_use": sums_of(self.space.n_layers, least=-1),
-            "squares": (0, 17 * (self.space.n_layers * self.space.n_layers) * self.observed),
-            "waiting": (0, self.block - 1),
-            "steps": (0, self.observed),
             "largest_span": (0, 3),
             "changes": (0, 17 * self.steps),  # spans of differences are 4 at most, and a little
         }
-
-    def _restored(self) -> None:
-        super()._restored()
-        self._renewed, self._laws = self.counts.epoch, self._evidence(self.counts)
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        planned = self.confidence == "paper"
-        return {name: value for name, value in super().settings.items() if planned or name != "episodes"}

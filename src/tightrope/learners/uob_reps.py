@@ -23,9 +23,8 @@ from numpy.typing import NDArray
 
 from tightrope.confidence import BernsteinBox, Box, ConfidenceRule
 from tightrope.learners.base import BanditEpisode
-from tightrope.learners.kernels.estimators import importance_weighted
-from tightrope.learners.kernels.upper_occupancy import upper_occupancy
 from tightrope.learners.parameters import POSITIVE, PROBABILITY, PUBLISHED, SCALE, parameter
+from tightrope.learners.shared.importance import estimated, published_exploration, upper_bounds
 from tightrope.learners.shared.mirror import MirrorLearner
 from tightrope.space import FloatArray
 
@@ -57,8 +56,7 @@ class UOBREPS(MirrorLearner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        L, n_pairs, T = self.space.n_layers, self.space.n_states * self.space.n_actions, self.episodes
-        published = np.sqrt(L * np.log(L * n_pairs / self.level) / (T * n_pairs))
+        published = published_exploration(self.space, self.level, self.episodes)
         self.default_to(learning_rate=published, exploration=published)
 
     def _make_rule(self) -> ConfidenceRule:
@@ -72,14 +70,8 @@ class UOBREPS(MirrorLearner):
 
     def upper_bounds(self, path: NDArray[np.int64]) -> FloatArray:
         """Line 2: u_t (L,) at the pair of each step, given the tuple of each."""
-        csr, box, u = self.space.csr, self.confidence_set, np.empty(self.space.n_layers)
-        reach = np.empty(self.space.n_states)
-        upper_occupancy(csr, self.policy.probabilities, box.lower, box.upper, path, reach, u)
-        return u
+        return upper_bounds(self.policy, self.confidence_set, path)
 
     def estimate(self, path: NDArray[np.int64], losses: FloatArray) -> FloatArray:
         """Line 3: ℓ̂_t (n_tuples,) from the losses (L,) in [0, 1] that the path met."""
-        estimate = np.empty(self.space.n_tuples)
-        pair_ptr, u = self.space.csr.pair_ptr, self.upper_bounds(path)
-        importance_weighted(pair_ptr, path, losses, u, self.exploration, estimate)
-        return estimate
+        return estimated(self.policy, self.confidence_set, path, losses, self.exploration)

@@ -1,0 +1,31 @@
+"""Losses estimated where the path went, by the most often that the policy can have passed there (Jin et al. 2020)."""
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.confidence import Box
+from tightrope.learners.kernels.estimators import importance_weighted
+from tightrope.learners.kernels.upper_occupancy import upper_occupancy
+from tightrope.model import Policy
+from tightrope.space import FloatArray, LayeredSpace
+
+
+def upper_bounds(policy: Policy, box: Box, path: NDArray[np.int64]) -> FloatArray:
+    """u (L,) at the pair of each step: the largest probability of passing it under any model of the box."""
+    space = policy.space
+    u, reach = np.empty(space.n_layers), np.empty(space.n_states)
+    upper_occupancy(space.csr, policy.probabilities, box.lower, box.upper, path, reach, u)
+    return u
+
+
+def estimated(policy: Policy, box: Box, path: NDArray[np.int64], losses: FloatArray, exploration: float) -> FloatArray:
+    """(n_tuples,) losses / (u + γ) where the path went and 0 elsewhere, from the losses (L,) that it met."""
+    estimate, pair_ptr = np.empty(policy.space.n_tuples), policy.space.csr.pair_ptr
+    importance_weighted(pair_ptr, path, losses, upper_bounds(policy, box, path), exploration, estimate)
+    return estimate
+
+
+def published_exploration(space: LayeredSpace, level: float, episodes: int) -> float:
+    """γ = sqrt(L log(L|S||A|/δ) / (T|S||A|)) of Theorem 3, which is its η too."""
+    L, n_pairs = space.n_layers, space.n_states * space.n_actions
+    return float(np.sqrt(L * np.log(L * n_pairs / level) / (episodes * n_pairs)))
