@@ -62,7 +62,10 @@ class EstimatingLearner(CountingLearner):
 
     def _sums_after(self, episode: BanditEpisode) -> Sums:
         """Those with one more episode; a new epoch begins where one ends."""
-        path, losses, g = self._read(episode)
+        return self._sums_with(*self._read(episode))
+
+    def _sums_with(self, path: NDArray[np.int64], losses: FloatArray, g: FloatArray) -> Sums:
+        """The same, of an episode that was read."""
         cost_sum = self.cost_sum.copy()
         cost_sum[:, self.space.pair_of_tuple[path]] += (np.vstack([losses, g]) + 1) / 2
         return Sums(self._counted(path), cost_sum)
