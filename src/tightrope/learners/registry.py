@@ -22,6 +22,7 @@ from tightrope.learners.shifted_bandit_uc_o_reps import ShiftedBanditUCOREPS
 from tightrope.learners.uc_o_reps import UCOREPS
 from tightrope.learners.ucbvi import UCBVI
 from tightrope.learners.ucpd import UCPD
+from tightrope.learners.ucpd_bandit import UCPDBandit
 from tightrope.learners.ucpd_known import UCPDKnown
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.learners.ucpd_practical_known import UCPDPracticalKnown
@@ -39,6 +40,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         UCPD,
         UCPDKnown,
         UCPDPracticalKnown,
+        UCPDBandit,
         OREPS,
         UCOREPS,
         DriftPlusPenalty,
@@ -84,9 +86,9 @@ def make_learner(
 ) -> LearnerBase:
     """The learner called `name` for `problem`, told exactly what it `needs` to know and nothing more.
 
-    `episodes` is how many are planned; `ucpd-practical` needs no plan. Parameters are the published ones unless
-    `options` say otherwise. `seed` is the root seed of the run: a learner that draws random numbers does so from a
-    stream of its own. `ties=True` hands it the problem's ties, if it has any.
+    `episodes` is how many are planned; `ucpd-practical` and `ucpd-bandit` need no plan. Parameters are the published
+    ones unless `options` say otherwise. `seed` is the root seed of the run: a learner that draws random numbers does so
+    from a stream of its own. `ties=True` hands it the problem's ties, if it has any.
     """
     maker = learner_called(name)
     mdp = instance(getattr(problem, "mdp", problem), "problem", LayeredMDP)
