@@ -63,7 +63,7 @@ def test_json_and_losses_that_answer() -> None:
         (["machine-cycle", "--budget", "moves=many"], "NAME=LIMIT"),
         (["machine-cycle", "--budget", "fuel=3"], "no budget 'fuel'"),
         (["machine-cycle", "--budget", "moves=7"], "budgets sum to 7"),
-        (["machine-cycle", "--figure", "budgets.pdf"], ".png or .svg"),
+        (["machine-cycle", "--figure", "budgets.gif"], ".png or .svg"),
         (["machine-cycle", "--level", "2"], "level is 2.0"),
         (["machine-cycle", "--learner", "nobody"], "nobody"),
         (["machine-cycle", "--losses", "none"], "no loss sequence 'none'"),

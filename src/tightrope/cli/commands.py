@@ -162,7 +162,8 @@ def check(
     ] = None,
     learner: Annotated[str, typer.Option(help="Who plays, where losses answer to what is played.")] = "ucpd",
     figure: Annotated[
-        Path | None, typer.Option(help="Draw the best loss against each budget: a .png or .svg.", show_default=False)
+        Path | None,
+        typer.Option(help="Draw the best loss against each budget: a .png, .svg or .pdf.", show_default=False),
     ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="All numbers as JSON, in place of the page.")] = False,
 ) -> None:

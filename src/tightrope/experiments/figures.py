@@ -26,12 +26,13 @@ from scipy.optimize import isotonic_regression
 
 from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError
+from tightrope.experiments.bootstrap import SPREAD, band
 from tightrope.experiments.history import USE, Budget
 from tightrope.space import FloatArray
 from tightrope.storage.files import write_bytes
 
 #: The forms of a picture, and what is written into each; a date would make every file another one.
-FORMS: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}}
+FORMS: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 #: The columns of one run, as a `History` holds them.
 Columns = Mapping[str, FloatArray]
@@ -113,7 +114,7 @@ def title(problem: str, losses: str, learners: Sequence[str], episodes: int, see
 def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Sequence[Budget] = ()) -> Figure:
     """Draw the runs of one or several learners: name → one history per seed, all logged at the same episodes.
 
-    Lines are means over the seeds; bands reach from the smallest to the largest. The first panels are for the
+    Lines are means over the seeds; bands are bootstrap intervals of it. The first panels are for the
     `budgets`: what an episode used of each on average up to there.
     """
     runs = [run for of_learner in histories.values() for run in of_learner]
@@ -129,7 +130,7 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Seq
         figure = _empty_figure(len(budgets) + len(panels), len(histories))
         height = figure.get_figheight()
         figure.text(0.02, 1 - 0.26 / height, drawable(title), size=13, weight="bold", va="center")
-        seeds = f"; line: mean of {n_seeds} seeds, band: smallest to largest" if n_seeds > 1 else ""
+        seeds = f"; line: mean of {n_seeds} seeds, band: {SPREAD}" if n_seeds > 1 else ""
         figure.text(
             0.02,
             1 - 0.53 / height,
@@ -196,7 +197,7 @@ def _spending(axes: Axes, curves: Sequence[Curve], budget: Budget, *, last: floa
         f"limit {budget.limit:.4g}", (0, budget.limit), (4, 3), ("axes fraction", "data"), "offset points", size=8.5
     )
     _lines(axes, curves)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.tick_params(length=3, width=0.8)
     _label_ends(axes, curves, one_line=True)
@@ -204,7 +205,7 @@ def _spending(axes: Axes, curves: Sequence[Curve], budget: Budget, *, last: floa
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
     """Write `name`.png and `name`.svg into `folder`, each whole or not at all; return where they are."""
-    paths = [folder / f"{name}.{form}" for form in FORMS]
+    paths = [folder / f"{name}.{form}" for form in ("png", "svg")]
     for path in paths:
         write(figure, path)
     return paths
@@ -261,7 +262,9 @@ def _panel(axes: Axes, curves: Sequence[Curve], *, last: float, one_line: bool) 
         axes.set_yticks([])
         return
     _lines(axes, curves)
-    _scale(axes, np.concatenate([curve.values.ravel() for curve in curves]))
+    note = logarithmic(axes, np.concatenate([curve.values.ravel() for curve in curves]))
+    below: Any = {"ha": "right", "va": "top", "size": 8, "color": MUTED}
+    axes.annotate(note, (1, 0), (0, -23), "axes fraction", "offset points", **below)
     _square_root(axes, curves)
     _label_ends(axes, curves, one_line)
 
@@ -276,12 +279,13 @@ def _lines(axes: Axes, curves: Sequence[Curve]) -> None:
             linewidth=1.9,
             zorder=3,
         )
-        low, high = curve.values.min(axis=0), curve.values.max(axis=0)
+        _, low, high = band(curve.values)
         axes.fill_between(curve.episodes, low, high, color=curve.colour, alpha=0.17, linewidth=0)
 
 
-def _scale(axes: Axes, values: FloatArray) -> None:
-    """A logarithmic axis; linear around zero where there is anything at or below it."""
+def logarithmic(axes: Axes, values: FloatArray) -> str:
+    """A logarithmic axis; linear around zero where there is anything at or below it, which is returned in words."""
+    note = ""
     if values.min() > 0:
         axes.set_yscale("log")
     else:
@@ -292,22 +296,12 @@ def _scale(axes: Axes, values: FloatArray) -> None:
         axes.set_ylim(1.6 * low, 1.6 * high)
         if low < 0:
             axes.axhline(0, color=MUTED, linewidth=0.8)
-        note = f"vertical axis linear between {_short(-threshold) if low < 0 else 0} and {_short(threshold)}"
-        axes.annotate(
-            note,
-            (1, 0),
-            (0, -23),
-            "axes fraction",
-            "offset points",
-            ha="right",
-            va="top",
-            size=8,
-            color=MUTED,
-        )
+        note = f"vertical axis linear between {short(-threshold) if low < 0 else 0} and {short(threshold)}"
     for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: _short(value)))
+        axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
         axis.set_minor_locator(NullLocator())
     axes.tick_params(length=3, width=0.8)
+    return note
 
 
 def _square_root(axes: Axes, curves: Sequence[Curve]) -> None:
@@ -359,7 +353,7 @@ def grouped(value: float) -> str:
     return (f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}").replace(",", "\u2009").replace("-", "−")
 
 
-def _short(value: float) -> str:
+def short(value: float) -> str:
     """A tick: 1, 10, 100, 1k, 10k, 1M."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
