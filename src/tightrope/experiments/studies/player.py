@@ -93,19 +93,28 @@ def problem_of(configuration: str) -> Problem:
     return msgspec.convert(json.loads(configuration), Configuration).make_problem()
 
 
-def begun(folder: RunFolder, configuration: Configuration, problem: Problem) -> Run:
-    """The run as it was when it was last saved, or at its beginning."""
+def saved(folder: RunFolder, configuration: Configuration, problem: Problem) -> Run:
+    """The run as it was when it was last saved."""
+    return Run.load(folder.checkpoint, problem, **_how(configuration))
+
+
+def _how(configuration: Configuration) -> dict[str, Any]:
+    """How it is played, whoever plays."""
     records = configuration.records
-    how: dict[str, Any] = {
+    return {
         "episodes": configuration.episodes,
         "seed": configuration.seed,
         "records": records.count,
         "spacing": records.spacing,
         "regret": records.regret,
     }
+
+
+def begun(folder: RunFolder, configuration: Configuration, problem: Problem) -> Run:
+    """The run as it was when it was last saved, or at its beginning."""
     if folder.checkpoint.exists():
         try:
-            run = Run.load(folder.checkpoint, problem, **how)
+            run = saved(folder, configuration, problem)
             folder.log(f"goes on after episode {run.episode}")
             return run
         except InvalidInputError as error:
@@ -114,7 +123,7 @@ def begun(folder: RunFolder, configuration: Configuration, problem: Problem) -> 
         folder.log("begins")
     name, chosen = configuration.learner["name"], options(configuration.learner)
     learner = make_learner(name, problem, episodes=configuration.episodes, seed=configuration.seed, **chosen)
-    return Run(problem, learner, **how)
+    return Run(problem, learner, **_how(configuration))
 
 
 def _play_on(run: Run, folder: RunFolder, task: Task) -> None:
