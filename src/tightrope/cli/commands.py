@@ -101,6 +101,8 @@ def run(
     fresh: options.Fresh = False,
     dry_run: options.DryRun = False,
     checkpoint_every: options.CheckpointEvery = 10.0,
+    watch: options.Watch = False,
+    port: options.Port = 0,
     out: options.Out = None,
 ) -> None:
     """Play a problem and show regret and violation, exactly accounted for. Run again, it goes on."""
@@ -117,7 +119,7 @@ def run(
         records=Records(count=records, spacing=spacing.value, regret=regret.value),
     )
     study = with_values(study, set_ or [])
-    conduct = studies.Conduct(jobs, backend.value, address, fresh, dry_run, checkpoint_every)
+    conduct = studies.Conduct(jobs, backend.value, address, fresh, dry_run, checkpoint_every, port if watch else None)
     studies.show(study, out or Path("runs", studies.folder_name(study)), conduct, draw=True)
 
 
@@ -131,6 +133,8 @@ def sweep(
     fresh: options.Fresh = False,
     dry_run: options.DryRun = False,
     checkpoint_every: options.CheckpointEvery = 10.0,
+    watch: options.Watch = False,
+    port: options.Port = 0,
     out: options.Out = None,
 ) -> None:
     """Play a study: learners × problems × losses × parameters × seeds, from one file. Run again, it goes on."""
@@ -138,7 +142,7 @@ def sweep(
     from tightrope.experiments.studies.study import StudyFile, with_values
 
     study = with_values(StudyFile(file).study, set_ or [])
-    conduct = studies.Conduct(jobs, backend.value, address, fresh, dry_run, checkpoint_every)
+    conduct = studies.Conduct(jobs, backend.value, address, fresh, dry_run, checkpoint_every, port if watch else None)
     # the study in a folder of its own goes on there
     own = file.parent if file.name == studies.STUDY and (file.parent / studies.RUNS).is_dir() else None
     studies.show(study, out or own or Path("runs", file.stem), conduct, beside=file.parent, draw=False)
@@ -173,6 +177,39 @@ def check(
     limits = dict(options.limit(one) for one in budget or [])
     holds = check_problem(problem, episodes, seed, losses, level, limits, learner, figure, as_json)
     raise typer.Exit(0 if holds else FAILED)
+
+
+@app.command(epilog=EXIT_CODES)
+def report(
+    folder: options.Folder,
+    figures: Annotated[
+        options.Form | None, typer.Option(help="Figures for a paper too, in DIR/figures.", show_default="none")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="The page.", show_default="DIR/report.html")] = None,
+) -> None:
+    """Make one page of a study that needs no network: figures, tables, parameters, policies."""
+    from tightrope.report.figures import write_figures
+    from tightrope.report.page import write_page
+
+    path = out or folder / "report.html"
+    write_page(folder, path)
+    show(str(path))
+    for path in write_figures(folder, figures) if figures else ():
+        show(str(path))
+
+
+@app.command(epilog=EXIT_CODES)
+def watch(folder: options.Folder, port: options.Port = 0) -> None:
+    """Serve that page on this machine while the study is played, until Ctrl-C."""
+    from threading import Event
+
+    from tightrope.report.serving import served
+
+    if not folder.is_dir():
+        raise InvalidInputError(f"there is no folder {folder}")
+    with served(folder, port) as address:
+        show(address)
+        Event().wait()
 
 
 @app.command(epilog=EXIT_CODES)

@@ -32,6 +32,14 @@ class Backend(StrEnum):
     RAY = "ray"
 
 
+class Form(StrEnum):
+    """Of a figure for a paper."""
+
+    SVG = "svg"
+    PNG = "png"
+    PDF = "pdf"
+
+
 def whole_number(text: str | int) -> int:
     """20000, 20_000, 2e4."""
     try:
@@ -117,3 +125,6 @@ CheckpointEvery = Annotated[float, typer.Option(min=0.0, help="Seconds between t
 Out = Annotated[
     Path | None, typer.Option(help="Folder for tables and picture.", show_default="one of its own in runs/")
 ]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or a study.")]
+Watch = Annotated[bool, typer.Option("--watch", help="Serve a page of it on this machine, until it is done.")]
+Port = Annotated[int, typer.Option(min=0, max=65535, help="Where to serve the page.", show_default="any that is free")]

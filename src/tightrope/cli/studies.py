@@ -1,5 +1,6 @@
 """`run` and `sweep`: a study, conducted and shown."""
 
+from contextlib import ExitStack
 from pathlib import Path
 from typing import NamedTuple
 
@@ -13,6 +14,7 @@ from tightrope.experiments.studies.estimate import estimate
 from tightrope.experiments.studies.study import Study
 from tightrope.experiments.studies.summary import sections
 from tightrope.kernels.compile import compiled_before
+from tightrope.report.serving import served
 
 __all__ = ["RUNS", "STUDY", "Conduct", "folder_name", "show"]
 
@@ -26,6 +28,7 @@ class Conduct(NamedTuple):
     fresh: bool
     dry_run: bool
     save_every: float
+    port: int | None  # where its page is served meanwhile; None: nowhere
 
 
 def show(study: Study, folder: Path, conduct: Conduct, *, beside: Path = Path(), draw: bool) -> None:
@@ -40,16 +43,21 @@ def show(study: Study, folder: Path, conduct: Conduct, *, beside: Path = Path(),
         return
     if not compiled_before():
         note("compiling first, which takes a minute or less and is kept for the next time")
-    with conducted(
-        study,
-        folder,
-        engine,
-        beside=beside,
-        fresh=conduct.fresh,
-        save_every=conduct.save_every,
-        watch=shown,
-        tell=note,
-    ) as done:
+    with ExitStack() as meanwhile:
+        if conduct.port is not None:
+            note(f"watch it at {meanwhile.enter_context(served(folder, conduct.port))}")
+        done = meanwhile.enter_context(
+            conducted(
+                study,
+                folder,
+                engine,
+                beside=beside,
+                fresh=conduct.fresh,
+                save_every=conduct.save_every,
+                watch=shown,
+                tell=note,
+            )
+        )
         _print(done, draw)
     if done.failed:
         name, words = next(iter(done.failed.items()))

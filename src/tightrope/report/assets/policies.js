@@ -1,0 +1,82 @@
+"use strict";
+
+/** On a grid, moves that are called so are drawn as arrows. */
+const ARROWS = { up: "↑", right: "→", down: "↓", left: "←" };
+
+/** The colour of action k of n. */
+function actionColour(k, n) {
+  return n <= LIGHT.length ? LIGHT[k] : `hsl(${Math.round((360 * k) / n)} 60% 55%)`;
+}
+
+/** What is chosen in a state, in words: "up 70 %, left 30 %". */
+function choices(chosen, actions) {
+  return [...chosen].sort((a, b) => b[1] - a[1]).map(([k, share]) => `${actions[k]} ${Math.round(100 * share)} %`).join(", ");
+}
+
+/** A state as a box: its colours are what is chosen, in their shares; the fainter, the less often it is visited. */
+function state({ name, cell }, [visits, chosen], actions) {
+  let from = 0;
+  const stops = chosen.map(([k, share]) => {
+    const to = from + 100 * share, stop = `${actionColour(k, actions.length)} ${from}% ${to}%`;
+    from = to;
+    return stop;
+  });
+  const often = `${shown(Number((100 * visits).toPrecision(3)))} % of episodes`;
+  const box = element("div", { class: "state", role: "listitem", title: `${name}: ${often}; ${choices(chosen, actions)}`, "aria-label": `${name}: ${often}; ${choices(chosen, actions)}` });
+  box.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
+  box.style.opacity = visits < 5e-4 ? 0.1 : 0.3 + 0.7 * Math.sqrt(Math.min(1, visits));
+  if (cell) {
+    [box.style.gridRow, box.style.gridColumn] = cell;
+    const [most] = [...chosen].sort((a, b) => b[1] - a[1]);
+    box.textContent = visits < 5e-4 ? "" : (ARROWS[actions[most[0]]] ?? "");
+  }
+  return box;
+}
+
+/** All layers of one policy, side by side; layers of cells as grids. */
+function layers(of, { layers: all, actions }, label) {
+  let at = 0;
+  return element("div", { class: "layers", tabindex: 0, role: "region", "aria-label": label }, all.map((states, k) => {
+    const grid = states.every(({ cell }) => cell);
+    const boxes = states.map((one) => state(one, of[at++], actions));
+    return element("div", { class: grid ? "layer grid" : "layer" }, element("h4", {}, `step ${k + 1}`), element("div", { class: "states", role: "list" }, boxes));
+  }));
+}
+
+/** What a learner plays at the end, next to the best fixed policy in hindsight. */
+function policies({ policies: found }) {
+  if (found.words) return element("div", {}, element("h3", {}, "Policies"), element("p", { class: "muted" }, found.words));
+  const learned = element("div"), table = element("div");
+  const choose = (k) => {
+    const { label, states } = found.learned[k];
+    buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === k)));
+    learned.replaceChildren(element("h3", {}, `${label}, at the end`), layers(states, found, `Policy of ${label}`));
+    table.replaceChildren(later("Numbers", () => policyNumbers(found, k)));
+  };
+  const buttons = found.learned.map(({ label }, k) => element("button", { type: "button", onclick: () => choose(k) }, label));
+  const legend = element("ul", { class: "powers" }, found.actions.map((name, k) => {
+    const mark = element("span", { class: "mark" });
+    mark.style.background = actionColour(k, found.actions.length);
+    return element("li", {}, mark, name);
+  }));
+  choose(0);
+  return element("figure", { class: "wide" },
+    element("h3", {}, "Policies"),
+    element("figcaption", {}, `What is chosen in each state, step by step (seed ${found.seed}); the fainter a state, the fewer episodes come by.`),
+    legend,
+    element("div", { class: "legend", role: "group", "aria-label": "Learner" }, buttons),
+    element("div", { class: "policies" }, learned, element("div", {}, element("h3", {}, "best fixed policy in hindsight"), layers(found.hindsight, found, "Best fixed policy in hindsight"))),
+    table);
+}
+
+function policyNumbers(found, k) {
+  const { label, states } = found.learned[k];
+  let at = 0;
+  const share = (visits) => amount(Number((100 * visits).toPrecision(3)));
+  const rows = found.layers.flatMap((layer, step) => layer.map(({ name }) => {
+    const [mine, best] = [states[at], found.hindsight[at++]];
+    return [words(name), amount(step + 1), share(mine[0]), words(choices(mine[1], found.actions)), share(best[0]), words(choices(best[1], found.actions))];
+  }));
+  return sortable(`${label} and the best fixed policy in hindsight, state by state; visits in per cent of the episodes.`,
+    ["state", "step", "visits", label, "visits in hindsight", "in hindsight"], rows);
+}
