@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import get_args
 
 import pytest
+from joblib.externals.loky import get_reusable_executor
 
 from tightrope.experiments.studies.conduct import conducted
 from tightrope.experiments.studies.engines import Backend, Engine
@@ -44,11 +45,10 @@ def test_the_table_is_the_same_on_all(backend: Backend, alone: bytes, tmp_path: 
 def test_a_worker_that_is_killed_costs_only_its_run(
     backend: Backend, alone: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The first of them, in the middle of its first run."""
+    """The first of them, on its way to its first run."""
+    get_reusable_executor().shutdown()  # loky's processes of an earlier test would serve again
     mark = tmp_path / "killed"
     monkeypatch.setenv("TIGHTROPE_TEST_KILL", str(mark))
-    message = Task.message
-    monkeypatch.setattr(Task, "message", lambda task: message(task) | {"save_every": 0.0})
     killing = tmp_path / "site" / "sitecustomize.py"
     killing.parent.mkdir()
     killing.write_text(

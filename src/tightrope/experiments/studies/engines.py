@@ -27,6 +27,10 @@ Answers = Sequence[str | None]
 PATIENCE = 3
 
 
+class LostError(Exception):
+    """A backend of joblib lost a worker, and with it all others."""
+
+
 @dataclass(frozen=True)
 class Engine:
     """How many runs are played side by side, and where."""
@@ -41,15 +45,19 @@ class Engine:
         One whose worker is lost is tried again, and goes on from its checkpoint.
         """
         failed: dict[int, str] = {}
-        waiting, lost = list(range(len(tasks))), 0
+        waiting, lost, why = list(range(len(tasks))), 0, ""
         while waiting:
-            answers = dict(zip(waiting, self._play_once([tasks[k] for k in waiting]), strict=True))
+            answers: dict[int, str | None] = dict.fromkeys(waiting)
+            try:
+                answers |= zip(waiting, self._play_once([tasks[k] for k in waiting]), strict=True)
+            except LostError as error:
+                why = f": {error}"
             failed |= {k: words for k, words in answers.items() if words}
             left = [k for k, words in answers.items() if words is None and not _is_finished(tasks[k])]
             lost = lost + 1 if len(left) == len(waiting) else 0
             waiting = left
             if lost == PATIENCE:
-                return failed | dict.fromkeys(left, "its process was ended from outside, time and again")
+                return failed | dict.fromkeys(left, f"its process was ended from outside, time and again{why}")
         return failed
 
     def _play_once(self, tasks: Sequence[Task]) -> Answers:
@@ -65,8 +73,8 @@ class Engine:
             try:
                 parallel = joblib.Parallel(n_jobs=jobs, batch_size=1)
                 return list(parallel(joblib.delayed(_answer)(**task.message()) for task in tasks))
-            except Exception:  # not of the runs, whose own are words: the engine lost somebody
-                return [None] * len(tasks)
+            except Exception as error:  # not of the runs, whose own are words
+                raise LostError(f"{type(error).__name__}: {error}") from error
 
 
 def _is_finished(task: Task) -> bool:
