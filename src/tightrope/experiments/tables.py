@@ -7,6 +7,7 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
+from tightrope.experiments.bootstrap import SPREAD, band
 from tightrope.experiments.history import COLUMNS, Budget
 from tightrope.learners import LEARNERS
 from tightrope.space import FloatArray, IntArray
@@ -46,8 +47,9 @@ def results(episodes: int, seeds: Sequence[int], histories: Histories, settings:
     meanings = ["; ".join(f"{COLUMNS[name].heading}: {COLUMNS[name].meaning}" for name in line) for line in EXPLAINED]
     if len(histories) == 1:
         [of_seeds] = histories.values()
-        return [*by_seed(seeds, of_seeds), "", *meanings]
-    spread = "" if len(seeds) == 1 else f"mean ± standard error over {len(seeds)} seeds; "
+        told = [] if len(seeds) == 1 else [f"from, to: {SPREAD}"]
+        return [*by_seed(seeds, of_seeds), "", *told, *meanings]
+    spread = "" if len(seeds) == 1 else f"mean over {len(seeds)} seeds [{SPREAD}]; "
     learners = list(dict.fromkeys(str(values.get("learner", name)) for name, values in settings.items()))
     notes = [f"{spread}after {episodes} episodes", *conditions(learners)]
     return [*comparison(histories, settings), "", *notes, *meanings]
@@ -67,7 +69,7 @@ def spending(budgets: Sequence[Budget], histories: Histories) -> list[str]:
 
 
 def by_seed(seeds: Iterable[int], histories: Sequence[Mapping[str, FloatArray]]) -> list[str]:
-    """The last records of one learner: a line a seed, then mean and standard error."""
+    """The last records of one learner: a line a seed, then the mean and its interval."""
     shown = ("episode", *SHOWN)
     last = np.array([[history[column][-1] for column in shown] for history in histories])
     decimals = _decimals(last)
@@ -78,13 +80,12 @@ def by_seed(seeds: Iterable[int], histories: Sequence[Mapping[str, FloatArray]])
 
     rows = [row(str(seed), values) for seed, values in zip(seeds, last, strict=True)]
     if len(last) > 1:
-        _, _, *errors = row("", last.std(axis=0, ddof=1) / np.sqrt(len(last)))
-        rows += [row("mean", last.mean(axis=0)), ["± s.e.", "", *errors]]
+        rows += [row(name, values) for name, values in zip(("mean", "from", "to"), band(last), strict=True)]
     return aligned(["seed", *(COLUMNS[name].heading for name in shown)], rows)
 
 
 def comparison(histories: Histories, settings: Settings) -> list[str]:
-    """The last records of every learner, mean ± standard error, and by how much its confidence terms were scaled."""
+    """The last records of every learner, means with intervals, and by how much its confidence terms were scaled."""
     last = [
         np.array([[run[column][-1] for column in SHOWN] for run in runs], dtype=np.float64)
         for runs in histories.values()
@@ -94,11 +95,9 @@ def comparison(histories: Histories, settings: Settings) -> list[str]:
     for i, name in enumerate(histories):
         scale = settings[name].get("radius_scale", NONE)
         row = [name, scale if isinstance(scale, str) else f"{scale:g}"]
-        mean, n_seeds = last[i].mean(axis=0), len(last[i])
-        error = last[i].std(axis=0, ddof=1) / np.sqrt(n_seeds) if n_seeds > 1 else None
-        for k, places in enumerate(decimals):
-            spread = "" if error is None else f" ± {error[k]:.{places}f}"
-            row.append(f"{mean[k]:.{places}f}{spread}")
+        for mean, low, high, places in zip(*band(last[i]), decimals, strict=True):
+            spread = "" if len(last[i]) == 1 else f" [{low:.{places}f}, {high:.{places}f}]"
+            row.append(f"{mean:.{places}f}{spread}")
         rows.append(row)
     return aligned(["learner", "confidence scale", *(COLUMNS[name].heading for name in SHOWN)], rows, text=["learner"])
 
