@@ -11,6 +11,7 @@ from tests.report.folders import LEARNERS, write_study
 from tests.report.test_page import HOSTILE
 from tightrope.report.content import content
 from tightrope.report.page import page
+from tightrope.report.serving import served
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")
@@ -36,16 +37,16 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
 class Opened:
     """A page, and all that it complained about or asked for."""
 
-    def __init__(self, browser: Any, path: Path, **how: Any) -> None:
-        self.context = browser.new_context(offline=True, **how)
+    def __init__(self, browser: Any, url: str, *, offline: bool = True, **how: Any) -> None:
+        self.url = url
+        self.context = browser.new_context(offline=offline, **how)
         self.page = self.context.new_page()
         self.complaints: list[str] = []
         self.asked: list[str] = []
         self.page.on("console", self._note)
         self.page.on("pageerror", lambda error: self.complaints.append(str(error)))
         self.page.on("request", lambda request: self.asked.append(request.url))
-        self.page.goto(path.as_uri())
-        self.url = path.as_uri()
+        self.page.goto(url)
 
     def _note(self, message: Any) -> None:
         if message.type == "error":
@@ -54,7 +55,7 @@ class Opened:
 
 @pytest.fixture
 def opened(browser: Any, written: Path) -> Iterator[Opened]:
-    found = Opened(browser, written, viewport={"width": 1300, "height": 900})
+    found = Opened(browser, written.as_uri(), viewport={"width": 1300, "height": 900})
     yield found
     assert found.complaints == []
     assert [url for url in found.asked if not url.startswith("data:")] == [found.url]
@@ -181,7 +182,7 @@ def written_of(opened: Opened) -> str:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_a_phone_scrolls_only_down(browser: Any, written: Path, scheme: str) -> None:
-    found = Opened(browser, written, viewport={"width": 360, "height": 740}, color_scheme=scheme)
+    found = Opened(browser, written.as_uri(), viewport={"width": 360, "height": 740}, color_scheme=scheme)
     assert found.page.evaluate("document.documentElement.scrollWidth") <= 360
     assert found.complaints == []
     found.context.close()
@@ -190,8 +191,22 @@ def test_a_phone_scrolls_only_down(browser: Any, written: Path, scheme: str) -> 
 def test_hostile_names_are_words(browser: Any, tmp_path: Path) -> None:
     write_study(tmp_path, learners=(HOSTILE,), problem=HOSTILE, budget=HOSTILE)
     (tmp_path / "report.html").write_text(page(content(tmp_path)), "utf-8")
-    found = Opened(browser, tmp_path / "report.html")
+    found = Opened(browser, (tmp_path / "report.html").as_uri())
     found.page.locator("figure .u-over").first.hover()
     assert found.complaints == [] and found.page.locator("b, img").count() == 0
     assert found.page.locator(".legend button").inner_text().startswith('</script><script>alert("1")')
+    found.context.close()
+
+
+def test_a_served_page_follows_the_study_until_the_command_ends(browser: Any, tmp_path: Path) -> None:
+    with served(tmp_path) as address:
+        found = Opened(browser, address, offline=False)
+        found.page.get_by_text("Nothing has been recorded yet").wait_for()
+        write_study(tmp_path, table=False)
+        found.page.locator("figure canvas").nth(5).wait_for()
+        found.page.get_by_text("12 runs finished").wait_for()
+        assert found.complaints == []
+        assert {url for url in found.asked if not url.startswith("data:")} == {address, f"{address}content.json"}
+    found.page.get_by_text("has ended").wait_for()
+    assert found.page.locator("figure canvas").count() == 6
     found.context.close()
