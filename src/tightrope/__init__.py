@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from tightrope.errors import TightropeError as TightropeError
     from tightrope.experiments.compare import compare as compare
     from tightrope.experiments.history import History as History
+    from tightrope.experiments.plots import plot_comparison as plot_comparison
     from tightrope.experiments.run import run as run
     from tightrope.learners import load as load
     from tightrope.learners import make_learner as make_learner
@@ -72,6 +73,7 @@ _HOME = {
     "make": "problems",
     "make_learner": "learners",
     "pad": "problems.tabular.pad",
+    "plot_comparison": "experiments.plots",
     "project": "projection.projector",
     "run": "experiments.run",
     "solve_cmdp": "planning.hindsight",

@@ -2,7 +2,8 @@
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import NamedTuple
+from html import escape
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -11,6 +12,9 @@ from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 
 class Column(NamedTuple):
@@ -94,6 +98,22 @@ class History(Mapping[str, FloatArray]):
     def __repr__(self) -> str:
         last = ", ".join(f"{name} {column[-1]:.6g}" for name, column in self.items())
         return f"History({len(self['episode'])} records; last: {last})"
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the last record, and what the learner ran with."""
+        last = {COLUMNS[name].heading if name in COLUMNS else name: f"{self[name][-1]:.6g}" for name in self}
+        rows = "".join(
+            f"<tr><th style='text-align: left'>{escape(str(name))}</th><td>{escape(str(value))}</td></tr>"
+            for name, value in (last | self.settings).items()
+        )
+        return f"<table><caption>the last of {len(self['episode'])} records</caption>{rows}</table>"
+
+    def plot(self, problem: Problem | None = None) -> "Figure":
+        """Draw regret and violation against the episode; with the problem in its own units, and its budgets too."""
+        from tightrope.experiments.plots import plot_comparison
+
+        words = [str(self.settings[name]) for name in ("problem", "learner") if name in self.settings]
+        return plot_comparison({words[-1] if words else "": [self]}, problem, title=" · ".join(words))
 
 
 def in_units(problem: Problem, history: History) -> History:
