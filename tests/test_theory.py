@@ -1,15 +1,19 @@
 """What docs/theory.md states, held against random instances and whole runs."""
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import mdps, rngs
-from tightrope import UCPD, Episode, LayeredMDP, make
-from tightrope.confidence import CONFIDENCE_RULES
+from tests.conftest import mdps, random_policy, rngs
+from tests.trajectories import sampled
+from tests.twins import divergence, mixed
+from tightrope import UCPD, Episode, LayeredMDP, make, make_learner, run
+from tightrope.confidence import CONFIDENCE_RULES, ConfidenceSet
+from tightrope.confidence.counts import Counts
 from tightrope.learners.kernels.played import believe
 from tightrope.problems.base import Problem
 from tightrope.projection.projector import project
@@ -49,13 +53,7 @@ def spent(problem: Problem, learner: UCPD, episodes: int) -> tuple[FloatArray, F
         played = mdp.occupancy(policy)
         unknown += float(np.abs(LayeredMDP(space, P).occupancy(policy) - played).sum())
         over += g @ played - c
-        states, actions = [0], []
-        for _ in range(space.n_layers):
-            at = np.flatnonzero(space.tuples[:, 0] == states[-1])
-            j = for_environment.choice(at, p=played[at] / played[at].sum())
-            actions.append(int(space.tuples[j, 1]))
-            states.append(int(space.tuples[j, 2]))
-        learner.observe(Episode(states, actions, f, g))
+        learner.observe(Episode(*sampled(space, played, for_environment), f, g))
         adversary.watch(policy)
         left.append(float(np.linalg.norm(np.maximum(over, 0))))
         right.append(float(np.linalg.norm(learner.multipliers)) + unknown)
@@ -72,6 +70,39 @@ def test_violation_is_at_most_the_multipliers_and_what_is_not_known(name: str) -
     assert violation.max() > 0.02 * bound.max()  # it is about something
 
 
+def test_one_step_with_what_was_played() -> None:
+    """Lemma C in every episode, for measures of the model; with it the two sums, the second up to every episode."""
+    problem, T, kappa = make("machine-cycle", losses="switching"), 60, 1.0
+    space, mdp, c, L = problem.space, problem.mdp, problem.budgets, problem.space.n_layers
+    learner = UCPD(space, c, episodes=T, confidence="kl", charge="played", proportional=kappa)
+    rng, log, total = np.random.default_rng(6), np.log(T * space.n_states**2 * space.n_actions), 0.0
+    other = mdp.occupancy(random_policy(rng, space))
+    nearest = np.inf
+    for t in range(1, T + 1):
+        f, g = problem.losses.begin(rng).loss(t), problem.constraints.sample(rng)
+        theta, Q, P = learner.theta, learner.multipliers, np.empty(space.n_tuples)
+        believe(space.csr.pair_ptr, *learner.counts.laws, theta, P)
+        believed = LayeredMDP(space, P).occupancy(learner.policy)
+        reference = mixed(space, theta, 1 / T)
+        learner.observe(Episode(*sampled(space, mdp.occupancy(learner.policy), rng), f, g))
+        assert learner.confidence_set.violation(space, mdp.transitions) <= 0  # or nothing is claimed
+        new, e = learner.theta, g @ believed - c
+        w, delta = Q + kappa * np.sqrt(T) * np.maximum(e, 0), np.abs(believed - new).sum()
+        np.testing.assert_allclose(learner.multipliers, np.maximum(Q + e, 0), atol=1e-9)
+        left = learner.V * f @ (new - other) + (learner.multipliers @ learner.multipliers - Q @ Q) / 2
+        right = w @ (g @ other - c) + np.linalg.norm(Q) * delta + kappa * np.sqrt(T) / 4 * delta**2 + 2 * L**2
+        gained = divergence(other, reference) - divergence(other, new)
+        right += learner.alpha * (gained - divergence(new, reference))
+        assert left <= right + 1e-6
+        nearest = min(nearest, (right - left) / L**2)
+        for a in (1.0, learner.V, 10 * learner.V):
+            moved = a * np.abs(new - theta).sum() - learner.alpha * divergence(new, reference)
+            assert moved <= a**2 * L / (2 * learner.alpha) + 2 * L * a / T
+        total += gained
+        assert total <= L * log + L
+    assert nearest < 3, nearest
+
+
 def test_the_published_charge_does_not_see_what_is_spent() -> None:
     """Where θ believes to be within budget, Q stays small while true uses add up."""
     problem = make("media-streaming", losses="fixed")
@@ -81,3 +112,24 @@ def test_the_published_charge_does_not_see_what_is_spent() -> None:
     played = UCPD(problem.space, problem.budgets, episodes=400, charge="played")
     violation, _ = spent(problem, played, 400)
     assert violation[-1] < 2 * np.linalg.norm(played.multipliers)
+
+
+@pytest.mark.parametrize("name", ["media-streaming", "machine-cycle"])
+def test_what_practical_believes_when_it_renews_its_sets(name: str) -> None:
+    """P̃ of the old conditionals is in the new set too: not proved, looked at."""
+    problem = make(name)
+    learner: Any = make_learner("ucpd-practical", problem, episodes=100)
+    looked, renew = 0, learner._set_of
+
+    def renewed(counts: Counts) -> ConfidenceSet:
+        nonlocal looked
+        new: ConfidenceSet = renew(counts)
+        P = np.empty(problem.space.n_tuples)
+        believe(problem.space.csr.pair_ptr, *learner._evidence(counts), learner.theta, P)
+        assert new.violation(problem.space, P) <= 1e-6
+        looked += 1
+        return new
+
+    learner._set_of = renewed
+    run(problem, learner, episodes=100, regret="never", records=1)
+    assert looked > 20

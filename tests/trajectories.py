@@ -1,4 +1,4 @@
-"""All trajectories of a small model, so that an expectation over them is a sum."""
+"""Trajectories: all of a small model, so that an expectation over them is a sum; and one by lot."""
 
 from collections.abc import Iterator
 
@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from tests.conftest import pair_of_tuple
 from tightrope.model import LayeredMDP, Policy
+from tightrope.space import FloatArray, LayeredSpace
 
 
 def trajectories(mdp: LayeredMDP, policy: Policy) -> Iterator[tuple[NDArray[np.int64], float]]:
@@ -22,3 +23,14 @@ def trajectories(mdp: LayeredMDP, policy: Policy) -> Iterator[tuple[NDArray[np.i
             yield from extend(int(space.tuples[j, 2]), [*path, int(j)], probability * chance[j])
 
     yield from extend(0, [], 1.0)
+
+
+def sampled(space: LayeredSpace, played: FloatArray, rng: np.random.Generator) -> tuple[list[int], list[int]]:
+    """States and actions of an episode of the policy and the model that have this measure."""
+    states, actions = [0], []
+    for _ in range(space.n_layers):
+        at = np.flatnonzero(space.tuples[:, 0] == states[-1])
+        j = rng.choice(at, p=played[at] / played[at].sum())
+        actions.append(int(space.tuples[j, 1]))
+        states.append(int(space.tuples[j, 2]))
+    return states, actions

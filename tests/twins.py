@@ -105,3 +105,16 @@ def first_measure(space: LayeredSpace) -> FloatArray:
             theta[here] = mass[s] / len(actions) / len(here)
             np.add.at(mass, space.tuples[here, 2], theta[here])
     return theta
+
+
+def mixed(space: LayeredSpace, theta: FloatArray, share: float) -> FloatArray:
+    """θ with a share of its mass spread evenly over the tuples of every layer."""
+    layer = layer_of_state(space)[space.tuples[:, 0]]
+    spread: FloatArray = (1 - share) * theta + share / np.bincount(layer)[layer]
+    return spread
+
+
+def divergence(theta: FloatArray, other: FloatArray) -> float:
+    """D(θ, θ')."""
+    here = theta > 0
+    return float(theta[here] @ np.log(theta[here] / other[here]) - theta.sum() + other.sum())

@@ -76,14 +76,16 @@ class History(Mapping[str, FloatArray]):
     multiplier_norm   ‖Q(t)‖₂, and epoch, ℓ(t): as they were while the episode was played
     use_…             Σ g_i^τ(θ̄^τ), one for each constraint, by its name: what was used of its budget
     violation_…       [Σ (g_i^τ(θ̄^τ) − c_i)]_+, likewise: how far that is over the budget
+
+    There may be more: what else was measured (`tightrope.theory.measure`).
     """
 
     def __init__(self, columns: Mapping[str, FloatArray], settings: Mapping[str, float | str]) -> None:
         for name in COLUMNS:
             if name not in instance(columns, "columns", Mapping):  # type: ignore[type-abstract]
                 raise InvalidInputError(f"columns has no {name!r}; a history has {', '.join(COLUMNS)}")
-        own = [name for name in columns if text(name, "a column").startswith((USE, VIOLATION))]
-        self._columns = {name: floats(columns[name], name, ("n",)) for name in (*COLUMNS, *own)}
+        more = [name for name in columns if text(name, "a column") not in COLUMNS]
+        self._columns = {name: floats(columns[name], name, ("n",)) for name in (*COLUMNS, *more)}
         self.settings = dict(instance(settings, "settings", Mapping))  # type: ignore[type-abstract]
 
     def __getitem__(self, name: str) -> FloatArray:

@@ -1,0 +1,59 @@
+"""The bounds of the theorem next to what they came to: `python -m benchmarks.bounds` writes docs/theory.md.
+
+`ucpd` as published, one seed, the losses and the noise that each problem has by default.
+"""
+
+import sys
+
+import tightrope as tr
+from benchmarks import page
+from tightrope.problems.base import Problem
+from tightrope.theory import Bound, bounds, measure
+
+PROBLEMS = ("media-streaming", "river-swim", "random")
+EPISODES = 100_000
+TERMS = {
+    "epoch": "epochs, ℓ(T)",
+    "model_error": "Σ ‖θ^t − θ̄^t‖₁",
+    "multiplier_peak": "max ‖Q(t)‖₂",
+    "movement": "Σ ‖θ^{t+1} − θ^t‖₁",
+    "regret": "regret",
+    "violation": "violation",
+}
+
+
+def says_something(problem: Problem, name: str) -> str:
+    """The power of ten from which on the bound is below what holds anyway."""
+    for power in range(2, 16):
+        bound = bounds(problem, episodes=10**power)[name]
+        if bound.value < bound.trivial:
+            return f"10^{power}"
+    return "later"
+
+
+def rows(name: str, episodes: int) -> list[tuple[str, ...]]:
+    """One for each term of a problem."""
+    problem = tr.make(name)
+    found = bounds(problem, episodes=episodes)
+    history = measure(problem, "ucpd", episodes=episodes, regret="last", records=2)
+    return [
+        (name, label, *(f"{x:,.0f}" for x in (found[term].value, found[term].trivial, history[term][-1])),
+         ratio(found[term], float(history[term][-1])), says_something(problem, term))
+        for term, label in TERMS.items()
+    ]  # fmt: skip
+
+
+def ratio(bound: Bound, measured: float) -> str:
+    """By which factor the bound is above."""
+    return f"{bound.value / measured:,.0f}" if measured > 0 else "–"
+
+
+def main(episodes: int = EPISODES) -> None:
+    """Measure, and write the table."""
+    heading = ("problem", "term", "bound", "holds anyway", "measured", "bound / measured", "says something from T =")
+    lines = [line for name in PROBLEMS for line in rows(name, episodes)]
+    page.write("bounds", page.table(heading, lines), page.DOCS / "theory.md")
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))

@@ -1,0 +1,121 @@
+"""The theorem with numbers: what `ucpd` as published comes to in T episodes, at most.
+
+The letters are the paper's, the constants those of docs/errata.md, the derivation is in docs/theory.md. The losses may
+be any that are fixed beforehand; of losses that answer to the learner nothing is known about the regret where
+constraints are noisy. All bounds but that of the epochs are of the order √T (and logarithms); few say anything before T
+is large, and `trivial` is what holds anyway.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from tightrope.arguments import instance
+from tightrope.learners.parameters import PUBLISHED
+from tightrope.learners.ucpd import UCPD
+from tightrope.problems.base import Problem
+from tightrope.problems.constraints import Deterministic
+from tightrope.problems.losses.adaptive import Adaptive
+from tightrope.space import LayeredSpace
+from tightrope.theory.constants import Constants, constants
+
+
+class Bound(NamedTuple):
+    """Exceeded with probability `failure` at most."""
+
+    value: float
+    failure: float
+    trivial: float  #: exceeded by nothing
+
+
+def bounds(
+    problem: Problem,
+    *,
+    episodes: int,
+    level: float = 0.01,
+    alpha: float = PUBLISHED,
+    V: float = PUBLISHED,
+    mixing: float = PUBLISHED,
+    known: Constants | None = None,
+) -> dict[str, Bound]:
+    """Bounds by the names that their measured counterparts have in the history of `measure`, at its last record.
+
+    epoch            ℓ(T)
+    model_error      Σ ‖θ^t − θ̄^t‖₁
+    multiplier_peak  max ‖Q(t)‖₂, t <= T + 1
+    movement         Σ ‖θ^{t+1} − θ^t‖₁
+    regret           Σ <f^t, θ̄^t − θ̄*>
+    violation        ‖[Σ (g^t(θ̄^t) − c)]_+‖₂
+
+    Parameters
+    ----------
+    level, alpha, V, mixing : ζ, α, V and λ of the learner; the theorem's unless given.
+    known : constants of the problem, if better ones are known than those that follow from its slack.
+    """
+    instance(problem, "problem", Problem)
+    space, budgets = problem.space, problem.budgets
+    learner = UCPD(space, budgets, episodes=episodes, level=level, alpha=alpha, V=V, mixing=mixing)
+    alpha, V, lam, zeta = learner.alpha, learner.V, learner.mixing, learner.level
+    T, L = learner.episodes, space.n_layers
+    R = L + float(np.abs(budgets).sum())  # |<g, θ> − c| is nowhere more
+    E = float(np.log(np.diff(space.tuples_before)).sum())  # D(θ, θ̃) <= E + L log(1/λ)
+    far = E + L * math.log(1 / lam)
+    noisy = not isinstance(problem.constraints, Deterministic)
+
+    epochs = 1 + space.n_pairs * math.log2(1 + 2 * T / space.n_pairs)
+    error = model_error(space, T, zeta)
+    C = 2 * V * L + V**2 * L / alpha + 4 * L * lam * V + 2 * alpha * lam * E + R**2
+    peak = 0.0
+    if len(budgets):
+        known = known or constants(problem)
+        falls = [(known.slack, L), (known.sigma, L + known.vartheta * R + known.sigma * (known.B + known.vartheta))]
+        peak = min(multiplier_peak(T, R, sigma, C + 2 * V * a, 2 * alpha * far, zeta, noisy) for sigma, a in falls)
+    movement = math.inf
+    if lam < 1:
+        steps = 2 * L * (V + peak) / ((1 - lam) ** 2 * alpha) + (4 * lam * L + math.sqrt(8 * lam * L * E)) / (1 - lam)
+        movement = 2 * L * (epochs - 1) + T * steps
+    primal = (R**2 * T / 2 + alpha * (far + (T - 1) * lam * E)) / V + 2 * lam * L * T + L * T * V / (2 * alpha)
+    luck = 0.0  # Σ <Q(t), g^t(θ̄*) − c> / V
+    if noisy and isinstance(problem.losses, Adaptive):
+        luck = math.inf
+    elif noisy:
+        luck = R * peak / V * math.sqrt(2 * T * math.log(1 / zeta))
+    drift = 2 * zeta if noisy else zeta  # the sets, and the lemma on drifts
+    most = 2.0 * L * T
+    return {
+        "epoch": Bound(epochs, 0.0, T),
+        "model_error": Bound(error, 2 * zeta, most),
+        "multiplier_peak": Bound(peak, drift, R * T),
+        "movement": Bound(movement, drift, most),
+        "regret": Bound(error + primal + luck, 4 * zeta if noisy else 2 * zeta, most),
+        "violation": Bound(error + peak + movement, zeta + drift, R * T),
+    }
+
+
+def model_error(space: LayeredSpace, T: int, zeta: float) -> float:
+    """Σ ‖θ^t − θ̄^t‖₁: 2ε(s,a) of every visit, which counts in its own layer and in all that follow; and a martingale.
+
+    A pair with one successor has nothing to learn.
+    """
+    L = space.n_layers
+    pairs = np.bincount(space.layer_of_pair, space.successors_per_pair > 1, minlength=L)
+    counts = np.where(pairs > 0, L - np.arange(L), 0)
+    log = math.log((T + 1) * space.n_states * space.n_actions / zeta)
+    radii = 2 * (math.sqrt(2) + 1) * np.sqrt(2 * T * pairs * np.array(space.layer_sizes[1:]) * log)
+    return float(counts @ radii + counts.sum() * math.sqrt(2 * T * math.log(1 / zeta)))
+
+
+def multiplier_peak(T: int, R: float, sigma: float, C: float, start: float, zeta: float, noisy: bool) -> float:
+    """ω: in a window of √T episodes that starts with ‖Q‖₂ >= ψ, ‖Q‖₂ falls by σ/2 an episode, in expectation.
+
+    That is where the dual function is at most a − σ‖η‖₂. C is what is added an episode to ‖Q‖₂², 2Va included; `start`
+    what is added once a window.
+    """
+    tau = math.ceil(math.sqrt(T))
+    psi = (tau * R**2 + C) / sigma + start / (sigma * tau) + tau * sigma / 2
+    if not noisy:
+        return psi + tau * R
+    rho, kappa = R, sigma / 2
+    likely = math.log(1 + 8 * rho**2 / kappa**2 * math.exp(kappa / (4 * rho))) + math.log(T / zeta)
+    return psi + tau * 4 * rho**2 / kappa * likely + tau * R
