@@ -1,7 +1,7 @@
 """The page in a real browser, with the network off: it loads, and everything on it does what it says."""
 
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -48,6 +48,14 @@ class Opened:
         self.page.on("request", lambda request: self.asked.append(request.url))
         self.page.goto(url)
 
+    def wait_until(self, holds: Callable[[], bool]) -> None:
+        """Charts are drawn a moment after they were asked to."""
+        for _ in range(200):
+            if holds():
+                return
+            self.page.wait_for_timeout(50)
+        raise AssertionError("that never came")
+
     def _note(self, message: Any) -> None:
         if message.type == "error":
             self.complaints.append(message.text)
@@ -85,23 +93,30 @@ def test_everything_is_there(opened: Opened) -> None:
 
 def test_legend_switches_a_curve_off_and_on(opened: Opened) -> None:
     button, canvas = opened.page.locator(".legend button").first, opened.page.locator("figure canvas").first
-    assert canvas.evaluate(COLOURS).get(BLUE, 0) > 100
+    opened.wait_until(lambda: canvas.evaluate(COLOURS).get(BLUE, 0) > 100)
     button.click()
     assert button.get_attribute("aria-pressed") == "false"
-    opened.page.wait_for_timeout(100)
-    assert canvas.evaluate(COLOURS).get(BLUE, 0) == 0
+    opened.wait_until(lambda: canvas.evaluate(COLOURS).get(BLUE, 0) == 0)
     button.press("Enter")  # by keyboard too
-    opened.page.wait_for_timeout(100)
-    assert button.get_attribute("aria-pressed") == "true" and canvas.evaluate(COLOURS).get(BLUE, 0) > 100
+    assert button.get_attribute("aria-pressed") == "true"
+    opened.wait_until(lambda: canvas.evaluate(COLOURS).get(BLUE, 0) > 100)
 
 
 def test_hovering_shows_the_values_of_that_episode(opened: Opened) -> None:
     opened.page.locator("figure .u-over").first.hover()
     hover = opened.page.locator("figure .hover").first
-    assert hover.is_visible()
+    hover.wait_for()
     text = hover.inner_text()
     assert text.startswith("episode ") and all(learner in text for learner in LEARNERS)
     assert not opened.page.locator("figure .hover").nth(1).is_visible()
+
+
+def test_a_tap_shows_the_values_too(browser: Any, written: Path) -> None:
+    found = Opened(browser, written.as_uri(), viewport={"width": 390, "height": 800}, has_touch=True, is_mobile=True)
+    found.page.locator("figure .u-over").nth(3).tap()
+    found.page.locator("figure .hover").nth(3).get_by_text("episode").wait_for()
+    assert found.complaints == []
+    found.context.close()
 
 
 def test_arrow_keys_read_the_values_aloud(opened: Opened) -> None:
@@ -128,22 +143,19 @@ def test_dragging_zooms_all_figures_and_a_double_click_shows_all(opened: Opened)
     opened.page.mouse.down()
     opened.page.mouse.move(box["x"] + 0.75 * box["width"], box["y"] + 60, steps=5)
     opened.page.mouse.up()
-    opened.page.wait_for_timeout(100)
+    opened.wait_until(lambda: shown_range(opened)[-2:] != [1, 10_000])
     low, high = shown_range(opened)[:2]
     assert 9 < low < 11 and 900 < high < 1100  # a quarter and three quarters of four decades
     assert shown_range(opened) == pytest.approx([low, high] * 6, rel=0.02)
     over.dblclick()
-    opened.page.wait_for_timeout(100)
-    assert shown_range(opened)[:2] == [1, 10_000]
+    opened.wait_until(lambda: shown_range(opened)[:2] == [1, 10_000])
 
 
 def test_buttons_zoom(opened: Opened) -> None:
     opened.page.get_by_role("button", name="Zoom in").click()
-    opened.page.wait_for_timeout(50)
-    assert shown_range(opened) == pytest.approx([10, 1000] * 6)
+    opened.wait_until(lambda: shown_range(opened) == pytest.approx([10, 1000] * 6))
     opened.page.get_by_role("button", name="Show all episodes").click()
-    opened.page.wait_for_timeout(50)
-    assert shown_range(opened) == [1, 10_000] * 6
+    opened.wait_until(lambda: shown_range(opened) == [1, 10_000] * 6)
 
 
 def test_axes_can_be_linear(opened: Opened) -> None:
@@ -169,11 +181,14 @@ def test_summary_sorts(opened: Opened) -> None:
 def test_tables_stand_behind_figures(opened: Opened) -> None:
     opened.page.locator("figure summary").first.click()
     rows = opened.page.locator("figure").first.locator("tbody tr")
+    rows.first.wait_for()  # a table is made when it is opened
     assert rows.count() == len(content(Path(written_of(opened)))["sections"][0]["episodes"])
     for title in ("Every run", "Parameters"):
         opened.page.get_by_text(title, exact=True).click()
-    assert opened.page.get_by_text("radius_scale", exact=True).is_visible()
-    assert opened.page.get_by_role("region", name="The last record").locator("tbody tr").count() == 12
+    opened.page.get_by_text("radius_scale", exact=True).wait_for()
+    runs = opened.page.get_by_role("region", name="The last record").locator("tbody tr")
+    runs.first.wait_for()
+    assert runs.count() == 12
 
 
 def written_of(opened: Opened) -> str:

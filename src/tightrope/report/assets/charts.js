@@ -92,7 +92,7 @@ function chart(host, figure, section, view) {
     bands,
     cursor: { y: false, points: { size: 7 }, drag: { x: true, y: false }, sync: { key: view.key } },
     hooks: {
-      drawClear: [(u) => underneath(u, figure, section, view, way)],
+      drawAxes: [(u) => limit(u, figure)],
       draw: [(u) => fits(u, figure, section, view, way)],
       setCursor: [(u) => point(u, hover, figure, section, view)],
       ready: [(u) => u.over.append(hover)],
@@ -103,22 +103,22 @@ function chart(host, figure, section, view) {
   return made;
 }
 
-/** The limit of a budget, with the ground above it coloured; behind powers of T, how √T grows. */
-function underneath(u, figure, section, view, way) {
+/** The limit of a budget, behind the curves, with the ground above it coloured. */
+function limit(u, figure) {
+  if (figure.limit === null) return;
   const { left, top, width, height } = u.bbox, ink = u.ctx;
   ink.save();
   ink.beginPath();
   ink.rect(left, top, width, height);
   ink.clip();
-  if (figure.limit !== null) {
-    const at = u.valToPos(figure.limit, "y", true);
-    ink.fillStyle = "rgb(213 94 0 / 9%)";
-    ink.fillRect(left, top, width, Math.max(0, at - top));
-    stroke(ink, tone("ink"), 1.2 * devicePixelRatio, [], [[left, at], [left + width, at]]);
-    ink.fillStyle = tone("ink");
-    ink.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-    ink.fillText(`limit ${shown(figure.limit)} ${figure.unit}`, left + 6 * devicePixelRatio, at - 5 * devicePixelRatio);
-  }
+  const at = u.valToPos(figure.limit, "y", true);
+  ink.fillStyle = "rgb(213 94 0 / 9%)";
+  ink.fillRect(left, top, width, Math.max(0, at - top));
+  stroke(ink, tone("ink"), 1.2 * devicePixelRatio, [], [[left, at], [left + width, at]]);
+  ink.fillStyle = tone("ink");
+  ink.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
+  [ink.textAlign, ink.textBaseline] = ["left", "alphabetic"];
+  ink.fillText(`limit ${shown(figure.limit)} ${figure.unit}`, left + 6 * devicePixelRatio, at - 5 * devicePixelRatio);
   ink.restore();
 }
 

@@ -100,6 +100,7 @@ class Drawn {
       class: "chart", id, tabindex: 0, role: "img",
       "aria-label": `${figure.title} against the episode, ${section.curves.length} curves. Left and right arrows read the values, plus and minus zoom, 0 shows all; the numbers are in the table below.`,
       onkeydown: (event) => this.key(event),
+      onclick: (event) => this.tap(event),
     });
     this.note = element("p", { class: "muted small" });
     this.powers = element("ul", { class: "powers" });
@@ -129,6 +130,12 @@ class Drawn {
   toggle(k, shows) {
     for (const at of [3 * k + 1, 3 * k + 2, 3 * k + 3]) this.chart.setSeries(at, { show: shows });
     this.caption();
+  }
+
+  /** A finger does not hover: where it taps, the values are shown. */
+  tap(event) {
+    const { left, top } = this.chart.over.getBoundingClientRect();
+    this.chart.setCursor({ left: event.clientX - left, top: event.clientY - top });
   }
 
   key(event) {
