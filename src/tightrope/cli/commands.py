@@ -143,8 +143,7 @@ def sweep(
 
     study = with_values(StudyFile(file).study, set_ or [])
     conduct = studies.Conduct(jobs, backend.value, address, fresh, dry_run, checkpoint_every, port if watch else None)
-    # the study in a folder of its own goes on there
-    own = file.parent if file.name == studies.STUDY and (file.parent / studies.RUNS).is_dir() else None
+    own = file.parent if studies.is_conducted(file) else None  # then it goes on there
     studies.show(study, out or own or Path("runs", file.stem), conduct, beside=file.parent, draw=False)
 
 

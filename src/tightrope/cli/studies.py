@@ -8,7 +8,7 @@ from tightrope.cli.standard import note
 from tightrope.cli.standard import show as say
 from tightrope.errors import InvalidInputError, TightropeError
 from tightrope.experiments.progress import shown
-from tightrope.experiments.studies.conduct import RUNS, STUDY, Conducted, conducted, folder_name
+from tightrope.experiments.studies.conduct import Conducted, conducted, folder_name, is_conducted
 from tightrope.experiments.studies.engines import Backend, Engine
 from tightrope.experiments.studies.estimate import estimate
 from tightrope.experiments.studies.study import Study
@@ -16,7 +16,7 @@ from tightrope.experiments.studies.summary import sections
 from tightrope.kernels.compile import compiled_before
 from tightrope.report.serving import served
 
-__all__ = ["RUNS", "STUDY", "Conduct", "folder_name", "show"]
+__all__ = ["Conduct", "folder_name", "is_conducted", "show"]
 
 
 class Conduct(NamedTuple):

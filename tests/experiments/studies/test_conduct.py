@@ -15,7 +15,7 @@ from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.experiments.history import in_units
 from tightrope.experiments.run import Run
 from tightrope.experiments.studies import player
-from tightrope.experiments.studies.conduct import Conducted, conducted
+from tightrope.experiments.studies.conduct import Conducted, conducted, is_conducted
 from tightrope.experiments.studies.engines import Engine
 from tightrope.experiments.studies.folder import RunFolder
 from tightrope.experiments.studies.study import Records, Study
@@ -252,6 +252,24 @@ def test_one_folder_has_one_study_at_a_time(tmp_path: Path) -> None:
         conducted(with_seeds([1]), tmp_path, Engine(jobs=1)),
     ):
         pass
+
+
+def test_a_study_file_of_somebody_s_own_is_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "study.toml").write_text("# mine\nproblems = []\n")
+    with pytest.raises(InvalidInputError, match=r"study\.toml"):
+        conduct(with_seeds([0]), tmp_path)
+    (tmp_path / "study.toml").write_text("# mine\nproblems = ['random']\n")
+    with pytest.raises(InvalidInputError, match="not tightrope's; choose another folder with --out"):
+        conduct(with_seeds([0]), tmp_path)
+    assert (tmp_path / "study.toml").read_text() == "# mine\nproblems = ['random']\n"
+    assert not is_conducted(tmp_path / "study.toml")
+
+
+def test_two_folders_of_one_name_are_refused(tmp_path: Path) -> None:
+    for place in ("here", "there"):
+        write_example(tmp_path / place / "mine")
+    with pytest.raises(InvalidInputError, match="two folders are called mine"):
+        conduct(Study(problems=["here/mine", "there/mine"]), tmp_path / "out", beside=tmp_path)
 
 
 def test_episodes_are_recorded_as_they_are_asked_for(tmp_path: Path) -> None:

@@ -14,12 +14,12 @@ from tightrope.errors import InvalidInputError
 from tightrope.experiments.progress import Watch, silence
 from tightrope.experiments.studies.changes import differences
 from tightrope.experiments.studies.engines import Engine
-from tightrope.experiments.studies.folder import Report, RunFolder, finished
+from tightrope.experiments.studies.folder import RunFolder, finished
 from tightrope.experiments.studies.plan import Configuration, digest, folder_of, planned
 from tightrope.experiments.studies.player import Task
 from tightrope.experiments.studies.study import Choice, Study, StudyFile
 from tightrope.experiments.studies.table import write_table
-from tightrope.experiments.studies.toml import to_toml
+from tightrope.experiments.studies.toml import HEADING, to_toml
 from tightrope.storage.files import claim_folder, write_bytes
 
 STUDY, RUNS = "study.toml", "runs"
@@ -36,10 +36,6 @@ class Conducted:
     runs: dict[str, RunFolder]  # all that are finished, by name, in the order of the table
     failed: dict[str, str]  # what went wrong with the others, in words
     tables: list[Path]
-
-    def reports(self) -> list[Report]:
-        """Of all runs that are finished."""
-        return [report for run in self.runs.values() if (report := run.report()) is not None]
 
 
 def folder_name(study: Study) -> str:
@@ -103,7 +99,7 @@ def conducted(
         n_there = len(configurations) - len(waiting)
         if n_there:
             tell(f"{n_there} of {len(configurations)} runs are there already, and kept; --fresh plays them anew")
-        tasks = [Task(run, str(folders[run.name].path), save_every) for run in waiting]
+        tasks = [Task(run, str(folders[run.name].path.absolute()), save_every) for run in waiting]
         failed = {}
         if tasks:
             with _watched(configurations, folders, waiting, watch):
@@ -112,11 +108,18 @@ def conducted(
         yield Conducted(folder, done, failed, write_table(folder, list(done.values())) if done else [])
 
 
+def is_conducted(file: Path) -> bool:
+    """Whether it is the file of a study in its own folder, which we wrote; another one is not ours to replace."""
+    return file.name == STUDY and StudyFile(file).text.startswith(HEADING)
+
+
 def _study_in(folder: Path) -> Study:
     try:
-        return StudyFile(folder / STUDY).study
+        if is_conducted(folder / STUDY):
+            return StudyFile(folder / STUDY).study
     except InvalidInputError as error:
         raise InvalidInputError(f"{error}; choose another folder with --out, or delete that one") from error
+    raise InvalidInputError(f"{folder} holds a {STUDY} that is not tightrope's; choose another folder with --out")
 
 
 @contextmanager

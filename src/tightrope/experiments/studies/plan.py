@@ -126,8 +126,11 @@ class Plan:
 
     def problems(self, beside: Path) -> Iterator[Configuration]:
         """Every problem with all values of its options, its losses and its noises, as a run of nobody."""
+        places: dict[str, Path] = {}
         for choice in map(_choice, self.study.problems):
             place = folder_of(choice["name"], beside)
+            if place is not None and places.setdefault(place.name, place) != place:
+                raise InvalidInputError(f"two folders are called {place.name}, so that no table tells them apart")
             own = {} if place is not None else _problem_options(choice)
             for problem in self._unfolded("problem", choice, set(own) - {"losses", "noise"}):
                 for losses, noise in product(
