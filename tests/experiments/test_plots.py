@@ -60,3 +60,9 @@ def test_runs_of_another_problem_are_refused() -> None:
 def test_what_is_no_comparison_is_refused(wrong: object) -> None:
     with pytest.raises(tr.InvalidInputError):
         tr.plot_comparison(wrong)  # type: ignore[arg-type]
+
+
+def test_a_history_without_records_cannot_be_drawn() -> None:
+    empty = History(dict.fromkeys(COLUMNS, np.zeros(0)), {})
+    with pytest.raises(tr.InvalidInputError, match="without records"):
+        empty.plot()

@@ -22,7 +22,8 @@ def plot_comparison(
     runs = {text(name, "a learner"): listed(of_seeds, f"histories[{name!r}]") for name, of_seeds in named.items()}
     for name, of_seeds in runs.items():
         for history in of_seeds:
-            instance(history, f"histories[{name!r}]", History)
+            if not len(instance(history, f"histories[{name!r}]", History)["episode"]):
+                raise InvalidInputError(f"histories[{name!r}] has a history without records")
     if problem is None:
         return draw(runs, title=text(title, "title"))
     for column in use_columns(instance(problem, "problem", Problem)):
