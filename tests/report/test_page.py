@@ -60,6 +60,11 @@ def test_numbers_are_those_of_the_table(tmp_path: Path) -> None:
     assert [curve["settings"]["radius_scale"] for curve in section["curves"]] == pytest.approx([0.1, 0.2, 0.3])
 
 
+def test_episodes_are_told_to_the_last(tmp_path: Path) -> None:
+    table = write_study(tmp_path, learners=("ucpd",), n_seeds=1, episodes=12_345_678)
+    assert content(tmp_path)["sections"][0]["episodes"] == table["episode"]
+
+
 def test_without_a_table_the_histories_are_read(tmp_path: Path) -> None:
     write_study(tmp_path / "with")
     write_study(tmp_path / "without", table=False)

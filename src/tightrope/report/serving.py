@@ -48,11 +48,15 @@ class Handler(BaseHTTPRequestHandler):
         # a name that leads here from elsewhere could let other pages read along
         if self.headers.get("Host") not in [f"{name}:{self.server.server_port}" for name in (HOST, "localhost")]:
             return self.send_error(403)
+        if self.path not in ("/", "/content.json"):
+            return self.send_error(404)
+        try:
+            found = self.latest.content()
+        except FileNotFoundError:  # runs are being thrown away, to be played anew
+            return self.send_error(503)
         if self.path == "/":
-            return self._answer("text/html", page(self.latest.content()))
-        if self.path == "/content.json":
-            return self._answer("application/json", as_json(self.latest.content()))
-        return self.send_error(404)
+            return self._answer("text/html", page(found))
+        return self._answer("application/json", as_json(found))
 
     def _answer(self, kind: str, text: str) -> None:
         data = text.encode()
@@ -67,15 +71,23 @@ class Handler(BaseHTTPRequestHandler):
         """Say nothing: whoever plays has the terminal."""
 
 
+class Server(ThreadingHTTPServer):
+    """Ends with the command, and is silent about readers who go away in the middle of an answer."""
+
+    daemon_threads = True
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing: whoever plays has the terminal."""
+
+
 @contextmanager
 def served(folder: Path, port: int = 0) -> Iterator[str]:
     """Yield the address at which the page of the study in `folder` can be read until the block is left."""
     handler = type("OfFolder", (Handler,), {"latest": Latest(folder)})
     try:
-        server = ThreadingHTTPServer((HOST, port), handler)
+        server = Server((HOST, port), handler)
     except (OSError, OverflowError) as error:
         raise InvalidInputError(f"cannot serve at port {port}: {error}; choose another with --port") from error
-    server.daemon_threads = True
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
     thread.start()
     try:

@@ -164,7 +164,9 @@ function redraw() {
 function follow(drawn) {
   setTimeout(async () => {
     try {
-      const found = await (await fetch("content.json", { cache: "no-store" })).json(), sections = JSON.stringify(found.sections);
+      const answer = await fetch("content.json", { cache: "no-store" });
+      if (!answer.ok) return follow(drawn);
+      const found = await answer.json(), sections = JSON.stringify(found.sections);
       if (sections !== drawn && !inUse()) {
         show(found);
         drawn = sections;
