@@ -113,6 +113,7 @@ def test_page_asks_nobody_for_anything(tmp_path: Path) -> None:
         for name in ("src", "href", "action"):
             assert (attributes.get(name) or "data:").startswith("data:"), (tag, attributes)
     assert not re.search(r"@import|url\((?!data:)", text)
+    assert "Copyright (c) 2022 Leon Sorokin" in text  # the library goes with its licence
     assert "default-src 'none'" in text and "connect-src 'none'" in text
 
 

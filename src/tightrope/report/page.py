@@ -16,6 +16,7 @@ ASSETS = files("tightrope.report") / "assets"
 #: In the order in which they are put into the page; the library first.
 STYLES = ("uPlot-1.6.32.min.css", "page.css")
 SCRIPTS = ("uPlot-1.6.32.min.js", "elements.js", "charts.js", "tables.js", "policies.js", "page.js")
+LICENCE = "uPlot-1.6.32.LICENSE"  # to be kept with every copy
 
 
 def write_page(folder: Path, path: Path) -> None:
@@ -30,6 +31,7 @@ def page(content: Mapping[str, Any]) -> str:
         connect="'self'" if content["live"] else "'none'",
         styles="\n".join(map(_asset, STYLES)),
         scripts="\n".join(map(_asset, SCRIPTS)),
+        licence=_asset(LICENCE),
         content=as_json(content).translate(HARMLESS),
     )
 
