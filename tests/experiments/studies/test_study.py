@@ -86,6 +86,12 @@ def test_values_on_the_command_line_are_those_of_toml_or_text() -> None:
     assert study.grid.problem == {"layer_sizes": [[1, 2, 1], [1, 3, 1]]}
 
 
+def test_an_option_that_is_set_twice_takes_the_values_of_both_in_place_of_the_files() -> None:
+    file = with_values(Study(problems=["random"]), ["learner.radius_scale=3"])
+    study = with_values(file, ["learner.radius_scale=0.1", "learner.radius_scale=0.3,1"])
+    assert study.grid.learner == {"radius_scale": [0.1, 0.3, 1]}
+
+
 @pytest.mark.parametrize(
     ("assignment", "words"),
     [

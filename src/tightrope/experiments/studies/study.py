@@ -78,8 +78,9 @@ class StudyFile(TomlFile):
 
 
 def with_values(study: Study, assignments: list[str]) -> Study:
-    """`study` with "learner.radius_scale=0.1,0.3" and the like in its grid: each option takes these values."""
+    """`study` with "learner.radius_scale=0.1,0.3" and the like in its grid: an option takes all that it is given."""
     grid = msgspec.to_builtins(study.grid)
+    given: dict[tuple[str, str], list[Any]] = {}
     for assignment in assignments:
         key, _, values = assignment.partition("=")
         kind, _, option = key.strip().partition(".")
@@ -89,7 +90,8 @@ def with_values(study: Study, assignments: list[str]) -> Study:
             )
         if kind not in grid:
             raise unknown(f"{assignment!r}: there are no options of a", kind, grid)
-        grid[kind][option] = _values(values)
+        grid[kind][option] = given.setdefault((kind, option), [])
+        grid[kind][option] += _values(values)
     return msgspec.structs.replace(study, grid=msgspec.convert(grid, Grid))
 
 
