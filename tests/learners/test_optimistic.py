@@ -16,13 +16,18 @@ from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
 from tightrope.learners.opt_primal_dual import OptPrimalDual
 from tightrope.learners.shared.estimating import EstimatingLearner
+from tightrope.learners.shared.mirror import MirrorLearner
 from tightrope.planning.hindsight import slater_slack, solve_cmdp
 from tightrope.planning.intervals import Intervals
 from tightrope.problems.constraints import Deterministic
 from tightrope.space import FloatArray
 from tightrope.storage.checkpoints import fingerprint
 
-NAMES = [name for name, learner in LEARNERS.items() if issubclass(learner, EstimatingLearner)]
+NAMES = [
+    name
+    for name, learner in LEARNERS.items()
+    if issubclass(learner, EstimatingLearner) and not issubclass(learner, MirrorLearner)  # these plan
+]
 
 
 def two_choices() -> Problem:

@@ -64,7 +64,7 @@ def resolved(study: Study, beside: Path) -> tuple[Study, list[Configuration]]:
     for choice in study.problems:
         name = choice if isinstance(choice, str) else choice["name"]
         place = folder_of(name, beside)
-        absolute = name if place is None else str(place)
+        absolute = name if place is None else str(place.resolve())
         problems.append(absolute if isinstance(choice, str) else choice | {"name": absolute})
     return msgspec.structs.replace(study, problems=problems, contents=contents), runs
 

@@ -129,8 +129,8 @@ class Plan:
         places: dict[str, Path] = {}
         for choice in map(_choice, self.study.problems):
             place = folder_of(choice["name"], beside)
-            if place is not None and places.setdefault(place.name, place) != place:
-                raise InvalidInputError(f"two folders are called {place.name}, so that no table tells them apart")
+            if place is not None and places.setdefault(name_of(place), place.resolve()) != place.resolve():
+                raise InvalidInputError(f"two folders are called {name_of(place)}, so that no table tells them apart")
             own = {} if place is not None else _problem_options(choice)
             for problem in self._unfolded("problem", choice, set(own) - {"losses", "noise"}):
                 for losses, noise in product(
@@ -176,7 +176,7 @@ def folder_of(name: str, beside: Path) -> Path | None:
     path = Path(name)
     if name in PROBLEMS or not (len(path.parts) != 1 or path.is_absolute() or (beside / path).exists()):
         return None
-    return (beside / path).resolve()
+    return beside / path
 
 
 def _resolved(
@@ -192,7 +192,7 @@ def _resolved(
         raise unknown(f"{place} has no option", option, ["losses", "noise"])
     _, contents = load_with_digest(place, **_chosen(losses, noise))
     named_so = chosen | {"name": name_of(place)}
-    return msgspec.structs.replace(first, problem=named_so, contents=contents, place=str(place))
+    return msgspec.structs.replace(first, problem=named_so, contents=contents, place=str(place.resolve()))
 
 
 def _choice(choice: Choice) -> Named:
