@@ -40,7 +40,7 @@ def test_new_writes_an_example_that_runs(tmp_path: Path, monkeypatch: pytest.Mon
     assert "shop, replay losses, learners ucpd-practical, ucpd" in out
     assert "technician, of 2 hours" in out
     assert "in euros; violations in hours" in out
-    assert Path("runs/shop-ucpd-practical+ucpd-T20-seed0/history-ucpd-practical-seed0.csv").is_file()
+    assert Path("runs/shop-ucpd-practical+ucpd-T20-seed0/table.csv").is_file()
 
 
 def test_new_leaves_what_is_there_alone(shop: Path) -> None:
