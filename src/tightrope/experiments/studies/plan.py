@@ -97,10 +97,11 @@ def planned(study: Study, beside: Path = Path()) -> list[Configuration]:
     Whatever is wrong is refused here, before anything is played: every problem is made once.
     """
     plan = Plan(study)
+    problems = list(plan.problems(beside))  # before the learners, which may have to be compiled
     learners = plan.learners()
     configurations = [
         msgspec.structs.replace(first, episodes=episodes, learner=learner, seed=seed)
-        for first in plan.problems(beside)
+        for first in problems
         for episodes, learner, seed in product(study.horizons, learners, study.all_seeds)
     ]
     plan.refuse_unused()
