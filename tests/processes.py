@@ -9,6 +9,12 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 
 
+def _as_in_a_terminal() -> None:
+    """Whoever runs the tests may ignore signals (nohup, &), and who is started then does, too."""
+    for number in (signal.SIGINT, signal.SIGHUP):
+        signal.signal(number, signal.SIG_DFL)
+
+
 @contextmanager
 def python(code: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
     """A process in a group of its own, which does not outlive the block."""
@@ -20,6 +26,7 @@ def python(code: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        preexec_fn=_as_in_a_terminal,
     )
     try:
         yield process
