@@ -39,6 +39,7 @@ def configurations() -> dict[str, tuple[str, Row, bool]]:
     rows["`ucpd-practical`"] = ("ucpd-practical", {}, False)
     rows["without ties"] = ("ucpd-practical", {"ties": False}, False)
     rows["with the L1 ball around the KL ball"] = ("ucpd-practical", {"confidence": "kl-l1"}, False)
+    rows["without prudence"] = ("ucpd-practical", {"prudence": 0.0}, False)
     rows["with a step after every episode"] = ("ucpd-practical", {"block": 1}, False)
     return rows
 

@@ -1,116 +1,119 @@
-"""Every learner on three problems, under fixed, switching and adaptive losses: `python -m benchmarks.comparison`.
+"""python -m benchmarks.comparison: every learner on three problems, under fixed, switching and adaptive losses.
 
-Writes the tables of docs/comparison.md (between its markers) and one picture a problem.
+Learners that count and were published without ties are played with ties as well. Each run is kept in --results as soon
+as it is done, and not played again. Writes the tables of docs/comparison.md and one picture a problem.
 """
 
 import argparse
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from io import BytesIO
 from pathlib import Path
 
-import matplotlib
+import matplotlib as mpl
 import numpy as np
+from matplotlib.figure import Figure
 
-matplotlib.use("Agg")
-import matplotlib.pyplot as plt
-from scipy import stats
-
-import tightrope as tr
-from tightrope.experiments.compare import compare
-from tightrope.experiments.history import History
+from benchmarks import page
+from benchmarks.suite import LOSSES, MEASURES, Row, played
+from tightrope.experiments.figures import INK, MUTED, PALETTE
 from tightrope.learners import LEARNERS
 from tightrope.storage.files import write_bytes
 
 PROBLEMS = ("machine-cycle", "media-streaming", "river-swim")
-LOSSES = ("fixed", "switching", "chaser")
-DOCS = Path(__file__).parent.parent / "docs"
-BEGIN, END = "<!-- tables: begin -->", "<!-- tables: end -->"
-COLUMNS = ("regret", "violation", "strong_violation")
-
-Results = Mapping[str, Mapping[str, Mapping[str, Sequence[History]]]]
+MARKERS = dict(zip(LOSSES, "os^", strict=True))
 
 
-def interval(values: Sequence[float]) -> tuple[float, float]:
-    """Mean, and half the width of its 95 % interval (Student's t)."""
-    mean, n = float(np.mean(values)), len(values)
-    return mean, float(stats.t.ppf(0.975, n - 1) * np.std(values, ddof=1) / np.sqrt(n)) if n > 1 else 0.0
+def variants(learners: Sequence[str]) -> list[tuple[str, Row]]:
+    """Every learner with its options: as it is, and with ties where these are for the asking."""
+    asked: list[tuple[str, Row]] = []
+    for name in learners:
+        asked.append((name, {}))
+        if "ties" in LEARNERS[name].parameter_fields() and not getattr(LEARNERS[name], "ties_by_default", True):
+            asked.append((name, {"ties": True}))
+    return asked
 
 
-def at_the_end(histories: Sequence[History], column: str) -> tuple[float, float]:
-    return interval([history[column][-1] for history in histories])
+def label(row: Row) -> str:
+    return f"{row['learner']}{', with ties' if row['options'] else ''}"
 
 
-def play(episodes: int, seeds: int, learners: Sequence[str]) -> Results:
-    results: dict[str, dict[str, dict[str, list[History]]]] = {}
-    for name in PROBLEMS:
-        for losses in LOSSES:
-            problem = tr.make(name, losses=losses)
-            print(f"{name}, {losses} losses: {problem.space}", flush=True)
-            played = compare(problem, learners, episodes=episodes, seeds=seeds, n_jobs=-1, records=2, regret="last")
-            results.setdefault(name, {})[losses] = played
-    return results
+def means(rows: Sequence[Row], measure: str) -> dict[tuple[str, str], float]:
+    """By learner and losses, over seeds."""
+    cells = dict.fromkeys((label(row), row["losses"]) for row in rows)
+    of = {cell: [row[measure] for row in rows if (label(row), row["losses"]) == cell] for cell in cells}
+    return {cell: float(np.mean(values)) for cell, values in of.items()}
 
 
-def tables(results: Results, episodes: int, seeds: int) -> str:
-    lines = [f"T = {episodes} episodes, {seeds} seeds, mean ± half a 95 % interval; learners' own units.", ""]
-    for name, by_losses in results.items():
-        for losses, played in by_losses.items():
-            lines += [f"### {name}, {losses} losses", ""]
-            lines += ["| learner | scale | feedback | regret | violation | strong violation |", "|---" * 6 + "|"]
-            for learner, histories in sorted(played.items(), key=lambda item: at_the_end(item[1], "regret")[0]):
-                cells = [f"{mean:.1f} ± {half:.1f}" for mean, half in (at_the_end(histories, c) for c in COLUMNS)]
-                scale = histories[0].settings.get("radius_scale", "–")
-                lines.append(f"| {learner} | {scale} | {LEARNERS[learner].feedback} | {' | '.join(cells)} |")
-            lines.append("")
-    return "\n".join(lines)
+def ordered(rows: Sequence[Row]) -> list[str]:
+    """Learners, by the sum of their positive regret and their violation: who does well in both comes first."""
+    regret, violation = means(rows, "regret"), means(rows, "violation")
+
+    def worst(learner: str) -> float:
+        return sum(max(regret[learner, losses], 0) + violation[learner, losses] for losses in LOSSES)
+
+    return sorted(dict.fromkeys(map(label, rows)), key=worst)
 
 
-def picture(name: str, by_losses: Mapping[str, Mapping[str, Sequence[History]]], title: str, path: Path) -> None:
-    """Dots with intervals: learners down, regret and violation across, one row of panels for each kind of losses."""
-    learners = list(next(iter(by_losses.values())))
-    height = 0.24 * len(learners) * len(by_losses) + 1.8
-    figure, axes = plt.subplots(len(by_losses), 2, figsize=(9.5, height), sharey=True, squeeze=False)
-    for row, (losses, played) in zip(axes, by_losses.items(), strict=True):
-        order = sorted(learners, key=lambda learner: -at_the_end(played[learner], "regret")[0])
-        for axis, column, words in zip(row, ("regret", "violation"), ("regret", "violation"), strict=True):
-            for y, learner in enumerate(order):
-                mean, half = at_the_end(played[learner], column)
-                colour = "#0072b2" if learner.startswith("ucpd") else "#555555"
-                axis.errorbar(mean, y, xerr=half, fmt="o", ms=4, color=colour, lw=1.2)
-                place = axis.get_yaxis_transform()
-                if axis is row[0]:
-                    axis.text(-0.02, y, learner, ha="right", va="center", fontsize=8, color=colour, transform=place)
-                else:
-                    axis.text(1.02, y, learner, ha="left", va="center", fontsize=8, color=colour, transform=place)
-            axis.axvline(0, color="#999999", lw=0.8)
-            axis.set_yticks([])
-            axis.grid(axis="x", color="#e5e5e5", lw=0.8)
-            axis.set_axisbelow(True)
-            axis.spines[["top", "right", "left"]].set_visible(False)
-            axis.tick_params(labelsize=8)
-            axis.set_title(f"{losses} losses: {words}", loc="left", fontsize=9)
-    figure.suptitle(title, x=0.02, ha="left", fontsize=11, weight="bold")
-    figure.tight_layout(rect=(0.06, 0, 0.94, 0.99))
-    figure.savefig(path, dpi=130)
-    plt.close(figure)
+def table(rows: Sequence[Row]) -> str:
+    """A line for each learner: regret / violation / strong violation under each kind of losses."""
+    mean = {measure: means(rows, measure) for measure in MEASURES}
+    lines = []
+    for learner in ordered(rows):
+        cells = [" / ".join(f"{mean[measure][learner, losses]:.2f}" for measure in MEASURES) for losses in LOSSES]
+        lines.append((learner, LEARNERS[learner.removesuffix(", with ties")].feedback, *cells))
+    return page.table(("learner", "feedback", *LOSSES), lines)
+
+
+def picture(rows: Sequence[Row], title: str) -> bytes:
+    """Learners down, regret and violation across: a mark for each kind of losses, a line from least to most."""
+    learners = [learner for learner in ordered(rows) if ", with ties" not in learner]
+    with mpl.rc_context(page.DRAWN):
+        figure = Figure(figsize=(9.5, 0.24 * len(learners) + 1.6), layout="constrained")
+        for axes, measure in zip(figure.subplots(1, 2, sharey=True), ("regret", "violation"), strict=True):
+            for losses, colour in zip(LOSSES, PALETTE, strict=False):
+                for y, learner in enumerate(learners):
+                    values = [row[measure] for row in rows if (label(row), row["losses"]) == (learner, losses)]
+                    axes.plot([min(values), max(values)], [y, y], color=colour, lw=1.2)
+                    axes.plot(np.mean(values), y, MARKERS[losses], ms=4, color=colour)
+                axes.plot([], [], MARKERS[losses], ms=4, color=colour, label=losses)
+            axes.axvline(0, color=MUTED, lw=0.8)
+            axes.set_xscale("symlog", linthresh=1)
+            axes.set_title(measure, loc="left", color=INK, fontsize=10)
+            axes.set_yticks(range(len(learners)), learners, fontsize=8)
+            axes.tick_params(labelsize=8)
+        axes.invert_yaxis()
+        figure.legend(*axes.get_legend_handles_labels(), frameon=False, fontsize=8, loc="outside lower right", ncols=3)
+        figure.suptitle(title, x=0.02, ha="left", fontsize=11, weight="bold")
+        data = BytesIO()
+        figure.savefig(data, format="png", dpi=130, metadata={"Software": None})
+    return data.getvalue()
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--episodes", type=int, default=2000)
-    parser.add_argument("--seeds", type=int, default=10)
-    parser.add_argument("--learners", default=",".join(sorted(LEARNERS)))
-    parser.add_argument("--out", type=Path, default=DOCS)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--episodes", type=int, default=20_000)
+    parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--learners", default=",".join(sorted(LEARNERS)), help="a,b,c")
+    parser.add_argument("--jobs", type=int, default=-1)
+    parser.add_argument("--results", type=Path, default=Path("runs/suite.jsonl"))
     given = parser.parse_args()
-    results = play(given.episodes, given.seeds, given.learners.split(","))
-    for name, by_losses in results.items():
-        title = f"{name}: every learner after {given.episodes} episodes, {given.seeds} seeds (95 % intervals)"
-        (given.out / "images").mkdir(parents=True, exist_ok=True)
-        picture(name, by_losses, title, given.out / "images" / f"comparison-{name}.png")
-    page = given.out / "comparison.md"
-    text = page.read_text() if page.exists() else f"# Comparison\n\n{BEGIN}\n{END}\n"
-    before, _, rest = text.partition(BEGIN)
-    after = rest.partition(END)[2]
-    write_bytes(page, f"{before}{BEGIN}\n{tables(results, given.episodes, given.seeds)}\n{END}{after}".encode())
+    given.results.parent.mkdir(parents=True, exist_ok=True)
+    wanted = [
+        (learner, name, losses, given.episodes, seed, options)
+        for seed in range(given.seeds)
+        for learner, options in variants(given.learners.split(","))
+        for name in PROBLEMS
+        for losses in LOSSES
+    ]
+    rows = played(wanted, given.results, given.jobs)
+    played_by = f"means of {given.seeds} seeds" if given.seeds > 1 else "seed 0"
+    parts = [f"T = {given.episodes:,}, {played_by}."]
+    for name in PROBLEMS:
+        here = [row for row in rows if row["problem"] == name]
+        parts += [f"### {name}", table(here)]
+        title = f"{name}: every learner after {given.episodes:,} episodes, {played_by}"
+        write_bytes(page.DOCS / "images" / f"comparison-{name}.png", picture(here, title))
+    page.write("tables", "\n\n".join(parts), page.COMPARISON)
 
 
 if __name__ == "__main__":
