@@ -158,11 +158,15 @@ def of_models() -> dict[str, Case]:
         "space.sum_over_successors": (space.sum_over_successors, {"values": np.zeros(8)}),
         "space.expand_to_tuples": (space.expand_to_tuples, {"values": np.zeros(6)}),
         "space.__eq__": (space.__eq__, {"other": space}),
+        "space.named": (space.named, {"state_names": ["a", "b", "c", "d"], "action_names": ["go", "run"]}),
+        "space.state_number": (space.named(["a", "b", "c", "d"]).state_number, {"state": "b"}),
         "LayeredMDP": (tr.LayeredMDP, {"space": space, "transitions": mdp.transitions}),
         "LayeredMDP.from_occupancy": (tr.LayeredMDP.from_occupancy, {"space": space, "theta": theta}),
         "mdp.occupancy": (mdp.occupancy, {"policy": policy}),
         "Policy": (tr.Policy, {"space": space, "probabilities": policy.probabilities}),
         "Policy.uniform": (tr.Policy.uniform, {"space": space}),
+        "policy[…]": (policy.__getitem__, {"state": 1}),
+        "policy.sample": (policy.sample, {"state": 1, "rng": np.random.default_rng(0)}),
         "Policy.from_occupancy": (tr.Policy.from_occupancy, {"space": space, "theta": theta}),
         "Ties": (tr.Ties, {"space": space, "outcome": np.arange(8)}),
         "L1Ball": (tr.L1Ball, {"center": mdp.transitions, "radius": np.ones(6)}),
@@ -226,7 +230,7 @@ def of_play() -> dict[str, Case]:
 def of_problems() -> dict[str, Case]:
     """Layouts, problems and what they are made of."""
     p = parts()
-    mdp, policy, problem, layout = p["mdp"], p["policy"], p["problem"], p["layout"]
+    mdp, problem, layout = p["mdp"], p["problem"], p["layout"]
     rows = [(0, 0, 0), (0, 1, 1), (1, 0, 1)]
     return {
         "unroll": (
@@ -250,7 +254,6 @@ def of_problems() -> dict[str, Case]:
         "problem.state_name": (problem.state_name, {"state": 0}),
         "problem.action_name": (problem.action_name, {"action": 0}),
         "problem.tuple_name": (problem.tuple_name, {"index": 0}),
-        "problem.policy_rows": (lambda policy: list(problem.policy_rows(policy)), {"policy": policy}),
         "make_losses": (make_losses, {"choice": "fixed", "scenarios": np.zeros((2, 8)), "mdp": mdp}),
         "make_constraints": (make_constraints, {"choice": "none", "mean": np.full((1, 8), 0.1)}),
         "check_problem": (tr.checks.check_problem, {"problem": problem}),

@@ -4,15 +4,18 @@ An occupancy measure θ(s,a,s') is the probability that an episode passes throug
 layer, conserves flow at every inner state, and its conditionals are the model.
 """
 
-from typing import Self
+from collections.abc import Sequence
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import instance
+from tightrope.arguments import instance, shown
 from tightrope.arguments.arrays import finite, floats
 from tightrope.errors import InvalidInputError
 from tightrope.kernels import occupancy as kernels
+from tightrope.kernels.paths import draw
 from tightrope.space import FloatArray, LayeredSpace
 
 #: How far a distribution may be from summing to one.
@@ -59,7 +62,14 @@ def inner(values: FloatArray, theta: FloatArray) -> FloatArray:
 
 
 class Policy:
-    """Action probabilities at every state, flat over `space.pairs`."""
+    """Action probabilities at every state, flat over `space.pairs`.
+
+    >>> policy = Policy.uniform(LayeredSpace.dense([1, 2, 1], 2).named(["home", "lane", "road", "town"], ["go", "run"]))
+    >>> policy[1], policy["lane"]
+    ({0: 0.5, 1: 0.5}, {'go': 0.5, 'run': 0.5})
+    """
+
+    __iter__ = None  # it has states to look up, not entries to go through
 
     def __init__(self, space: LayeredSpace, probabilities: ArrayLike) -> None:
         pi = flat(probabilities, instance(space, "space", LayeredSpace).n_pairs, "probabilities").copy()
@@ -97,6 +107,43 @@ class Policy:
         kernels.policy_of(space.csr.state_ptr, space.csr.pair_ptr, theta, pi)
         return cls.unchecked(space, pi)
 
+    def _pairs(self, state: int) -> tuple[int, int]:
+        """The first pair of a state, and the first after them."""
+        first, end = self.space.csr.state_ptr[state : state + 2].tolist()
+        return first, end
+
+    def __getitem__(self, state: int | str) -> dict[Any, float]:
+        """The probability of each action that a state has: by number, or by name if that is how the state is given."""
+        first, end = self._pairs(self.space.state_number(state))
+        actions: list[Any] = self.space.csr.action[first:end].tolist()
+        if isinstance(state, str):
+            actions = [self.space.action_name(action) for action in actions]
+        return dict(zip(actions, self.probabilities[first:end].tolist(), strict=True))
+
+    def sample(self, state: int | str, rng: np.random.Generator) -> int:
+        """Draw an action for a state, given by number or name, with one number of the generator."""
+        instance(rng, "rng", np.random.Generator)
+        first, end = self._pairs(self.space.state_number(state))
+        if first == end:
+            raise InvalidInputError(f"state {shown(state)} ends the episode; nothing is chosen there")
+        return int(self.space.csr.action[draw(self.probabilities, first, end, rng.random())])
+
+    def table(self) -> dict[str, list[Any]]:
+        """Columns with a row for each pair, as `pandas.DataFrame` and `polars.DataFrame` take them.
+
+        layer, state, action, probability, and how state and action are called (their numbers, if they have no names).
+        """
+        space = self.space
+        states, actions = space.pairs.T.tolist()
+        return {
+            "layer": space.layer_of_pair.tolist(),
+            "state": states,
+            "action": actions,
+            "probability": self.probabilities.tolist(),
+            "state_name": [space.state_name(state) for state in states],
+            "action_name": [space.action_name(action) for action in actions],
+        }
+
     def __repr__(self) -> str:
         return f"Policy({self.space!r})"
 
@@ -132,6 +179,12 @@ class LayeredMDP:
         P = np.empty(space.n_tuples)
         kernels.model_of(space.csr, theta, P)
         return cls(space, P)
+
+    def named(self, state_names: Sequence[str] = (), action_names: Sequence[str] = ()) -> Self:
+        """The same model on a space with these names; empty: as it has them."""
+        mdp = copy(self)
+        mdp.space = self.space.named(state_names, action_names)
+        return mdp
 
     def occupancy(self, policy: Policy) -> FloatArray:
         """(n_tuples,) the probability that an episode under `policy` passes through each tuple."""

@@ -5,7 +5,9 @@ to the single state of layer L, in L steps. A *pair* is (state, action), a *tupl
 Only tuples that can happen are held (compressed rows), so nothing is ever of size |S|·|A|·|S|.
 """
 
+from collections import Counter
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 from itertools import pairwise
 from typing import Any, NamedTuple, Self, TypeVar
@@ -13,7 +15,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.arguments import listed, room, shown, whole
+from tightrope.arguments import listed, room, shown, texts, unknown, whole
 from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.paths import find_path
@@ -24,6 +26,9 @@ DType = TypeVar("DType", bound="np.generic[Any]")
 
 #: Actions are numbered in 32 bits.
 MOST_ACTIONS = 2**31 - 1
+
+#: Instead of the number of a state whose name others have, too.
+AMBIGUOUS = -1
 
 
 class Csr(NamedTuple):
@@ -51,6 +56,9 @@ class LayeredSpace:
     >>> space.n_layers, space.n_states, space.n_pairs, space.n_tuples
     (3, 12, 33, 105)
     """
+
+    state_names: tuple[str, ...] = ()  #: one for every state; empty: their numbers
+    action_names: tuple[str, ...] = ()  #: likewise
 
     def __init__(self, layer_sizes: Sequence[int], n_actions: int, tuples: IntArray) -> None:
         """Take tuples that are already in order; `from_tuples` puts them there."""
@@ -108,6 +116,14 @@ class LayeredSpace:
         rows = wholes(tuples, "tuples", ("n_tuples", 3))
         return cls(layer_sizes, n_actions, rows[np.lexsort(rows.T[::-1])])
 
+    def named(self, state_names: Sequence[str] = (), action_names: Sequence[str] = ()) -> Self:
+        """The same space with these names, one for every state and action; empty: as it has them."""
+        space = copy(self)
+        space.__dict__.pop("_numbers", None)
+        space.state_names = _checked_names(state_names, self.n_states, "state_names") or self.state_names
+        space.action_names = _checked_names(action_names, self.n_actions, "action_names") or self.action_names
+        return space
+
     def _check_connected(self) -> None:
         reached = np.zeros(self.n_states, dtype=bool)
         reached[0] = True
@@ -131,6 +147,34 @@ class LayeredSpace:
         """The states of `layer`, in order."""
         layer = whole(layer, "layer", 0, self.n_layers)
         return range(int(self.csr.layer_ptr[layer]), int(self.csr.layer_ptr[layer + 1]))
+
+    def state_name(self, state: int) -> str:
+        """What this state is called."""
+        state = whole(state, "state", 0, self.n_states - 1)
+        return self.state_names[state] if self.state_names else str(state)
+
+    def action_name(self, action: int) -> str:
+        """What this action is called."""
+        action = whole(action, "action", 0, self.n_actions - 1)
+        return self.action_names[action] if self.action_names else str(action)
+
+    def state_number(self, state: int | str) -> int:
+        """The number of a state that is given by its number or its name."""
+        if not isinstance(state, str):
+            return whole(state, "state", 0, self.n_states - 1)
+        if not self.state_names:
+            raise InvalidInputError(f"state is {shown(state)}, and the states of {self!r} have no names, only numbers")
+        if self._numbers.get(state) == AMBIGUOUS:
+            raise InvalidInputError(f"several states are called {shown(state)}; give a number")
+        if state not in self._numbers:
+            raise unknown("there is no state", state, self._numbers)
+        return self._numbers[state]
+
+    @cached_property
+    def _numbers(self) -> dict[str, int]:
+        """The numbers of the states by name."""
+        names = Counter(self.state_names)
+        return {name: AMBIGUOUS if names[name] > 1 else state for state, name in enumerate(self.state_names)}
 
     @property
     def layer_of_pair(self) -> IntArray:
@@ -195,8 +239,11 @@ class LayeredSpace:
         return self is other or (
             self.layer_sizes == other.layer_sizes
             and self.n_actions == other.n_actions
-            and np.array_equal(self.tuples, other.tuples)
+            and (self.tuples is other.tuples or np.array_equal(self.tuples, other.tuples))
         )
+
+    def __deepcopy__(self, memo: object) -> Self:
+        return self  # it never changes, and is large
 
     def __hash__(self) -> int:
         return hash((self.layer_sizes, self.n_actions, self.n_tuples))
@@ -220,6 +267,13 @@ def _checked_sizes(layer_sizes: Sequence[int]) -> tuple[int, ...]:
                 "(add one before random starts, merge terminal states into one)"
             )
     return sizes
+
+
+def _checked_names(names: Sequence[str], size: int, what: str) -> tuple[str, ...]:
+    names = texts(names, what)
+    if len(names) not in (0, size):
+        raise InvalidInputError(f"{what} has {len(names)} names; expected {size}, or none")
+    return names
 
 
 def _check_reach(n_states: int, n_tuples: int) -> None:

@@ -119,12 +119,12 @@ def constraints(sample: Callable[[OwnConstraints, np.random.Generator], FloatArr
 BROKEN: list[tuple[Any, Callable[[], Problem], str]] = [
     (
         checks.check_names_tell_states_and_actions_apart,
-        lambda: broken(sound(), state_names=("a", "b", "b", "c")),
+        lambda: replace(sound(), state_names=("a", "b", "b", "c")),
         "two states are called 'b'",
     ),
     (
         checks.check_names_tell_states_and_actions_apart,
-        lambda: broken(sound(), action_names=("", "go")),
+        lambda: replace(sound(), action_names=("", "go")),
         "action 0 has an empty name",
     ),
     (

@@ -90,7 +90,7 @@ def test_the_example_runs(capsys: pytest.CaptureFixture[str]) -> None:
     [example] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     exec(compile(example, "problems.md", "exec"), {})
     lines = capsys.readouterr().out.splitlines()
-    assert lines[0] == "home: action 0 with probability 0.50"
+    assert lines[0] == "{'0': 0.5, '1': 0.5}"
     assert lines[-1] == "16.0 minutes"
 
 

@@ -25,7 +25,6 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.arguments import MOST, function, having, implements, number, real, room, whole
 from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
-from tightrope.kernels.paths import draw
 from tightrope.learners.base import BanditEpisode, Episode, Learner
 from tightrope.model import flat
 from tightrope.problems.tabular.unroll import unroll
@@ -249,8 +248,7 @@ def _play_episode(
     observation, _ = env.reset() if seed is None else env.reset(seed=seed)
     over = False
     for k in range(L):
-        first, end = space.csr.state_ptr[states[k] : states[k] + 2]
-        actions[k] = space.csr.action[draw(policy.probabilities, first, end, rng.random())]
+        actions[k] = policy.sample(states[k], rng)
         if not over:
             action = action_of(int(actions[k]))
             next_observation, reward, terminated, truncated, info = env.step(action)

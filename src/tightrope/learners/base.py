@@ -179,6 +179,9 @@ class LearnerBase(Declared, ABC):
         """Write all that is needed to go on from here to `path`; `tightrope.load` reads it back."""
         checkpoints.save(self, file_path(path, "path"))
 
+    def __copy__(self) -> Self:
+        return deepcopy(self)  # half a copy would draw from the same generator, and work in the same arrays
+
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value}" for name, value in self.settings.items() if name != "learner")
         return f"{type(self).__name__}({self.space!r}, {shown}, observed={self.observed})"

@@ -7,7 +7,7 @@ when it is made, and carries the way back:
     use of a budget, in its own units            constraint_scales[i] · g_i
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self, TypeVar
 
@@ -18,7 +18,7 @@ from tightrope.arguments import implements, instance, real, shown, text, texts, 
 from tightrope.arguments.arrays import finite, floats
 from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
-from tightrope.model import SUM_TOLERANCE, LayeredMDP, Policy, flat
+from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
 from tightrope.problems.constraints import (
     Constraints,
     NoiseChoice,
@@ -49,8 +49,8 @@ class Problem:
     constraints: Constraints
     budgets: FloatArray  # (I,) c, for a whole episode
     constraint_names: tuple[str, ...]
-    state_names: Sequence[str] = ()  # one for every state of the space; empty: their numbers
-    action_names: Sequence[str] = ()  # one for every action; empty: their numbers
+    state_names: Sequence[str] = ()  # one for every state of the space; empty: those that it has
+    action_names: Sequence[str] = ()  # likewise for every action
     loss_scale: float = 1.0  # what a loss of 1 is in the problem's own units
     loss_offset: float = 0.0  # what a step with loss 0 is in the problem's own units
     loss_unit: str = ""  # what they are called, for headings: "euros"
@@ -59,10 +59,14 @@ class Problem:
     ties: Ties | None = None  # which pairs share one law, as far as that is known beforehand
 
     def __post_init__(self) -> None:
-        space = instance(self.mdp, "mdp", LayeredMDP).space
+        mdp = instance(self.mdp, "mdp", LayeredMDP).named(self.state_names, self.action_names)
+        space = mdp.space
+        object.__setattr__(self, "mdp", mdp)
+        for what in ("state_names", "action_names"):
+            object.__setattr__(self, what, getattr(space, what))
         if not text(self.name, "name"):
             raise InvalidInputError("a problem needs a name")
-        for what in ("constraint_names", "state_names", "action_names", "constraint_units"):
+        for what in ("constraint_names", "constraint_units"):
             object.__setattr__(self, what, texts(getattr(self, what), what))
         text(self.loss_unit, "loss_unit")
         implements(self.losses, "losses", Losses)
@@ -70,13 +74,10 @@ class Problem:
         n_constraints = len(self.constraint_names)
         if len(set(self.constraint_names)) < n_constraints:
             raise InvalidInputError(f"constraint_names is {self.constraint_names}; no two may be equal")
-        for what, names, size in (
-            ("state_names", self.state_names, space.n_states),
-            ("action_names", self.action_names, space.n_actions),
-            ("constraint_units", self.constraint_units, n_constraints),
-        ):
-            if len(names) not in (0, size):
-                raise InvalidInputError(f"{what} has {len(names)} names; expected {size}, or none")
+        if len(self.constraint_units) not in (0, n_constraints):
+            raise InvalidInputError(
+                f"constraint_units has {len(self.constraint_units)} names; expected {n_constraints}, or none"
+            )
         self._check_scales()
         self._check_ties()
 
@@ -204,25 +205,16 @@ class Problem:
 
     def state_name(self, state: int) -> str:
         """What the problem calls this state."""
-        state = whole(state, "state", 0, self.space.n_states - 1)
-        return self.state_names[state] if self.state_names else str(state)
+        return self.space.state_name(state)
 
     def action_name(self, action: int) -> str:
         """What the problem calls this action."""
-        action = whole(action, "action", 0, self.space.n_actions - 1)
-        return self.action_names[action] if self.action_names else str(action)
+        return self.space.action_name(action)
 
     def tuple_name(self, index: int) -> str:
         """What the problem calls this tuple of its space."""
         s, a, s_next = self.space.tuples[whole(index, "index", 0, self.space.n_tuples - 1)].tolist()
         return f"{self.state_name(s)} → {self.action_name(a)} → {self.state_name(s_next)}"
-
-    def policy_rows(self, policy: Policy) -> Iterator[tuple[str, str, float]]:
-        """(state, action, probability) by name, one for each pair, in the order of `space.pairs`."""
-        if instance(policy, "policy", Policy).space != self.space:
-            raise InvalidInputError("the policy belongs to another space than the problem")
-        for (s, a), share in zip(self.space.pairs.tolist(), policy.probabilities.tolist(), strict=True):
-            yield self.state_name(s), self.action_name(a), share
 
     def __repr__(self) -> str:
         return f"Problem({self.name!r}, {self.space!r}, losses={self.losses.name!r}, budgets={self.budgets})"

@@ -5,6 +5,7 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.model import Policy
 from tightrope.theory.check import Check
 from tightrope.theory.page import remedies
 
@@ -33,7 +34,7 @@ def facts(check: Check) -> dict[str, Any]:
             "largest_loss": windows.largest,
             "largest_constraints": check.largest_constraints,
             "slack": check.slack.slack,
-            "safest_policy": [row for row in problem.policy_rows(check.slack.policy) if row[2] > 0],
+            "safest_policy": _choices(check.slack.policy),
             "constraints": list(problem.constraint_names),
             "budgets": problem.budgets,
             "least_use": check.least,
@@ -46,6 +47,13 @@ def facts(check: Check) -> dict[str, Any]:
         }
     )
     return told
+
+
+def _choices(policy: Policy) -> list[tuple[str, str, float]]:
+    """State, action and probability of all that the policy may do."""
+    table = policy.table()
+    rows = zip(table["state_name"], table["action_name"], table["probability"], strict=True)
+    return [row for row in rows if row[2] > 0]
 
 
 def _plain(value: Any) -> Any:
