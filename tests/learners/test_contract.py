@@ -2,6 +2,7 @@
 
 import inspect
 from collections.abc import Callable
+from copy import copy
 from dataclasses import field
 from typing import Any
 
@@ -108,6 +109,21 @@ def wrong(check: str) -> Callable[[type[Weights]], type[Weights]]:
         return kind
 
     return note
+
+
+@wrong("check_a_copy_goes_on_the_same_and_alone")
+class _Copied(Weights):
+    def __deepcopy__(self, memo: object) -> "_Copied":
+        twin = copy(self)
+        twin.rng = self.rng
+        return twin
+
+
+@wrong("check_acting_is_drawing_from_the_policy")
+class _Acting(Weights):
+    def act(self, state: int, rng: np.random.Generator) -> int:
+        self.weights = self.weights * np.linspace(1.0, 1.0 + 1e-9, len(self.weights))
+        return self.policy.sample(state, rng)
 
 
 @wrong("check_it_says_what_feedback_it_takes")

@@ -7,10 +7,10 @@ what a learner was made with apart from what it has learnt, so that one mechanis
 import inspect
 import logging
 from abc import ABC, abstractmethod
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import field
 from os import PathLike
-from typing import Any, ClassVar, Literal, Protocol, runtime_checkable
+from typing import Any, ClassVar, Literal, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -129,6 +129,10 @@ class LearnerBase(Declared, ABC):
     @abstractmethod
     def observe(self, episode: Any) -> None:
         """Learn from the episode just played, or refuse it and stay as before."""
+
+    def act(self, state: int | str, rng: np.random.Generator) -> int:
+        """Draw an action for a state, by number or name: `policy.sample`, for the episode about to be played."""
+        return self.policy.sample(state, rng)
 
     def _read(self, episode: Any) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
         """(path, f, g) of the episode just played, as whole functions or along the path; or a refusal."""

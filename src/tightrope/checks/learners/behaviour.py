@@ -1,10 +1,12 @@
 """What a learner offers, and what it does with what it is shown."""
 
+import copy
 import gc
 import inspect
 import itertools
 import json
 import math
+import pickle
 from dataclasses import replace
 from typing import Any
 
@@ -180,6 +182,39 @@ def check_learners_do_not_share_anything(make: Maker) -> None:
         other.observe(at.play(other.policy, other.feedback, t, np.random.default_rng([8, t])))
 
     same(drive(at, one, between=meanwhile), drive(at, alone), "another learner beside it is no matter")
+
+
+@checks
+def check_a_copy_goes_on_the_same_and_alone(make: Maker) -> None:
+    at, learner = new(make)
+    drive(at, learner, last=EPISODES // 2)
+    copies = [("copy.deepcopy", copy.deepcopy(learner))]
+    try:
+        packed = pickle.dumps(learner)
+    except Exception:
+        pass  # refused where one still has the learner
+    else:
+        copies.append(("pickle", pickle.loads(packed)))
+    first, last = EPISODES // 2 + 1, EPISODES
+    trace = drive(at, learner, first, last)
+    for how, twin in copies:
+        same(drive(at, twin, first, last), trace, f"a copy by {how} goes on as the learner does, and shares nothing")
+
+
+@checks
+def check_acting_is_drawing_from_the_policy(make: Maker) -> None:
+    at, learner = new(make)
+    if not hasattr(learner, "act"):  # a learner need not have it
+        return
+    _, twin = new(make)
+
+    def act(t: int) -> None:
+        for state in range(at.space.n_states - 1):
+            drawn = learner.act(state, np.random.default_rng([t, state]))
+            expected = learner.policy.sample(state, np.random.default_rng([t, state]))
+            assert drawn == expected, f"episode {t}, state {state}: it did {drawn}; its policy draws {expected}"
+
+    same(drive(at, learner, between=act), drive(at, twin), "acting changes nothing")
 
 
 @checks
