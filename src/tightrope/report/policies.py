@@ -60,7 +60,7 @@ def _load(folder: RunFolder) -> Run:
     report = folder.report()
     if report is None or not folder.checkpoint.is_file():
         raise TightropeError("there is no checkpoint of it")
-    return saved(folder, report.configuration, report.configuration.make_problem())
+    return saved(folder, report.configuration, report.configuration.conditions.make_problem())
 
 
 def _layers(problem: Problem) -> list[list[dict[str, Any]]]:

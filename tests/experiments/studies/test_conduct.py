@@ -94,7 +94,7 @@ def test_a_run_leaves_all_that_is_worth_knowing(tmp_path: Path) -> None:
     assert sorted(path.name for path in run.path.iterdir()) == ["checkpoint", "history.csv", "log.txt", "run.json"]
     found = json.loads((run.path / "run.json").read_bytes())
     assert found["status"] == "finished"
-    assert found["configuration"]["learner"] == {"name": "uniform"}
+    assert found["configuration"]["learner"] == {"name": "uniform", "options": {}}
     assert found["entropy"]["seed"] == 1
     assert found["versions"]["tightrope"] == tr.__version__
     assert found["problem"]["budgets"][0]["limit"] == make(**SMALL).budgets[0]

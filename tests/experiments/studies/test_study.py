@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.studies.changes import differences
 from tightrope.experiments.studies.plan import planned
-from tightrope.experiments.studies.study import Study, StudyFile, with_values
+from tightrope.experiments.studies.study import Named, Study, StudyFile, with_values
 from tightrope.experiments.studies.toml import to_toml
 from tightrope.problems.files import write_example
 
@@ -31,8 +31,8 @@ def test_the_example_of_the_documentation_is_one(tmp_path: Path) -> None:
     assert len(runs) == 2 * 4 * 6 * 10
     assert len({run.digest for run in runs}) == len(runs)
     assert len({run.name for run in runs}) == len(runs)
-    assert all(run.learner["level"] == 0.05 for run in runs if run.learner["name"] == "ucpd")
-    assert {run.losses["period"] for run in runs if run.losses} == {100, 500}
+    assert all(run.learner.options["level"] == 0.05 for run in runs if run.learner.name == "ucpd")
+    assert {run.conditions.losses.options["period"] for run in runs if run.conditions.losses} == {100, 500}
 
 
 @pytest.mark.parametrize(
@@ -114,31 +114,32 @@ def test_who_has_no_such_option_is_played_once() -> None:
     study = Study(problems=[SMALL], learners=["ucpd", "uniform"], grid=Study(problems=["x"]).grid)
     runs = planned(with_values(study, ["learner.radius_scale=0.1,0.3"]))
     assert [run.learner for run in runs] == [
-        {"name": "ucpd", "radius_scale": 0.1},
-        {"name": "ucpd", "radius_scale": 0.3},
-        {"name": "uniform"},
+        Named("ucpd", {"radius_scale": 0.1}),
+        Named("ucpd", {"radius_scale": 0.3}),
+        Named("uniform"),
     ]
 
 
 def test_the_grid_reaches_the_losses_that_a_problem_has_of_its_own() -> None:
     runs = planned(with_values(Study(problems=["edge-cloud"], learners=["uniform"]), ["losses.period=10,20"]))
-    assert [run.losses for run in runs] == [{"name": "switching", "period": 10}, {"name": "switching", "period": 20}]
+    losses = [run.conditions.losses for run in runs]
+    assert losses == [Named("switching", {"period": 10}), Named("switching", {"period": 20})]
 
 
 def test_a_folder_that_is_edited_is_another_problem_and_one_that_is_moved_is_not(tmp_path: Path) -> None:
     write_example(tmp_path / "here" / "mine")
     [before] = planned(Study(problems=["mine"], learners=["uniform"]), tmp_path / "here")
-    assert before.problem == {"name": "mine"}
+    assert before.conditions.problem == Named("mine")
     (tmp_path / "here").rename(tmp_path / "there")
     [moved] = planned(Study(problems=["./mine"], learners=["uniform"]), tmp_path / "there")
     assert moved.digest == before.digest
-    assert moved.make_problem().name == "mine"
+    assert moved.conditions.make_problem().name == "mine"
     table = tmp_path / "there" / "mine" / "loss.csv"
     table.write_text(table.read_text().replace("-100", "-99", 1))
     [edited] = planned(Study(problems=["mine"], learners=["uniform"]), tmp_path / "there")
     assert edited.digest != before.digest
     with pytest.raises(InvalidInputError, match="was changed while it was played"):
-        moved.make_problem()
+        moved.conditions.make_problem()
 
 
 plain = st.text(max_size=5) | st.integers(-(2**60), 2**60) | st.floats(-1e90, 1e90) | st.booleans()

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from tightrope.experiments.studies.study import Choice, Study
+from tightrope.experiments.studies.study import Named, Study
 from tightrope.experiments.studies.toml import dotted
 
 
@@ -13,7 +13,7 @@ def differences(before: Study, now: Study) -> list[str]:
     """What changed from one study to the next, in words."""
     words = []
     for name in ("problems", "losses", "noises", "learners"):
-        old, new = ([named(choice) for choice in getattr(study, name)] for study in (before, now))
+        old, new = ([str(Named.of(choice)) for choice in getattr(study, name)] for study in (before, now))
         gone, come = [one for one in old if one not in new], [one for one in new if one not in old]
         if gone or come:
             words.append(
@@ -39,11 +39,3 @@ def _shown(value: Any) -> str:
     if isinstance(value, list) and len(value) > 3 and value == list(range(value[0], value[-1] + 1)):
         return f"{value[0]} to {value[-1]}"
     return ", ".join(map(str, value)) if isinstance(value, list) else str(value)
-
-
-def named(choice: Choice) -> str:
-    """A name, and its options if it has any."""
-    if isinstance(choice, str):
-        return choice
-    options = ", ".join(f"{key} {value}" for key, value in choice.items() if key != "name")
-    return f"{choice.get('name')} ({options})" if options else str(choice.get("name"))

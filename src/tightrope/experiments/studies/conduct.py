@@ -13,11 +13,12 @@ import msgspec
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.progress import Watch, silence
 from tightrope.experiments.studies.changes import differences
+from tightrope.experiments.studies.configuration import Configuration, digest
 from tightrope.experiments.studies.engines import Engine
 from tightrope.experiments.studies.folder import RunFolder, finished
-from tightrope.experiments.studies.plan import Configuration, digest, folder_of, planned
+from tightrope.experiments.studies.plan import folder_of, planned
 from tightrope.experiments.studies.player import Task
-from tightrope.experiments.studies.study import Choice, Study, StudyFile
+from tightrope.experiments.studies.study import Choice, Named, Study, StudyFile
 from tightrope.experiments.studies.table import write_table
 from tightrope.experiments.studies.toml import HEADING, to_toml
 from tightrope.storage.files import claim_folder, write_bytes
@@ -52,17 +53,18 @@ def folder_name(study: Study) -> str:
 
 
 def _plain(choices: Sequence[Choice]) -> str:
-    names = [choice if isinstance(choice, str) else choice["name"] for choice in choices]
+    names = [Named.of(choice).name for choice in choices]
     return "+".join(Path(name).resolve().name if os.sep in name or name == "." else name for name in names)
 
 
 def resolved(study: Study, beside: Path) -> tuple[Study, list[Configuration]]:
     """The study as it is written down, whatever folder it is read from, and its runs."""
     runs = planned(study, beside)
-    contents = {run.problem["name"]: run.contents for run in runs if run.contents is not None}
+    played = [run.conditions for run in runs]
+    contents = {under.problem.name: under.contents for under in played if under.contents is not None}
     problems = []
     for choice in study.problems:
-        name = choice if isinstance(choice, str) else choice["name"]
+        name = Named.of(choice).name
         place = folder_of(name, beside)
         absolute = name if place is None else str(place.resolve())
         problems.append(absolute if isinstance(choice, str) else choice | {"name": absolute})

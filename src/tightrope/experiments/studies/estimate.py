@@ -6,18 +6,16 @@ from pathlib import Path
 from time import process_time
 
 import joblib
-import msgspec
 
 from tightrope.errors import TightropeError
 from tightrope.experiments.progress import lasting
 from tightrope.experiments.run import Run
 from tightrope.experiments.studies.conduct import RUNS, resolved
+from tightrope.experiments.studies.configuration import Configuration, digest
 from tightrope.experiments.studies.engines import Engine
 from tightrope.experiments.studies.folder import RunFolder, finished
-from tightrope.experiments.studies.plan import Configuration, digest, options
 from tightrope.experiments.studies.study import Study
 from tightrope.experiments.tables import aligned
-from tightrope.learners import make_learner
 
 #: Seconds that a trial may take, and the episodes that come before it: up to there everything is compiled.
 TRIAL, WARM_UP = 0.5, 3
@@ -55,19 +53,16 @@ def peak_memory() -> list[float]:
 
 def trials(configurations: Sequence[Configuration]) -> float:
     """Seconds of work, as far as short trials tell; runs that differ in options or seed alone are taken for alike."""
-    kinds: dict[str, list[Configuration]] = {}
+    kinds: dict[tuple[str, str], list[Configuration]] = {}
     for run in configurations:
-        alike = msgspec.structs.replace(run, learner={"name": run.learner["name"]}, seed=0, episodes=1)
-        kinds.setdefault(digest(alike), []).append(run)
+        kinds.setdefault((digest(run.conditions), run.learner.name), []).append(run)
     return sum(trial(runs[0]) * sum(run.episodes for run in runs) for runs in kinds.values())
 
 
 def trial(configuration: Configuration) -> float:
     """Seconds of work for an episode, records included."""
-    problem, records = configuration.make_problem(), configuration.records
-    name, chosen = configuration.learner["name"], options(configuration.learner)
-    learner = make_learner(name, problem, episodes=configuration.episodes, seed=configuration.seed, **chosen)
-    run = Run(problem, learner, episodes=configuration.episodes, seed=configuration.seed, regret=records.regret)
+    problem = configuration.conditions.make_problem()
+    run = Run(problem, configuration.make_learner(problem), **configuration.how)
     try:
         while not run.done and run.episode < WARM_UP:
             run.step()

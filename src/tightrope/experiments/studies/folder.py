@@ -14,7 +14,7 @@ import msgspec
 from tightrope import __version__
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.history import budgets_of, describe_units
-from tightrope.experiments.studies.plan import Configuration
+from tightrope.experiments.studies.configuration import Configuration
 from tightrope.problems.base import Problem
 from tightrope.storage.files import read_csv, write_json
 from tightrope.streams import Streams

@@ -13,10 +13,9 @@ import msgspec
 
 from tightrope.errors import InvalidInputError, TightropeError, in_words
 from tightrope.experiments.run import Run
+from tightrope.experiments.studies.configuration import Conditions, Configuration
 from tightrope.experiments.studies.folder import LOG, RunFolder, finished, report
-from tightrope.experiments.studies.plan import Configuration, options
 from tightrope.experiments.studies.table import columns_of
-from tightrope.learners import make_learner
 from tightrope.problems.base import Problem
 from tightrope.storage.files import locked, write_csv
 
@@ -71,7 +70,7 @@ def play(task: Task) -> str:
 
 def _play_in(folder: RunFolder, task: Task) -> None:
     """Play, and say in the folder how that ended."""
-    problem = problem_of(json.dumps(msgspec.to_builtins(_of_nobody(task.configuration))))
+    problem = problem_of(json.dumps(msgspec.to_builtins(task.configuration.conditions)))
     try:
         run = begun(folder, task.configuration, problem)
         _play_on(run, folder, task)
@@ -82,32 +81,15 @@ def _play_in(folder: RunFolder, task: Task) -> None:
     folder.log("finished")
 
 
-def _of_nobody(configuration: Configuration) -> Configuration:
-    """What all runs on one problem have in common."""
-    return msgspec.structs.replace(configuration, learner={}, episodes=1, seed=0)
-
-
 @lru_cache(maxsize=2)
-def problem_of(configuration: str) -> Problem:
-    """The problem of a configuration; the one that was last made is at hand."""
-    return msgspec.convert(json.loads(configuration), Configuration).make_problem()
+def problem_of(conditions: str) -> Problem:
+    """The problem of these conditions; the one that was last made is at hand."""
+    return msgspec.convert(json.loads(conditions), Conditions).make_problem()
 
 
 def saved(folder: RunFolder, configuration: Configuration, problem: Problem) -> Run:
     """The run as it was when it was last saved."""
-    return Run.load(folder.checkpoint, problem, **_how(configuration))
-
-
-def _how(configuration: Configuration) -> dict[str, Any]:
-    """How it is played, whoever plays."""
-    records = configuration.records
-    return {
-        "episodes": configuration.episodes,
-        "seed": configuration.seed,
-        "records": records.count,
-        "spacing": records.spacing,
-        "regret": records.regret,
-    }
+    return Run.load(folder.checkpoint, problem, **configuration.how)
 
 
 def begun(folder: RunFolder, configuration: Configuration, problem: Problem) -> Run:
@@ -121,9 +103,7 @@ def begun(folder: RunFolder, configuration: Configuration, problem: Problem) -> 
             folder.log(f"begins anew, for its checkpoint cannot be read: {error}")
     else:
         folder.log("begins")
-    name, chosen = configuration.learner["name"], options(configuration.learner)
-    learner = make_learner(name, problem, episodes=configuration.episodes, seed=configuration.seed, **chosen)
-    return Run(problem, learner, **_how(configuration))
+    return Run(problem, configuration.make_learner(problem), **configuration.how)
 
 
 def _play_on(run: Run, folder: RunFolder, task: Task) -> None:

@@ -13,6 +13,30 @@ from tightrope.problems.files.toml import TomlFile
 #: A name, or a name with options: {name = "ucpd", radius_scale = 0.1}.
 Choice = str | dict[str, Any]
 
+
+class Named(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+    """A choice, taken apart."""
+
+    name: str
+    options: dict[str, Any] = {}
+
+    @classmethod
+    def of(cls, choice: Choice) -> "Named":
+        if isinstance(choice, str):
+            return cls(choice)
+        options = dict(choice)
+        name = options.pop("name", None)
+        if not isinstance(name, str):
+            raise InvalidInputError(
+                f'{choice} has no name; expected something like {{name = "ucpd", radius_scale = 0.1}}'
+            )
+        return cls(name, options)
+
+    def __str__(self) -> str:
+        options = ", ".join(f"{key} {value}" for key, value in self.options.items())
+        return f"{self.name} ({options})" if options else self.name
+
+
 #: Who plays if nobody is named.
 DEFAULT_LEARNERS = ("ucpd-practical", "ucpd")
 

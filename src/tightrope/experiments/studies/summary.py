@@ -4,17 +4,15 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
-from typing import Any
 
-import msgspec
 import numpy as np
 
 from tightrope.experiments import figures, tables
 from tightrope.experiments.history import Budget
-from tightrope.experiments.studies.changes import named
 from tightrope.experiments.studies.conduct import Conducted
+from tightrope.experiments.studies.configuration import digest
 from tightrope.experiments.studies.folder import Facts, Report, RunFolder
-from tightrope.experiments.studies.plan import digest, options
+from tightrope.experiments.studies.study import Named
 from tightrope.experiments.studies.table import typed
 from tightrope.space import FloatArray
 
@@ -64,8 +62,8 @@ def sections(conducted: Conducted) -> Iterator[Section]:
         yield _section(list(alike))
 
 
-def _conditions(report: Report) -> str:
-    return digest(msgspec.structs.replace(report.configuration, learner={}, seed=0))
+def _conditions(report: Report) -> tuple[str, int]:
+    return digest(report.configuration.conditions), report.configuration.episodes
 
 
 def _section(runs: Sequence[tuple[Report, RunFolder]]) -> Section:
@@ -76,7 +74,7 @@ def _section(runs: Sequence[tuple[Report, RunFolder]]) -> Section:
         histories.setdefault(label, []).append(numbers(run))
         settings.setdefault(label, report.settings)
     return Section(
-        problem=named(first.configuration.problem),
+        problem=str(first.configuration.conditions.problem),
         facts=first.problem,
         episodes=first.configuration.episodes,
         seeds=list(dict.fromkeys(report.configuration.seed for report, _ in runs)),
@@ -85,13 +83,13 @@ def _section(runs: Sequence[tuple[Report, RunFolder]]) -> Section:
     )
 
 
-def _labels(learners: Sequence[dict[str, Any]]) -> list[str]:
+def _labels(learners: Sequence[Named]) -> list[str]:
     """A name, with the options that tell it from others of that name."""
     labels = []
     for learner in learners:
-        others = [options(other) for other in learners if other["name"] == learner["name"]]
-        told = [f"{key}={value}" for key, value in options(learner).items() if any(o.get(key) != value for o in others)]
-        labels.append(" ".join([learner["name"], *told]))
+        others = [other.options for other in learners if other.name == learner.name]
+        told = [f"{key}={value}" for key, value in learner.options.items() if any(o.get(key) != value for o in others)]
+        labels.append(" ".join([learner.name, *told]))
     return labels
 
 

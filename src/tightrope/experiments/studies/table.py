@@ -5,8 +5,8 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.experiments.history import History, in_units
+from tightrope.experiments.studies.configuration import Configuration
 from tightrope.experiments.studies.folder import Facts, RunFolder
-from tightrope.experiments.studies.plan import Configuration
 from tightrope.problems.base import Problem
 from tightrope.storage.files import write_bytes, write_csv
 
@@ -27,10 +27,10 @@ def columns_of(configuration: Configuration, problem: Problem, history: History)
     facts, n = Facts.of(problem), len(history["episode"])
     which: dict[str, Any] = {
         "run": configuration.name,
-        "problem": configuration.problem["name"],
+        "problem": configuration.conditions.problem.name,
         "losses": facts.losses,
         "noise": facts.noise,
-        "learner": configuration.learner["name"],
+        "learner": configuration.learner.name,
         **{
             name: value if isinstance(value, int | float | str) else str(value)
             for name, value in configuration.options.items()

@@ -1,0 +1,105 @@
+"""One run, resolved: all that decides on its bits."""
+
+import json
+import re
+from collections.abc import Iterator
+from hashlib import blake2s
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tightrope.errors import InvalidInputError
+from tightrope.experiments.studies.study import Named, Records
+from tightrope.learners import LearnerBase, make_learner
+from tightrope.problems import make
+from tightrope.problems.base import Problem
+from tightrope.problems.files import load_with_digest
+
+#: The longest name of a folder, before its digest.
+LONGEST = 120
+
+
+class Conditions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """What a learner is up against."""
+
+    problem: Named
+    losses: Named | None  # None: the problem's own
+    noise: Named | None
+    contents: str | None = None  # digest of the files, where the problem is a folder: edited, it is another problem
+    place: str | None = None  # where that folder lies, which makes no difference
+
+    def make_problem(self) -> Problem:
+        """The problem, or a refusal if its files are others than they were."""
+        chosen = chosen_for(self.losses, self.noise)
+        if self.place is None:
+            return make(self.problem.name, **self.problem.options, **chosen)
+        problem, contents = load_with_digest(self.place, **chosen)
+        if contents != self.contents:
+            raise InvalidInputError(f"{self.place} was changed while it was played; run it again")
+        return problem
+
+
+class Configuration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """One run. Equal configurations give equal bits."""
+
+    conditions: Conditions
+    learner: Named
+    episodes: int
+    seed: int
+    records: Records
+
+    @property
+    def digest(self) -> str:
+        """Eight hexadecimal digits that differ where anything does."""
+        anywhere = msgspec.structs.replace(self.conditions, place=None)
+        return digest(msgspec.structs.replace(self, conditions=anywhere))
+
+    @property
+    def name(self) -> str:
+        """What its folder is called: readable, and its own."""
+        words = [_words(part) for _, part in self._parts()]
+        whole = "-".join([*words, f"T{self.episodes}", f"seed{self.seed}"])
+        return f"{re.sub(r'[^A-Za-z0-9._=+-]+', '-', whole)[:LONGEST]}-{self.digest}"
+
+    @property
+    def options(self) -> dict[str, Any]:
+        """What was chosen beyond names, as it is called on the command line: learner.radius_scale."""
+        return {f"{kind}.{key}": value for kind, part in self._parts() for key, value in part.options.items()}
+
+    def _parts(self) -> Iterator[tuple[str, Named]]:
+        """What was chosen, by kind."""
+        asked = self.conditions
+        parts = {"problem": asked.problem, "losses": asked.losses, "noise": asked.noise, "learner": self.learner}
+        return ((kind, part) for kind, part in parts.items() if part is not None)
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """How it is played, whoever plays."""
+        return {
+            "episodes": self.episodes,
+            "seed": self.seed,
+            "records": self.records.count,
+            "spacing": self.records.spacing,
+            "regret": self.records.regret,
+        }
+
+    def make_learner(self, problem: Problem) -> LearnerBase:
+        """The learner, for its problem."""
+        return make_learner(self.learner.name, problem, episodes=self.episodes, seed=self.seed, **self.learner.options)
+
+
+def digest(value: msgspec.Struct) -> str:
+    """Eight hexadecimal digits of all that is in it."""
+    text = json.dumps(msgspec.to_builtins(value), sort_keys=True)
+    return blake2s(text.encode(), digest_size=4).hexdigest()
+
+
+def chosen_for(losses: Named | None, noise: Named | None) -> dict[str, Any]:
+    """Losses and noise as problems take them; nothing where the problem's own are meant."""
+    parts = (("losses", losses), ("noise", noise))
+    return {kind: {"name": part.name} | part.options for kind, part in parts if part is not None}
+
+
+def _words(choice: Named) -> str:
+    return "-".join([Path(choice.name).name, *(f"{key}={value}" for key, value in choice.options.items())])
