@@ -45,6 +45,7 @@ def test_the_example_of_the_documentation_is_one(tmp_path: Path) -> None:
         ("problems = []", "problems"),
         ("problems = ['random']\nseeds = 0", "line 2: .*seeds"),
         ("problems = ['random']\nepisodes = 'many'", "line 2: .*episodes"),
+        ("problems = ['random']\nepisodes = 1.5", "line 2: .*episodes"),
         ("problems = ['random']\n[records]\nspacing = 'even'", "spacing"),
         ("problems = [", "no valid TOML"),
     ],
@@ -90,6 +91,25 @@ def test_an_option_that_is_set_twice_takes_the_values_of_both_in_place_of_the_fi
     file = with_values(Study(problems=["random"]), ["learner.radius_scale=3"])
     study = with_values(file, ["learner.radius_scale=0.1", "learner.radius_scale=0.3,1"])
     assert study.grid.learner == {"radius_scale": [0.1, 0.3, 1]}
+
+
+def test_equal_values_are_one_run(tmp_path: Path) -> None:
+    study = Study(problems=[SMALL], learners=["ucpd"])
+    [run] = planned(with_values(study, ["learner.radius_scale=1,1.0,1e0", "problem.layer_sizes=[1,2,1],[1.0,2,1]"]))
+    file = read(
+        tmp_path,
+        """problems = [{name = "random", layer_sizes = [1, 2.0, 1], n_actions = 2}]
+        learners = [{name = "ucpd", radius_scale = 1.0}, {name = "ucpd", radius_scale = 1}]""",
+    )
+    [read_back] = planned(file)
+    assert run.name == read_back.name
+    two = planned(with_values(study, ["learner.radius_scale=1,1.5"]))
+    assert [run.learner.options["radius_scale"] for run in two] == [1, 1.5]
+
+
+def test_whole_numbers_may_be_written_as_on_the_command_line(tmp_path: Path) -> None:
+    study = read(tmp_path, "problems = ['random']\nepisodes = [1e3, 2_000.0]\nseeds = 2e1\n[records]\ncount = 1e2")
+    assert (study.horizons, len(study.all_seeds), study.records.count) == ([1000, 2000], 20, 100)
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from tightrope.arguments import MANY, unknown
+from tightrope.arguments import LARGEST, MANY, unknown
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.run import Regret, Spacing
 from tightrope.problems.files.toml import TomlFile
@@ -94,11 +94,23 @@ class StudyFile(TomlFile):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
-        content = dict(self.content)
+        content = normal(self.content)
         for key, kind in (("grid", Grid), ("records", Records)):
             if isinstance(content.get(key), dict):
                 content[key] = msgspec.to_builtins(self.read(content[key], kind, key))
         self.study = self.read(content, Study)
+
+
+def normal(value: Any) -> Any:
+    """`value` with whole numbers as such: 1.0 and 1 are one run, and 1e3 may be a number of episodes."""
+    match value:
+        case dict():
+            return {key: normal(inner) for key, inner in value.items()}
+        case list():
+            return [normal(inner) for inner in value]
+        case float() if value.is_integer() and abs(value) <= LARGEST:
+            return int(value)
+    return value
 
 
 def with_values(study: Study, assignments: list[str]) -> Study:
@@ -124,7 +136,7 @@ def _values(text: str) -> list[Any]:
     found = []
     for part in _parts(text):
         try:
-            found.append(msgspec.toml.decode(f"value = {part}")["value"])
+            found.append(normal(msgspec.toml.decode(f"value = {part}")["value"]))
         except (msgspec.DecodeError, RecursionError):
             found.append(part)
     return found
