@@ -55,6 +55,12 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(text: str, words: str, 
         read(tmp_path, text)
 
 
+def test_keys_that_only_we_write_are_not_told_about(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="no key 'content'") as refused:
+        read(tmp_path, "problems = ['random']\ncontent = 3")
+    assert "contents" not in str(refused.value)
+
+
 @pytest.mark.parametrize(
     ("study", "words"),
     [
@@ -64,12 +70,12 @@ def test_what_is_wrong_with_a_file_is_said_with_its_line(text: str, words: str, 
         (Study(problems=[SMALL], learners=["ucdp"]), "no learner 'ucdp'; did you mean 'ucpd'"),
         (Study(problems=[SMALL], learners=[{"name": "ucpd", "radius": 1}]), "ucpd has no option 'radius'"),
         (Study(problems=[SMALL], learners=[{"name": "ucpd", "radius_scale": -1}]), "radius_scale is -1"),
-        (Study(problems=[SMALL], losses=["wether"]), "no losses 'wether'"),
+        (Study(problems=[SMALL], losses=["wether"]), "there is no loss sequence 'wether'"),
         (
             Study(problems=[SMALL], losses=[{"name": "switching", "priod": 1}]),
             "no option .priod.; did you mean",
         ),
-        (Study(problems=[SMALL], noises=["loud"]), "no noise 'loud'"),
+        (Study(problems=[SMALL], noises=["loud"]), "there is no noise 'loud'"),
         (Study(problems=[SMALL | {"losses": "fixed"}], losses=["iid"]), "losses of its own, and so has the study"),
     ],
 )
@@ -118,9 +124,9 @@ def test_whole_numbers_may_be_written_as_on_the_command_line(tmp_path: Path) -> 
         ("radius_scale=1", "sets nothing"),
         ("learner.radius_scale", "sets nothing"),
         ("learner.radius_scale=", "sets nothing"),
-        ("lerner.radius_scale=1", "did you mean 'learner'"),
-        ("learner.radus_scale=1", "did you mean 'radius_scale'"),
-        ("losses.period=3", "nothing in the study has the option losses.period"),
+        ("lerner.radius_scale=1", "nothing has options by the name of 'lerner'; did you mean 'learner'"),
+        ("learner.radus_scale=1", "no learner in the study has the option 'radus_scale'; did you mean 'radius_scale'"),
+        ("losses.period=3", "no loss sequence in the study has the option 'period'"),
         ("noise.spread=much", "spread is 'much'"),
     ],
 )

@@ -10,7 +10,7 @@ import msgspec
 from tightrope.arguments import options_of, unknown
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.studies.configuration import Conditions, Configuration, chosen_for
-from tightrope.experiments.studies.study import Choice, Named, Study
+from tightrope.experiments.studies.study import KINDS, Choice, Named, Study
 from tightrope.learners import learner_called, make_learner
 from tightrope.learners.registry import options_of as options_of_learner
 from tightrope.problems import PROBLEMS, make
@@ -87,7 +87,7 @@ class Plan:
         found: list[Named | None] = []
         for choice in map(Named.of, chosen):
             if choice.name not in makers:
-                raise unknown(f"there is no {kind}", choice.name, makers)
+                raise unknown(f"there is no {KINDS[kind]}", choice.name, makers)
             found += self._unfolded(kind, choice, options_of(makers[choice.name]))
         return found or [None]
 
@@ -103,7 +103,7 @@ class Plan:
         for kind, values in self.grid.items():
             for option in values:
                 if option not in self.known[kind]:
-                    raise unknown(f"nothing in the study has the option {kind}.{option}: no", option, self.known[kind])
+                    raise unknown(f"no {KINDS[kind]} in the study has the option", option, self.known[kind])
 
 
 def folder_of(name: str, beside: Path) -> Path | None:

@@ -40,6 +40,9 @@ class Named(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 #: Who plays if nobody is named.
 DEFAULT_LEARNERS = ("ucpd-practical", "ucpd")
 
+#: What has options, by the key that they are set with, and what one of it is called.
+KINDS = {"problem": "problem", "losses": "loss sequence", "noise": "noise", "learner": "learner"}
+
 Count = Annotated[int, msgspec.Meta(ge=1)]
 Seed = Annotated[int, msgspec.Meta(ge=0)]
 
@@ -91,6 +94,7 @@ class StudyFile(TomlFile):
     """A study and the text that it was read from."""
 
     about = "a study"
+    ours = ("contents",)
 
     def __init__(self, path: Path) -> None:
         super().__init__(path)
@@ -124,8 +128,8 @@ def with_values(study: Study, assignments: list[str]) -> Study:
             raise InvalidInputError(
                 f"{assignment!r} sets nothing; expected something like learner.radius_scale=0.1,0.3"
             )
-        if kind not in grid:
-            raise unknown(f"{assignment!r}: there are no options of a", kind, grid)
+        if kind not in KINDS:
+            raise unknown(f"{assignment!r}: nothing has options by the name of", kind, KINDS)
         grid[kind][option] = given.setdefault((kind, option), [])
         grid[kind][option] += _values(values)
     return msgspec.structs.replace(study, grid=msgspec.convert(grid, Grid))

@@ -31,6 +31,7 @@ class TomlFile:
     """What is in the file, as plain values, and on which line each stands."""
 
     about: ClassVar[str]  #: what such a file describes, in words
+    ours: ClassVar[tuple[str, ...]] = ()  #: keys that are for us to write, and not told about
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -92,7 +93,8 @@ class TomlFile:
         for key in content:
             if key not in kind.__struct_fields__:
                 table = f"[{'.'.join(keys)}]" if keys else self.about
-                raise unknown(f"{self.where(*keys, key)}: {table} has no key", key, kind.__struct_fields__)
+                known = [field for field in kind.__struct_fields__ if field not in self.ours]
+                raise unknown(f"{self.where(*keys, key)}: {table} has no key", key, known)
         try:
             return msgspec.convert(content, kind)
         except msgspec.ValidationError as error:
