@@ -146,6 +146,18 @@ def test_who_has_no_such_option_is_played_once() -> None:
     ]
 
 
+def test_folders_have_names_that_one_can_read() -> None:
+    losses = {"name": "switching", "period": 10}
+    study = Study(problems=[SMALL], losses=[losses], learners=[{"name": "ucpd", "radius_scale": 0.1}], episodes=9)
+    [run] = planned(study)
+    words = "random-layer_sizes=1,2,1-n_actions=2-switching-period=10-ucpd-radius_scale=0.1-T9-seed0"
+    assert run.name == f"{words}-{run.digest}"
+    nested = msgspec.structs.replace(run, learner=Named("a/b", {"x": [[1, -2], {"y": True}], "z": "hm? ?"}))
+    assert "-b-x=1,-2,y=True-z=hm-T9-" in nested.name
+    long = msgspec.structs.replace(run, learner=Named("ucpd", {"x": "-" * 300}))
+    assert len(long.name) < 130 and "--" not in long.name[-12:]
+
+
 def test_the_grid_reaches_the_losses_that_a_problem_has_of_its_own() -> None:
     runs = planned(with_values(Study(problems=["edge-cloud"], learners=["uniform"]), ["losses.period=10,20"]))
     losses = [run.conditions.losses for run in runs]

@@ -19,6 +19,9 @@ from tightrope.problems.files import load_with_digest
 #: The longest name of a folder, before its digest.
 LONGEST = 120
 
+#: What is not put into it.
+UNSAFE = re.compile(r"[^A-Za-z0-9._=+,-]+")
+
 
 class Conditions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
     """What a learner is up against."""
@@ -60,7 +63,7 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_
         """What its folder is called: readable, and its own."""
         words = [_words(part) for _, part in self._parts()]
         whole = "-".join([*words, f"T{self.episodes}", f"seed{self.seed}"])
-        return f"{re.sub(r'[^A-Za-z0-9._=+-]+', '-', whole)[:LONGEST]}-{self.digest}"
+        return f"{whole[:LONGEST].rstrip('-,')}-{self.digest}"
 
     @property
     def options(self) -> dict[str, Any]:
@@ -102,4 +105,15 @@ def chosen_for(losses: Named | None, noise: Named | None) -> dict[str, Any]:
 
 
 def _words(choice: Named) -> str:
-    return "-".join([Path(choice.name).name, *(f"{key}={value}" for key, value in choice.options.items())])
+    words = [Path(choice.name).name, *(f"{key}={_brief(value)}" for key, value in choice.options.items())]
+    return "-".join(UNSAFE.sub("-", word).rstrip("-") for word in words)
+
+
+def _brief(value: Any) -> str:
+    """[1, 2, 1] → 1,2,1."""
+    match value:
+        case dict():
+            return ",".join(f"{key}={_brief(inner)}" for key, inner in value.items())
+        case list():
+            return ",".join(map(_brief, value))
+    return str(value)
