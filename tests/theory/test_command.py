@@ -62,6 +62,7 @@ def test_json_and_losses_that_answer() -> None:
         (["machine-cycle", "--budget", "3"], "NAME=LIMIT"),
         (["machine-cycle", "--budget", "moves=many"], "NAME=LIMIT"),
         (["machine-cycle", "--budget", "fuel=3"], "no budget 'fuel'"),
+        (["machine-cycle", "--budget", "moves=3", "--budget", "moves=2"], "--budget moves is given twice, 3 and 2"),
         (["machine-cycle", "--budget", "moves=7"], "budgets sum to 7"),
         (["machine-cycle", "--figure", "budgets.gif"], ".png or .svg"),
         (["machine-cycle", "--level", "2"], "level is 2.0"),

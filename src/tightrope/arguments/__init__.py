@@ -31,6 +31,9 @@ MOST_STATES = 1_000_000
 #: The most entries that are taken from what is no array: it may be a range of 10¹², or never end.
 MANY = 10_000_000
 
+#: The most runs of a study.
+MOST_RUNS = 1_000_000
+
 Kind = TypeVar("Kind")
 
 

@@ -9,6 +9,7 @@ import typer
 from typer.core import TyperGroup
 
 from tightrope import __version__
+from tightrope.arguments import LARGEST, MANY, MOST_RUNS
 from tightrope.cli import options
 from tightrope.cli.standard import note, show
 from tightrope.errors import InvalidInputError, TightropeError, in_words
@@ -86,12 +87,12 @@ def list_(
 def run(
     problem: options.Problem,
     episodes: options.Episodes = 20_000,
-    seed: Annotated[int, typer.Option(min=0, help="The (first) random seed.")] = 0,
-    seeds: Annotated[int, typer.Option(min=1, help="How many seeds, one after another.")] = 1,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="The (first) random seed.")] = 0,
+    seeds: Annotated[int, typer.Option(min=1, max=MOST_RUNS, help="How many seeds, one after another.")] = 1,
     learner: options.Learners = None,
     losses: options.Losses = None,
     noise: options.Noises = None,
-    records: Annotated[int, typer.Option(min=1, help="How many episodes to record.")] = 60,
+    records: Annotated[int, typer.Option(min=1, max=MANY, help="How many episodes to record.")] = 60,
     spacing: Annotated[options.Spacing, typer.Option(help="How they are spaced.")] = options.Spacing.LOG,
     regret: Annotated[options.Regret, typer.Option(help="Where the hindsight LP is solved.")] = options.Regret.RECORDS,
     set_: options.Set = None,
@@ -111,9 +112,9 @@ def run(
 
     study = Study(
         problems=[problem],
-        learners=list(options.listed(learner)) or list(DEFAULT_LEARNERS),
-        losses=list(options.listed(losses)),
-        noises=list(options.listed(noise)),
+        learners=[*(options.listed("--learner", learner) or DEFAULT_LEARNERS)],
+        losses=[*options.listed("--losses", losses)],
+        noises=[*options.listed("--noise", noise)],
         episodes=episodes,
         seeds=list(range(seed, seed + seeds)),
         records=Records(count=records, spacing=spacing.value, regret=regret.value),
@@ -151,7 +152,7 @@ def sweep(
 def check(
     problem: options.Problem,
     episodes: options.Episodes = 20_000,
-    seed: Annotated[int, typer.Option(min=0, help="Whose losses and constraints to look at.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="Whose losses and constraints to look at.")] = 0,
     losses: Annotated[
         str | None,
         typer.Option(help="See: tightrope list losses.", show_default="the problem's own"),
@@ -173,7 +174,7 @@ def check(
     """Does the theorem hold for a problem, with which constants, and what does each budget cost?"""
     from tightrope.cli.checking import check_problem
 
-    limits = dict(options.limit(one) for one in budget or [])
+    limits = options.limits(budget or [])
     holds = check_problem(problem, episodes, seed, losses, level, limits, learner, figure, as_json)
     raise typer.Exit(0 if holds else FAILED)
 

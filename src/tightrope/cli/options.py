@@ -1,11 +1,13 @@
 """Options that commands share, and how what is typed is read."""
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
+
+from tightrope.arguments import LARGEST
 
 
 class Spacing(StrEnum):
@@ -45,27 +47,40 @@ def whole_number(text: str | int) -> int:
     try:
         number = float(text)
         if number == int(number) >= 1:
-            return int(text) if isinstance(text, int) or text.replace("_", "").isdigit() else int(number)
+            exact = int(text) if isinstance(text, int) or text.replace("_", "").isdigit() else int(number)
+            if exact <= LARGEST:
+                return exact
     except (ValueError, OverflowError):
         pass
-    raise typer.BadParameter(f"{text!r} is no whole number of at least 1.")
+    raise typer.BadParameter(f"{text!r} is no whole number from 1 to 2^53.")
 
 
-def listed(given: Iterable[str] | None) -> Iterator[str]:
+def listed(flag: str, given: Iterable[str] | None) -> list[str]:
     """--learner a --learner b,c: each once, in order."""
-    names = (name.strip() for one in given or () for name in one.split(","))
-    return iter(dict.fromkeys(name for name in names if name))
+    names: list[str] = []
+    for text in given or ():
+        found = [name for name in map(str.strip, text.split(",")) if name]
+        if not found:
+            raise typer.BadParameter(f"{flag} {text!r} names nothing.")
+        names += found
+    return list(dict.fromkeys(names))
 
 
-def limit(text: str) -> tuple[str, float]:
-    """NAME=LIMIT."""
-    name, _, value = text.rpartition("=")
-    try:
-        if name:
-            return name, float(value)
-    except ValueError:
-        pass
-    raise typer.BadParameter(f"--budget {text}: expected the name of a budget and its limit, NAME=LIMIT.")
+def limits(given: Iterable[str]) -> dict[str, float]:
+    """--budget delay=12 --budget energy=6."""
+    found: dict[str, float] = {}
+    for text in given:
+        name, _, value = text.rpartition("=")
+        try:
+            limit = float(value)
+        except ValueError:
+            name = ""
+        if not name:
+            raise typer.BadParameter(f"--budget {text}: expected the name of a budget and its limit, NAME=LIMIT.")
+        if name in found:
+            raise typer.BadParameter(f"--budget {name} is given twice, {found[name]:g} and {limit:g}; leave out one.")
+        found[name] = limit
+    return found
 
 
 def complete(kind: str) -> Callable[[str], list[str]]:

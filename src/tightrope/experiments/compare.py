@@ -5,7 +5,7 @@ from functools import partial
 
 from joblib import Parallel, delayed
 
-from tightrope.arguments import MANY, function, instance, listed, whole
+from tightrope.arguments import MOST_RUNS, function, instance, listed, whole
 from tightrope.ending import end_with_parent
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.history import History
@@ -50,7 +50,7 @@ def compare(
     if n_jobs == 0:
         raise InvalidInputError("n_jobs is 0; it is a number of processes, or -1 for one per core")
     if isinstance(seeds, int):
-        which: Sequence[int] = range(whole(seeds, "seeds", 1, MANY))
+        which: Sequence[int] = range(whole(seeds, "seeds", 1, MOST_RUNS))
     else:
         which = [whole(seed, "a seed", 0) for seed in listed(seeds, "seeds")]
 

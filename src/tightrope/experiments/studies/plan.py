@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from tightrope.arguments import options_of, unknown
+from tightrope.arguments import MOST_RUNS, options_of, unknown
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.studies.configuration import Conditions, Configuration, chosen_for
 from tightrope.experiments.studies.study import KINDS, Choice, Named, Study
@@ -27,10 +27,12 @@ def planned(study: Study, beside: Path = Path()) -> list[Configuration]:
     """
     plan = Plan(study)
     conditions = list(plan.conditions(beside))  # before the learners, which may have to be compiled
-    parts = product(conditions, study.horizons, plan.learners(), study.all_seeds)
+    learners, horizons, seeds = plan.learners(), study.horizons, study.all_seeds
+    if (n_runs := len(conditions) * len(horizons) * len(learners) * len(seeds)) > MOST_RUNS:
+        raise InvalidInputError(f"the study has {n_runs} runs; at most {MOST_RUNS} are played in one")
     configurations = [
         Configuration(conditions=under, episodes=episodes, learner=learner, seed=seed, records=study.records)
-        for under, episodes, learner, seed in parts
+        for under, episodes, learner, seed in product(conditions, horizons, learners, seeds)
     ]
     plan.refuse_unused()
     return list({one.digest: one for one in configurations}.values())  # asked for twice, played once
@@ -109,7 +111,7 @@ class Plan:
 def folder_of(name: str, beside: Path) -> Path | None:
     """The folder that holds the problem, where it is none of ours."""
     path = Path(name)
-    if name in PROBLEMS or not (len(path.parts) != 1 or path.is_absolute() or (beside / path).exists()):
+    if not name or name in PROBLEMS or not (len(path.parts) != 1 or path.is_absolute() or (beside / path).exists()):
         return None
     return beside / path
 

@@ -5,7 +5,7 @@ from typing import Annotated, Any
 
 import msgspec
 
-from tightrope.arguments import LARGEST, MANY, unknown
+from tightrope.arguments import LARGEST, MANY, MOST_RUNS, unknown
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.run import Regret, Spacing
 from tightrope.problems.files.toml import TomlFile
@@ -43,8 +43,9 @@ DEFAULT_LEARNERS = ("ucpd-practical", "ucpd")
 #: What has options, by the key that they are set with, and what one of it is called.
 KINDS = {"problem": "problem", "losses": "loss sequence", "noise": "noise", "learner": "learner"}
 
-Count = Annotated[int, msgspec.Meta(ge=1)]
-Seed = Annotated[int, msgspec.Meta(ge=0)]
+Horizon = Annotated[int, msgspec.Meta(ge=1, le=LARGEST)]
+Seeds = Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)]
+Seed = Annotated[int, msgspec.Meta(ge=0, le=LARGEST)]
 
 
 class Records(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -74,8 +75,8 @@ class Study(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
     losses: list[Choice] = []  # none: each problem's own
     noises: list[Choice] = []  # likewise
     grid: Grid = Grid()
-    episodes: Count | Annotated[list[Count], msgspec.Meta(min_length=1)] = 20_000
-    seeds: Count | Annotated[list[Seed], msgspec.Meta(min_length=1)] = 1  # how many (0, 1, …), or which
+    episodes: Horizon | Annotated[list[Horizon], msgspec.Meta(min_length=1)] = 20_000
+    seeds: Seeds | Annotated[list[Seed], msgspec.Meta(min_length=1)] = 1  # how many (0, 1, …), or which
     records: Records = Records()
     contents: dict[str, str] = {}  # digests of the folders among the problems, when they were played
 
