@@ -10,6 +10,7 @@ from tightrope.cli.standard import note, show
 from tightrope.experiments import figures
 from tightrope.experiments.progress import shown
 from tightrope.experiments.studies.plan import folder_of
+from tightrope.learners.ucpd import UCPD
 from tightrope.problems import make
 from tightrope.problems.files import load_with_digest
 from tightrope.theory.facts import facts
@@ -23,7 +24,7 @@ def check_problem(
     episodes: int,
     seed: int,
     losses: str | None,
-    level: float,
+    level: float | None,
     limits: Mapping[str, float],
     learner: str,
     figure: Path | None,
@@ -40,7 +41,7 @@ def check_problem(
             problem,
             episodes=episodes,
             seed=seed,
-            level=level,
+            level=UCPD.level if level is None else level,
             learner=learner,
             progress=tell and (lambda done: tell(done, 0)),
         )

@@ -157,7 +157,9 @@ def check(
         str | None,
         typer.Option(help="See: tightrope list losses.", show_default="the problem's own"),
     ] = None,
-    level: Annotated[float, typer.Option(help="ζ, the level of ucpd that you mean to use.")] = 0.01,
+    level: Annotated[
+        float | None, typer.Option(help="ζ, the level of ucpd that you mean to use.", show_default="ucpd's own")
+    ] = None,
     budget: Annotated[
         list[str] | None,
         typer.Option(

@@ -28,7 +28,7 @@ from tightrope.planning.intervals import Intervals
 from tightrope.planning.kernels.dynamic_programming import best_actions
 from tightrope.planning.mixtures import best_mixture
 from tightrope.planning.policies import deterministic
-from tightrope.space import FloatArray
+from tightrope.space import FloatArray, LayeredSpace
 
 #: How far an answer may be from the best, or over a budget: per step, in units of the largest |f| or |g_i|.
 TOLERANCE = 1e-9
@@ -163,7 +163,7 @@ class _Model:
 
     def __init__(self, mdp: LayeredMDP) -> None:
         self.mdp = mdp
-        self.tolerance = TOLERANCE * mdp.space.n_layers
+        self.tolerance = tolerance(mdp.space)
         self._intervals = Intervals(mdp.transitions, mdp.transitions, np.zeros(mdp.space.n_pairs))
 
     def pair_costs(self, values: FloatArray) -> FloatArray:
@@ -210,6 +210,11 @@ class _Model:
             f"the LP of the budgets' slack was not solved well enough: duality gap {bound - z:.3g} "
             f"in units of the largest constraint, {self.tolerance:.3g} allowed"
         )
+
+
+def tolerance(space: LayeredSpace) -> float:
+    """How far an answer may be off on this space, and so the least slack that is one."""
+    return TOLERANCE * space.n_layers
 
 
 def largest(values: FloatArray) -> float:

@@ -33,7 +33,7 @@ def bounds(
     problem: Problem,
     *,
     episodes: int,
-    level: float = 0.01,
+    level: float = UCPD.level,
     alpha: float = PUBLISHED,
     V: float = PUBLISHED,
     mixing: float = PUBLISHED,

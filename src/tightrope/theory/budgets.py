@@ -7,7 +7,7 @@ import numpy as np
 
 from tightrope.arguments import instance, number, unknown, whole
 from tightrope.model import flat, inner
-from tightrope.planning.hindsight import TOLERANCE, best_policy, slater_slack, solve_cmdp
+from tightrope.planning.hindsight import best_policy, slater_slack, solve_cmdp, tolerance
 from tightrope.problems.base import Problem
 from tightrope.problems.overview import FRUGALITY
 from tightrope.space import FloatArray
@@ -36,7 +36,7 @@ class Conflict:
 def conflict(problem: Problem) -> Conflict | None:
     """Some budgets that exclude each other; None if all can be met."""
     mdp, g, c = instance(problem, "problem", Problem).mdp, problem.constraints.mean, problem.budgets
-    allowed = -TOLERANCE * problem.space.n_layers
+    allowed = -tolerance(problem.space)
 
     def slack(members: Sequence[int]) -> float:
         return slater_slack(mdp, g[list(members)], c[list(members)])
@@ -79,7 +79,7 @@ def budget_curve(problem: Problem, loss: FloatArray, constraint: int, points: in
     frugal = solve_cmdp(mdp, f + FRUGALITY * g[i], g[others], c[others])
     free = float(inner(g[i], frugal.occupancy))
 
-    allowed = TOLERANCE * problem.space.n_layers
+    allowed = tolerance(problem.space)
     budgets, yours = np.linspace(least, max(free, least + allowed), points), None
     if c[i] >= least - allowed:
         own = max(c[i], least)

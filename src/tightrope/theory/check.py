@@ -10,8 +10,9 @@ from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InfeasibleError
 from tightrope.learners import learner_called
 from tightrope.learners.parameters import PROBABILITY
+from tightrope.learners.ucpd import UCPD
 from tightrope.model import inner
-from tightrope.planning.hindsight import TOLERANCE, HindsightLP, Slack, most_slack
+from tightrope.planning.hindsight import HindsightLP, Slack, most_slack, tolerance
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 from tightrope.streams import streams
@@ -19,9 +20,6 @@ from tightrope.theory.budgets import Conflict, Curve, budget_curve, conflict, le
 from tightrope.theory.constants import Constants
 from tightrope.theory.frontier import frontier
 from tightrope.theory.windows import Windows, windows
-
-#: ζ of `ucpd` unless it is told another.
-LEVEL = 0.01
 
 
 @dataclass(frozen=True, eq=False)
@@ -94,7 +92,7 @@ def check(
     *,
     episodes: int = 20_000,
     seed: int = 0,
-    level: float = LEVEL,
+    level: float = UCPD.level,
     learner: str = "ucpd",
     points: int = 9,
     progress: Callable[[int], None] | None = None,
@@ -116,7 +114,7 @@ def check(
     slack = most_slack(mdp, g, c)
     seen = windows(problem, episodes=T, seed=seed, learner=learner, progress=progress)
     solved = general = here = exact = None
-    if slack.slack > TOLERANCE * L:
+    if slack.slack > tolerance(problem.space):
         general = Constants.from_slack(slack.slack, gap=2.0 * L)
         solved, exact = _multipliers(problem, slack, seen)
         here = Constants.from_slack(slack.slack, gap=solved.gap)

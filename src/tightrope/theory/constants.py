@@ -16,7 +16,7 @@ from typing import Self
 
 from tightrope.arguments import instance
 from tightrope.errors import InfeasibleError
-from tightrope.planning.hindsight import TOLERANCE, slater_slack
+from tightrope.planning.hindsight import slater_slack, tolerance
 from tightrope.problems.base import Problem
 
 
@@ -43,10 +43,9 @@ class Constants:
 def constants(problem: Problem) -> Constants:
     """ε, B, σ̄ and ϑ̄ of a problem, whatever its losses; refused where no policy leaves something of every budget."""
     slack = slater_slack(instance(problem, "problem", Problem).mdp, problem.constraints.mean, problem.budgets)
-    L = problem.space.n_layers
-    if slack <= TOLERANCE * L:
+    if slack <= tolerance(problem.space):
         raise InfeasibleError(
             f"no policy leaves something of every budget of {problem.name!r} (slack {slack:.3g}), so its multipliers "
             f"have no bound: 'tightrope check' says which budgets to raise"
         )
-    return Constants.from_slack(slack, gap=2.0 * L)
+    return Constants.from_slack(slack, gap=2.0 * problem.space.n_layers)
