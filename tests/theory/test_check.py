@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from tests.theory.test_frontier import fork
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.run import run
 from tightrope.model import Policy
+from tightrope.problems.files import write_example
 from tightrope.problems.losses import Adversary
 from tightrope.problems.losses.oblivious import Blind
 from tightrope.space import FloatArray
@@ -162,17 +164,38 @@ def test_too_few_episodes_and_too_large_a_level() -> None:
     assert found.holds
     few, level = remedies(found)
     assert "|S||A| = 112" in few
-    assert "level=0.027" in level and "a slack of 26.67" in level  # 16 · 10 / (1/0.1 − 4)
+    assert "level=0.027" in level and "at once: fast steps 26.67" in level  # 16 · 10 / (1/0.1 − 4)
     [level] = remedies(check(tr.make("media-streaming"), episodes=112, level=0.3))
-    assert "slack" not in level  # there is none that allows it
+    assert "raise the budgets" not in level  # there are none that allow it
 
 
 def test_facts_are_plain_and_those_of_the_page() -> None:
     found = check(with_budgets(tr.make("media-streaming"), {"fast steps": -1.0}), episodes=400)
     told = facts(found)
-    assert told["slack"] == pytest.approx(-1.0) and told["holds"] is False and told["conflict"]["members"] == [0]
-    assert told["curves"][0]["multipliers"][0] is None  # no bound
+    own, scaled = told["own_units"], told["learner_units"]
+    assert told["holds"] is False and own["conflict"]["budgets"] == ["fast steps"]
+    assert scaled["slack"] == pytest.approx(-1.0) and own["budgets"][0]["slack"] == pytest.approx(-1.0)
+    assert own["curves"][0]["multipliers"][0] is None  # no bound
     assert all(math.isfinite(share) for _, _, share in told["safest_policy"])
+
+
+def test_people_read_own_units_and_programs_are_told_which(tmp_path: Path) -> None:
+    """A budget of 2 hours: whoever calls nobody spares them all, each worth what the page says."""
+    write_example(tmp_path / "mine")
+    problem = tr.load_problem(tmp_path / "mine")
+    found = check(problem, episodes=400)
+    told = facts(found)
+    scale = float(problem.constraint_scales[0])
+    assert scale != 1.0
+    [budget], scaled = told["own_units"]["budgets"], told["learner_units"]
+    assert (budget["name"], budget["unit"], budget["limit"], budget["slack"]) == ("technician", "hours", 2, 2)
+    assert scaled["slack"] == pytest.approx(2 / scale) and scaled["budgets"] == [pytest.approx(2 / scale)]
+    prices = np.array(scaled["multipliers"])[:, 0] * problem.loss_scale / scale
+    assert budget["multipliers"] == pytest.approx(prices)
+    text = repr(found)
+    assert "spare: technician 2 hours\n" in text
+    needed = 16 * problem.space.n_layers / (1 / 0.01 - 4) * scale
+    assert f"at once: technician {needed:.4g} hours." in " ".join(text.split())
 
 
 def test_wrong_arguments_are_refused() -> None:

@@ -39,9 +39,10 @@ def _verdicts(check: Check) -> list[str]:
     L, c = check.problem.space.n_layers, check.problem.budgets
     slack, constants, level = check.slack.slack, check.constants, check.largest_level
     sizes = f"{_n(check.windows.largest)}, {_n(check.largest_constraints)}, {_n(np.abs(c).sum())} of {L}"
-    spare = f"at once, {_n(max(slack, 0.0))} to spare" if check.feasible else f"one is exceeded by {_n(-slack)} or more"
-    if not len(c):
-        spare = "there is none"
+    spare = "there is none"
+    if len(c):
+        amounts = _each(check.problem, max(slack, 0.0) if check.feasible else -slack)
+        spare = f"spare: {', '.join(amounts)}" if check.feasible else f"over by: {_listed(amounts, 'or')}"
     bound = f"{_n(constants.B)}, whatever the losses" if constants else "no policy leaves something of each"
     rows = [
         ("1 all budgets can be met", "holds" if check.feasible else "FAILS", spare),
@@ -54,7 +55,16 @@ def _verdicts(check: Check) -> list[str]:
         verdict = "holds" if check.level <= level else "too large"
         rows.append(("ζ <= 1/(4 + 8L/σ̄)", verdict, f"{_n(check.level)} and {_n(level)}"))
     headings = ("the theorem asks for", "", "here")
-    return aligned(headings, rows, text=headings)
+    return [
+        *aligned(headings, rows, text=headings),
+        "Sizes (2) and bound (3) are in the learner's units: |f| <= 1, Σ|g| <= 1.",
+    ]
+
+
+def _each(problem: Problem, slack: float) -> list[str]:
+    """That slack of every budget, in its own units."""
+    amounts = zip(problem.constraint_names, problem.constraint_scales * slack, strict=True)
+    return [f"{name} {_n(amount)} {_unit(problem, i)}".rstrip() for i, (name, amount) in enumerate(amounts)]
 
 
 def _budgets(check: Check) -> list[str]:
@@ -92,7 +102,7 @@ def _constants(check: Check) -> list[str]:
         ("ϑ̄   from this distance on", "vartheta"),
     )
     rows = [[what, *(_n(getattr(values, name)) for _, values in columns)] for what, name in meanings]
-    scaled = "In the learner's units (|f| <= 1, Σ|g| <= 1)."
+    scaled = "In the learner's units."
     count = check.windows.count
     note = f"{scaled} These losses: those of {count} window{'s' * (count != 1)}, one after another."
     return [
@@ -147,11 +157,11 @@ def remedies(check: Check) -> Iterator[str]:
     level = check.largest_level
     if level is not None and check.level > level:
         needed = 16 * L / (1 / check.level - 4) if check.level < 0.25 else math.inf
-        more = f", or raise the budgets: a level of {_n(check.level)} asks for a slack of {_n(needed)}"
+        enough = _listed(_each(problem, needed), "and") if math.isfinite(needed) else ""
         yield (
             f"A level of {_n(check.level)} is outside of the theorem. Make the learner with a smaller one, "
             f'tr.make_learner("ucpd", problem, episodes={T}, level={_below(level)})'
-            f"{more if math.isfinite(needed) else ''}."
+            f"{enough and f', or raise the budgets until all can spare this at once: {enough}'}."
         )
 
 
