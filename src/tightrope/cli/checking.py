@@ -7,7 +7,7 @@ from pathlib import Path
 
 from tightrope import theory
 from tightrope.cli.standard import note, show
-from tightrope.experiments import figures
+from tightrope.experiments import drawing
 from tightrope.experiments.progress import shown
 from tightrope.experiments.studies.plan import folder_of
 from tightrope.learners.ucpd import UCPD
@@ -32,7 +32,7 @@ def check_problem(
 ) -> bool:
     """Show what the theorem says about a problem, by name or in a folder; return whether its assumptions hold."""
     if figure is not None:
-        figures.form_of(figure)  # refused before anything is computed
+        drawing.form_of(figure)  # refused before anything is computed
     place, chosen = folder_of(name, Path()), {} if losses is None else {"losses": losses}
     loaded = make(name, **chosen) if place is None else load_with_digest(place, losses=losses, any_budgets=True)[0]
     problem = theory.with_budgets(loaded, limits)
@@ -47,6 +47,6 @@ def check_problem(
         )
     show(json.dumps(facts(found), indent=2, ensure_ascii=False) if as_json else "\n".join(page(found)))
     if figure is not None:
-        figures.write(draw(found), figure)
+        drawing.write(draw(found), figure)
         note(f"picture  {figure}")
     return found.holds

@@ -9,12 +9,8 @@ a panel that holds any is linear around zero, logarithmic outside on either side
 """
 
 import math
-import unicodedata
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from io import BytesIO
-from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
@@ -22,49 +18,30 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
-from scipy.optimize import isotonic_regression
 
-from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.bootstrap import SPREAD, band
+from tightrope.experiments.drawing import (
+    DASHES,
+    INK,
+    MUTED,
+    PALETTE,
+    STYLE,
+    drawable,
+    grouped,
+    head,
+    logarithmic,
+    short,
+    spread,
+)
 from tightrope.experiments.history import USE, Budget
 from tightrope.space import FloatArray
-from tightrope.storage.files import write_bytes
-
-#: The forms of a picture, and what is written into each; a date would make every file another one.
-FORMS: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
 #: The columns of one run, as a `History` holds them.
 Columns = Mapping[str, FloatArray]
 
-INK, MUTED, GRID = "#222222", "#6f6f6f", "#e6e6e6"
-#: The colours of Okabe and Ito, which colour-blind readers tell apart; without yellow, too faint for a line.
-PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-#: When there are more learners than colours, the lines change, and labels have a mark that says to which.
-DASHES: Any = (("solid", ""), ((0, (5, 1.5)), "╌ "), ((0, (1, 1.3)), "┈ "))
 #: For the picture of one learner; strong violation is the darker one, so that grey prints tell it too.
 COLOURS = {"regret": "#0072B2", "violation": "#D55E00", "strong_violation": "#882255"}
-STYLE: Any = {
-    "font.family": "DejaVu Sans",
-    "font.size": 9.5,
-    "text.color": INK,
-    "figure.facecolor": "white",
-    "axes.facecolor": "white",
-    "axes.edgecolor": MUTED,
-    "axes.linewidth": 0.8,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.axisbelow": True,
-    "axes.grid": True,
-    "axes.grid.which": "major",
-    "grid.color": GRID,
-    "grid.linewidth": 0.7,
-    "lines.solid_capstyle": "round",
-    "xtick.color": MUTED,
-    "ytick.color": MUTED,
-    "text.parse_math": False,  # names are words, whatever is in them
-    "svg.hashsalt": "tightrope",  # the same run gives the same file
-}
 
 
 @dataclass(frozen=True)
@@ -203,31 +180,6 @@ def _spending(axes: Axes, curves: Sequence[Curve], budget: Budget, *, last: floa
     _label_ends(axes, curves, one_line=True)
 
 
-def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write `name`.png and `name`.svg into `folder`, each whole or not at all; return where they are."""
-    paths = [folder / f"{name}.{form}" for form in ("png", "svg")]
-    for path in paths:
-        write(figure, path)
-    return paths
-
-
-def write(figure: Figure, path: Path) -> None:
-    """Write a picture in the form that the name ends in, whole or not at all."""
-    buffer, form = BytesIO(), form_of(path)
-    with mpl.rc_context(STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # what the font lacks is drawn as a box, which says enough
-        figure.savefig(buffer, format=form, metadata=FORMS[form])
-    write_bytes(path, buffer.getvalue())
-
-
-def form_of(path: Path) -> str:
-    """The form of a picture, by the end of its name."""
-    form = path.suffix.lower().removeprefix(".")
-    if form not in FORMS:
-        raise InvalidInputError(f"{printable(path)}: a picture's name ends in .{' or .'.join(FORMS)}")
-    return form
-
-
 def _curves(histories: Mapping[str, Sequence[Columns]], columns: Sequence[str]) -> list[Curve]:
     """One curve per learner and column; colours tell columns apart for one learner, learners for several."""
     curves = []
@@ -246,11 +198,6 @@ def _curves(histories: Mapping[str, Sequence[Columns]], columns: Sequence[str]) 
                 curve = Curve(mark + learner, PALETTE[i % len(PALETTE)], dash, episodes, values[:, known])
             curves.append(curve)
     return curves
-
-
-def head(axes: Axes, name: str, meaning: str) -> None:
-    for text, points, style in ((name, 23, {"size": 11, "weight": "bold"}), (meaning, 9, {"color": MUTED})):
-        axes.annotate(text, (0, 1), (0, points), "axes fraction", "offset points", **style)
 
 
 def _panel(axes: Axes, curves: Sequence[Curve], *, last: float, one_line: bool) -> None:
@@ -283,27 +230,6 @@ def _lines(axes: Axes, curves: Sequence[Curve]) -> None:
         axes.fill_between(curve.episodes, low, high, color=curve.colour, alpha=0.17, linewidth=0)
 
 
-def logarithmic(axes: Axes, values: FloatArray) -> str:
-    """A logarithmic axis; linear around zero where there is anything at or below it, which is returned in words."""
-    note = ""
-    if values.min() > 0:
-        axes.set_yscale("log")
-    else:
-        largest = np.abs(values).max()
-        threshold = 1.0 if largest >= 10 or largest == 0 else 10.0 ** np.floor(np.log10(largest / 10))
-        low, high = min(values.min(), 0.0), max(values.max(), threshold)
-        axes.set_yscale("symlog", linthresh=threshold, linscale=0.6)
-        axes.set_ylim(1.6 * low, 1.6 * high)
-        if low < 0:
-            axes.axhline(0, color=MUTED, linewidth=0.8)
-        note = f"vertical axis linear between {short(-threshold) if low < 0 else 0} and {short(threshold)}"
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-        axis.set_minor_locator(NullLocator())
-    axes.tick_params(length=3, width=0.8)
-    return note
-
-
 def _square_root(axes: Axes, curves: Sequence[Curve]) -> None:
     """A thin dashed c·√T above every curve: the slope that the theorem promises."""
     c = 1.35 * max(float((curve.values / np.sqrt(curve.episodes)).max()) for curve in curves)
@@ -334,28 +260,3 @@ def _label_ends(axes: Axes, curves: Sequence[Curve], one_line: bool) -> None:
             color=curves[i].colour,
             weight="bold",
         )
-
-
-def spread(heights: Sequence[float] | FloatArray, *, gap: float) -> FloatArray:
-    """Heights nearest to these ascending ones (least squares) that are `gap` apart, in 0..1 if they fit."""
-    steps = gap * np.arange(len(heights))
-    pooled = isotonic_regression(heights - steps).x  # with the gaps taken out, neighbours in the wrong order pool
-    return np.asarray(np.clip(pooled, 0.0, max(0.0, 1.0 - steps[-1])) + steps)
-
-
-def drawable(text: str) -> str:
-    """Characters that stand for nothing one could see, and that neither fonts nor SVG take, replaced."""
-    return "".join("\ufffd" if unicodedata.category(c).startswith("C") else c for c in text)
-
-
-def grouped(value: float) -> str:
-    """Thousands set apart by thin spaces: 20 000; three digits where it is small."""
-    return (f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}").replace(",", "\u2009").replace("-", "−")
-
-
-def short(value: float) -> str:
-    """A tick: 1, 10, 100, 1k, 10k, 1M."""
-    for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
-        if abs(value) >= unit:
-            return f"{value / unit:g}{name}".replace("-", "−")
-    return f"{value:g}".replace("-", "−")

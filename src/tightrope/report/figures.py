@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Sheet
 from matplotlib.ticker import FuncFormatter, NullLocator
 
 from tightrope.experiments.bootstrap import band
-from tightrope.experiments.figures import DASHES, INK, PALETTE, STYLE, drawable, logarithmic, short, write
+from tightrope.experiments.drawing import DASHES, INK, PALETTE, STYLE, drawable, logarithmic, short, write
 from tightrope.report.content import POWERS, Figure, figures_of
 from tightrope.report.reading import Section, sections
 

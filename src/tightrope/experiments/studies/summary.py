@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 
-from tightrope.experiments import figures, tables
+from tightrope.experiments import drawing, figures, tables
 from tightrope.experiments.history import Budget
 from tightrope.experiments.studies.conduct import Conducted
 from tightrope.experiments.studies.configuration import digest
@@ -52,7 +52,7 @@ class Section:
     def draw(self, folder: Path, name: str) -> Path:
         """The picture; returns where it is."""
         title = figures.title(self.facts.title, self.facts.losses, list(self.histories), self.episodes, self.seeds)
-        return figures.save(figures.draw(self.histories, title=title, budgets=self.budgets), folder, name)[0]
+        return drawing.save(figures.draw(self.histories, title=title, budgets=self.budgets), folder, name)[0]
 
 
 def sections(conducted: Conducted) -> Iterator[Section]:
