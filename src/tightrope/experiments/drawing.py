@@ -10,6 +10,7 @@ from typing import Any
 import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullLocator
 from scipy.optimize import isotonic_regression
@@ -80,8 +81,22 @@ def head(axes: Axes, name: str, meaning: str) -> None:
         axes.annotate(text, (0, 1), (0, points), "axes fraction", "offset points", **style)
 
 
+def against_episodes(axes: Axes) -> None:
+    """Powers of T are straight only where this axis is logarithmic."""
+    axes.set_xscale("log")
+    axes.set_xlabel("episode", loc="left", color=MUTED)
+    axes.tick_params(length=3, width=0.8)
+    plain_ticks(axes.xaxis)
+
+
+def plain_ticks(axis: Axis) -> None:
+    """10, 1k, 1M, and nothing between them."""
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axis.set_minor_locator(NullLocator())
+
+
 def logarithmic(axes: Axes, values: FloatArray) -> str:
-    """A logarithmic axis; linear around zero where there is anything at or below it, which is returned in words."""
+    """A logarithmic vertical axis; linear around zero if there is anything at or below it, which is told in words."""
     note = ""
     if values.min() > 0:
         axes.set_yscale("log")
@@ -94,10 +109,7 @@ def logarithmic(axes: Axes, values: FloatArray) -> str:
         if low < 0:
             axes.axhline(0, color=MUTED, linewidth=0.8)
         note = f"vertical axis linear between {short(-threshold) if low < 0 else 0} and {short(threshold)}"
-    for axis in (axes.xaxis, axes.yaxis):
-        axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-        axis.set_minor_locator(NullLocator())
-    axes.tick_params(length=3, width=0.8)
+    plain_ticks(axes.yaxis)
     return note
 
 

@@ -17,7 +17,6 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter, NullLocator
 
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.bootstrap import SPREAD, band
@@ -27,11 +26,11 @@ from tightrope.experiments.drawing import (
     MUTED,
     PALETTE,
     STYLE,
+    against_episodes,
     drawable,
     grouped,
     head,
     logarithmic,
-    short,
     spread,
 )
 from tightrope.experiments.history import USE, Budget
@@ -164,19 +163,15 @@ def _spending(axes: Axes, curves: Sequence[Curve], budget: Budget, *, last: floa
     values = np.concatenate([curve.values.ravel() for curve in curves])
     low, high = min(values.min(), budget.limit), max(values.max(), budget.limit)
     room = 0.12 * (high - low or abs(high) or 1.0)
-    axes.set_xscale("log")
+    against_episodes(axes)
     axes.set_xlim(1, max(last, 2))
     axes.set_ylim(low - room, high + room)
-    axes.set_xlabel("episode", loc="left", color=MUTED)
     axes.axhspan(budget.limit, high + room, color=COLOURS["violation"], alpha=0.07, linewidth=0)
     axes.axhline(budget.limit, color=INK, linewidth=1.0)
     axes.annotate(
         f"limit {budget.limit:.4g}", (0, budget.limit), (4, 3), ("axes fraction", "data"), "offset points", size=8.5
     )
     _lines(axes, curves)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-    axes.xaxis.set_minor_locator(NullLocator())
-    axes.tick_params(length=3, width=0.8)
     _label_ends(axes, curves, one_line=True)
 
 
@@ -201,9 +196,8 @@ def _curves(histories: Mapping[str, Sequence[Columns]], columns: Sequence[str]) 
 
 
 def _panel(axes: Axes, curves: Sequence[Curve], *, last: float, one_line: bool) -> None:
-    axes.set_xscale("log")
+    against_episodes(axes)
     axes.set_xlim(1, max(last, 2))
-    axes.set_xlabel("episode", loc="left", color=MUTED)
     if not curves:
         axes.text(0.5, 0.5, "not computed", transform=axes.transAxes, ha="center", color=MUTED)
         axes.set_yticks([])

@@ -9,10 +9,9 @@ import matplotlib as mpl
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Sheet
-from matplotlib.ticker import FuncFormatter, NullLocator
 
 from tightrope.experiments.bootstrap import band
-from tightrope.experiments.drawing import DASHES, INK, PALETTE, STYLE, drawable, logarithmic, short, write
+from tightrope.experiments.drawing import DASHES, INK, PALETTE, STYLE, against_episodes, drawable, logarithmic, write
 from tightrope.report.content import POWERS, Figure, figures_of
 from tightrope.report.reading import Section, sections
 
@@ -64,14 +63,10 @@ def _panel(axes: Axes, figure: Figure, section: Section) -> None:
         axes.fill_between(section.episodes, low, high, color=colour, alpha=0.17, linewidth=0)
         drawn.append(np.concatenate([mean, low, high]))
     axes.set_title(drawable(figure.title), loc="left", weight="bold")
-    axes.set_xlabel("episode")
-    axes.set_xscale("log")
+    against_episodes(axes)
     if figure.axes == POWERS:
         values = np.concatenate(drawn)
         logarithmic(axes, values[np.isfinite(values)])
-    else:
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
-        axes.xaxis.set_minor_locator(NullLocator())
     if figure.budget is not None:
         axes.set_ylabel(drawable(figure.budget.unit))
         if np.isfinite(figure.budget.limit):
