@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
+from tests.experiments.studies.cuts import cut_after
 from tests.processes import python
 from tightrope import __version__, cli
 from tightrope.cli import options
@@ -210,17 +211,7 @@ def test_a_run_that_is_there_is_shown_again_without_being_played(first: Run) -> 
 
 
 def test_what_was_cut_goes_on(first: Run, monkeypatch: pytest.MonkeyPatch) -> None:
-    step, left = Play.step, 25
-
-    def stumble(self: Play) -> None:
-        nonlocal left
-        if left == 0:
-            raise KeyboardInterrupt
-        left -= 1
-        step(self)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Play, "step", stumble)
+    with cut_after(25, monkeypatch, KeyboardInterrupt):
         result = CliRunner().invoke(app, [*UCPD, "--checkpoint-every", "0"])
         assert result.exit_code != 0
     assert invoke(*UCPD)[0] == 0

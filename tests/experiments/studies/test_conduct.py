@@ -2,8 +2,6 @@
 
 import csv
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -11,11 +9,12 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from tests.experiments.studies.cuts import PowerCutError, conduct, cut_after
 from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.experiments.history import in_units
 from tightrope.experiments.run import Run
 from tightrope.experiments.studies import player
-from tightrope.experiments.studies.conduct import Conducted, conducted, is_conducted
+from tightrope.experiments.studies.conduct import conducted, is_conducted
 from tightrope.experiments.studies.engines import Engine
 from tightrope.experiments.studies.folder import RunFolder
 from tightrope.experiments.studies.study import Records, Study
@@ -25,12 +24,6 @@ from tightrope.storage.files import locked
 
 SMALL: dict[str, Any] = {"name": "random", "layer_sizes": [1, 2, 1], "n_actions": 2}
 STUDY = Study(problems=[SMALL], learners=["o-reps", "uniform"], episodes=30, seeds=2, records=Records(count=5))
-
-
-def conduct(study: Study, folder: Path, said: list[str] | None = None, **how: Any) -> Conducted:
-    tell = (lambda words: None) if said is None else said.append
-    with conducted(study, folder, Engine(jobs=1), tell=tell, **how) as done:
-        return done
 
 
 def rows(folder: Path) -> list[dict[str, str]]:
@@ -146,27 +139,6 @@ def test_an_edited_problem_runs_beside_the_old_one_and_that_is_said_in_words(tmp
     assert said == ["changed since it was last run: the files of mine were edited"]
     assert not set(first.runs) & set(second.runs)
     assert all(run.report() is not None for run in first.runs.values())
-
-
-class PowerCutError(BaseException):
-    """What no run can catch."""
-
-
-@contextmanager
-def cut_after(steps: int, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """The machine goes down after so many episodes."""
-    step, left = Run.step, steps
-
-    def stumble(self: Run) -> None:
-        nonlocal left
-        if left == 0:
-            raise PowerCutError
-        left -= 1
-        step(self)
-
-    with monkeypatch.context() as patch:
-        patch.setattr(Run, "step", stumble)
-        yield
 
 
 def test_a_run_that_was_cut_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
