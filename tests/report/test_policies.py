@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from tests.experiments.studies.cuts import PowerCutError, conduct, cut_after
 from tests.report.folders import write_study
-from tightrope.experiments.studies.conduct import conducted
-from tightrope.experiments.studies.engines import Engine
 from tightrope.experiments.studies.study import Study
 from tightrope.report.content import content
 
@@ -20,8 +19,8 @@ GRID: dict[str, Any] = {"name": "grid", "n_rows": 3, "n_columns": 3, "n_steps": 
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("runs") / "study"
     study = Study(problems=[GRID], learners=["ucpd", "uniform"], episodes=50, seeds=1)
-    with conducted(study, folder, Engine(jobs=1)):
-        return folder
+    conduct(study, folder)
+    return folder
 
 
 def test_policies_are_those_of_the_checkpoint_and_of_the_lp(folder: Path) -> None:
@@ -32,7 +31,7 @@ def test_policies_are_those_of_the_checkpoint_and_of_the_lp(folder: Path) -> Non
     assert found["words"] == "" and found["actions"] == ["up", "right", "down", "left"]
     assert [len(layer) for layer in found["layers"]] == list(space.layer_sizes[:-1])
     assert found["layers"][0][0]["cell"] == [1, 1] and found["layers"][1][-1]["cell"] == [2, 1]
-    assert [one["label"] for one in found["learned"]] == ["ucpd", "uniform"]
+    assert [(one["label"], one["episode"]) for one in found["learned"]] == [("ucpd", 50), ("uniform", 50)]
 
     [run] = [path for path in (folder / "runs").iterdir() if "uniform" not in path.name]
     learner = tr.load(run / "checkpoint")
@@ -46,6 +45,22 @@ def test_policies_are_those_of_the_checkpoint_and_of_the_lp(folder: Path) -> Non
             of_state = space.pairs[:, 0] == state
             shares = dict(zip(space.pairs[of_state, 1].tolist(), policy.probabilities[of_state], strict=True))
             assert dict(chosen) == pytest.approx({a: p for a, p in shares.items() if round(p, 3) >= 0.005}, abs=1e-3)
+
+
+def test_while_it_is_played_policies_are_those_of_the_last_checkpoint(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    study = Study(problems=[GRID], learners=["ucpd"], episodes=50)
+    with cut_after(13, monkeypatch), pytest.raises(PowerCutError):
+        conduct(study, tmp_path, save_every=0.0)
+    [section] = content(tmp_path, live=True)["sections"]
+    [learned] = section["policies"]["learned"]
+    [run] = (tmp_path / "runs").iterdir()
+    learner = tr.load(run / "checkpoint")
+    assert learned["episode"] == learner.observed == 13
+    shares = [share for _, chosen in learned["states"] for _, share in chosen]
+    kept = learner.policy.probabilities.round(3)
+    assert shares == pytest.approx(kept[kept >= 0.005].tolist())
 
 
 def test_without_checkpoints_the_page_says_so(tmp_path: Path) -> None:

@@ -63,8 +63,7 @@ def content(folder: Path, *, live: bool = False) -> dict[str, Any]:
         "live": live,
         "progress": asdict(progress(folder)),
         "sections": [
-            _section(section) | {"policies": None if live else policies(folder, section)}
-            for section in sections(folder, live=live)
+            _section(section) | {"policies": policies(folder, section)} for section in sections(folder, live=live)
         ],
     }
 

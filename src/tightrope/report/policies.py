@@ -1,6 +1,6 @@
-"""The policies that learners ended with, layer by layer, next to the best fixed policy in hindsight.
+"""The policies that learners came to, layer by layer, next to the best fixed policy in hindsight.
 
-Of each learner the run of its first seed is read from its checkpoint; hindsight is that of the first of these runs.
+Of each learner the run of its first seed is read from its last checkpoint; hindsight is that of the first of these.
 """
 
 import re
@@ -51,7 +51,10 @@ def policies(folder: Path, section: Section) -> dict[str, Any]:
         "actions": [problem.action_name(action) for action in range(space.n_actions)],
         "layers": _layers(problem),
         "seed": first.seed,
-        "learned": [{"label": label, "states": _states(problem, run.learner.policy)} for label, run in loaded.items()],
+        "learned": [
+            {"label": label, "episode": run.episode, "states": _states(problem, run.learner.policy)}
+            for label, run in loaded.items()
+        ],
         "hindsight": _states(problem, best),
     }
 
@@ -60,7 +63,7 @@ def _load(folder: RunFolder) -> Run:
     report = folder.report()
     if report is None or not folder.checkpoint.is_file():
         raise TightropeError("there is no checkpoint of it")
-    return saved(folder, report.configuration, report.configuration.conditions.make_problem())
+    return saved(folder, report.configuration)
 
 
 def _layers(problem: Problem) -> list[list[dict[str, Any]]]:

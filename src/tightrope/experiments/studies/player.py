@@ -70,7 +70,7 @@ def play(task: Task) -> str:
 
 def _play_in(folder: RunFolder, task: Task) -> None:
     """Play, and say in the folder how that ended."""
-    problem = problem_of(json.dumps(msgspec.to_builtins(task.configuration.conditions)))
+    problem = problem_of(task.configuration.conditions)
     try:
         run = begun(folder, task.configuration, problem)
         _play_on(run, folder, task)
@@ -81,22 +81,26 @@ def _play_in(folder: RunFolder, task: Task) -> None:
     folder.log("finished")
 
 
+def problem_of(conditions: Conditions) -> Problem:
+    """The problem under these conditions; the one that was last made is at hand."""
+    return _problem(json.dumps(msgspec.to_builtins(conditions)))
+
+
 @lru_cache(maxsize=2)
-def problem_of(conditions: str) -> Problem:
-    """The problem of these conditions; the one that was last made is at hand."""
+def _problem(conditions: str) -> Problem:
     return msgspec.convert(json.loads(conditions), Conditions).make_problem()
 
 
-def saved(folder: RunFolder, configuration: Configuration, problem: Problem) -> Run:
+def saved(folder: RunFolder, configuration: Configuration) -> Run:
     """The run as it was when it was last saved."""
-    return Run.load(folder.checkpoint, problem, **configuration.how)
+    return Run.load(folder.checkpoint, problem_of(configuration.conditions), **configuration.how)
 
 
 def begun(folder: RunFolder, configuration: Configuration, problem: Problem) -> Run:
     """The run as it was when it was last saved, or at its beginning."""
     if folder.checkpoint.exists():
         try:
-            run = saved(folder, configuration, problem)
+            run = saved(folder, configuration)
             folder.log(f"goes on after episode {run.episode}")
             return run
         except InvalidInputError as error:

@@ -52,7 +52,7 @@ function sectionOf(section, k, content) {
     summary(section, content.spread),
     bar(section, view, mine),
     element("div", { class: "figures" }, figures),
-    section.policies ? policies(section) : null,
+    policies(section, view),
     later("Every run", () => everyRun(section)),
     later("Parameters", () => parameters(section)));
 }

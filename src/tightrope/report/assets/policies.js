@@ -43,14 +43,16 @@ function layers(of, { layers: all, actions }, label) {
   }));
 }
 
-/** What a learner plays at the end, next to the best fixed policy in hindsight. */
-function policies({ policies: found }) {
+/** What a learner plays, next to the best fixed policy in hindsight. */
+function policies({ policies: found, horizon }, view) {
   if (found.words) return element("div", {}, element("h3", {}, "Policies"), element("p", { class: "muted" }, found.words));
   const learned = element("div"), table = element("div");
   const choose = (k) => {
-    const { label, states } = found.learned[k];
+    const { label, episode, states } = found.learned[k];
+    view.policy = label;
     buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === k)));
-    learned.replaceChildren(element("h3", {}, `${label}, at the end`), layers(states, found, `Policy of ${label}`));
+    const when = episode === horizon ? "at the end" : `after ${shown(episode)} episodes`;
+    learned.replaceChildren(element("h3", {}, `${label}, ${when}`), layers(states, found, `Policy of ${label}`));
     table.replaceChildren(later("Numbers", () => policyNumbers(found, k)));
   };
   const buttons = found.learned.map(({ label }, k) => element("button", { type: "button", onclick: () => choose(k) }, label));
@@ -59,7 +61,7 @@ function policies({ policies: found }) {
     mark.style.background = actionColour(k, found.actions.length);
     return element("li", {}, mark, name);
   }));
-  choose(0);
+  choose(Math.max(0, found.learned.findIndex(({ label }) => label === view.policy)));
   return element("figure", { class: "wide" },
     element("h3", {}, "Policies"),
     element("figcaption", {}, `What is chosen in each state, step by step (seed ${found.seed}); the fainter a state, the fewer episodes come by.`),
