@@ -30,13 +30,20 @@ log = logging.getLogger("tightrope")
 #: What a learner is shown after an episode: whole functions, or only what was met on the way.
 Feedback = Literal["full", "bandit"]
 
+#: Whose episodes a learner can learn from: any policy's; any's, if it is told which (`BanditEpisode.policy`); its own.
+LearnsFrom = Literal["any", "told", "own"]
+
 #: What learners are told (`needs`) is of these kinds; the rest are numbers.
 TOLD: dict[str, type] = {
     "model": LayeredMDP,
     "safe_policy": Policy,
     "hindsight_policy": Policy,
+    "policy": Policy,
     "rng": np.random.Generator,
 }
+
+#: What of it depends on the budgets.
+FOR_BUDGETS = ("safe_policy", "safe_usage", "slack", "hindsight_policy")
 
 #: More than what Assumption 2 and rounding allow a number beyond 1.
 SLIGHT = 1e-6
@@ -87,6 +94,7 @@ class LearnerBase(Declared, ABC):
     feedback: ClassVar[Feedback] = "full"
     plans: ClassVar[bool] = True  #: whether anything depends on `episodes`
     needs: ClassVar[tuple[str, ...]] = ()  #: what it must be told beyond space and budgets (`learners.needs.NEEDS`)
+    learns_from: ClassVar[LearnsFrom] = "own"  #: "any" unless it asks how likely its path was
 
     space: LayeredSpace = field(kw_only=False)
     budgets: Any = field(kw_only=False)  #: given as anything like an array, kept as one of floats, (I,)
@@ -139,6 +147,13 @@ class LearnerBase(Declared, ABC):
         check = checked_episode if self.feedback == "full" else checked_bandit_episode
         return check(self.space, len(self.budgets), self.observed + 1, episode)
 
+    def _played(self, episode: BanditEpisode) -> Policy:
+        """The policy that played the episode: its own, unless it is told of another."""
+        if episode.policy is None:
+            return self.policy
+        self._check_told("policy", episode.policy)
+        return episode.policy
+
     def _learn(self, **changes: Any) -> None:
         """Take over everything that an episode changes, in one step that no signal can cut in two."""
         changes["observed"] = self.observed + 1
@@ -178,6 +193,29 @@ class LearnerBase(Declared, ABC):
     def summary(cls) -> str:
         """The first line of its docstring."""
         return inspect.getdoc(cls).partition("\n")[0] if cls.__doc__ else ""  # type: ignore[union-attr]
+
+    def with_budgets(self, budgets: ArrayLike) -> Self:
+        """This learner with other budgets, as many: what it has learnt is kept, its prices too.
+
+        Refused where what it was told beforehand was told for the budgets it has.
+        """
+        told = [name for name in self.needs if name in FOR_BUDGETS]
+        if told:
+            raise InvalidInputError(
+                f"{self.name} was told its {told[0]} for the budgets it has; make a new one for others"
+            )
+        new = checked_budgets(self.space, budgets)
+        if len(new) != len(self.budgets):
+            raise InvalidInputError(f"there are {len(new)} budgets; {self.name} has {len(self.budgets)}")
+        learner = type(self)(**(self.parameters | {"budgets": new}))
+        for name in self.carried_names():
+            mine, fresh = getattr(self, name), getattr(learner, name)
+            if hasattr(fresh, "restore"):
+                fresh.restore(mine.state())
+            else:
+                setattr(learner, name, copy(mine))
+        learner._restored()
+        return learner
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write all that is needed to go on from here to `path`; `tightrope.load` reads it back."""

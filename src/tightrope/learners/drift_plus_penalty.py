@@ -40,6 +40,7 @@ class DriftPlusPenalty(LearnerBase):
         "(SIGMETRICS 2018)"
     )
     needs = ("model",)
+    learns_from = "any"
 
     model: LayeredMDP
     alpha: float = parameter(POSITIVE, default=PUBLISHED)

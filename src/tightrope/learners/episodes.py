@@ -10,6 +10,7 @@ from tightrope.arguments.arrays import floats
 from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.feedback import within
+from tightrope.model import Policy
 from tightrope.space import FloatArray, IntArray, LayeredSpace
 
 
@@ -31,6 +32,7 @@ class BanditEpisode:
     actions: ArrayLike  #: (L,)
     losses: ArrayLike  #: (L,) f^t at each step
     constraints: ArrayLike  #: (I, L) g^t at each step
+    policy: Policy | None = None  #: which played it; None: that of the learner that observes it
 
 
 def checked_budgets(space: LayeredSpace, budgets: ArrayLike) -> FloatArray:

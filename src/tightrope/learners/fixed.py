@@ -15,6 +15,7 @@ class FixedPolicy(LearnerBase):
     """One policy for ever; a subclass sets it."""
 
     plans = False
+    learns_from = "any"
 
     def observe(self, episode: Episode) -> None:
         """Check it, as any learner would, and go on."""

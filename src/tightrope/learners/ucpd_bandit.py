@@ -58,6 +58,8 @@ class UCPDBandit(PricingLearner, EstimatingLearner):
         "constraints' means (this package)"
     )
 
+    learns_from = "told"
+
     confidence: str | ConfidenceRule = "kl-box"
     optimism: float = parameter(SHARE, default=0.1)
     confidence_set: Box = field(init=False)
@@ -84,7 +86,7 @@ class UCPDBandit(PricingLearner, EstimatingLearner):
         pairs, t = self.space.pair_of_tuple[path], self.observed + 1
         believed = self.believed_losses()
         gamma = published_exploration(self.space, self.level, t)
-        delta = estimated(self.policy, self.confidence_set, path, f - believed[path], gamma)
+        delta = estimated(self._played(episode), self.confidence_set, path, f - believed[path], gamma)
         S = self.changes + float(self.theta @ delta**2) / self._block_now() ** 2
         sums, spread, last_visit = self._sums_with(path, f, g), self.spread.copy(), self.last_visit.copy()
         guess = (0.5 + self.cost_sum[1:, pairs]) / (1 + self.counts.totals()[0][pairs])

@@ -26,6 +26,7 @@ from tightrope.learners.base import BanditEpisode
 from tightrope.learners.parameters import POSITIVE, PROBABILITY, PUBLISHED, SCALE, parameter
 from tightrope.learners.shared.importance import estimated, published_exploration, upper_bounds
 from tightrope.learners.shared.mirror import MirrorLearner
+from tightrope.model import Policy
 from tightrope.space import FloatArray
 
 
@@ -47,6 +48,7 @@ class UOBREPS(MirrorLearner):
         "transition (ICML 2020)"
     )
     feedback = "bandit"
+    learns_from = "told"
 
     learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
     exploration: float = parameter(POSITIVE, default=PUBLISHED)
@@ -65,13 +67,13 @@ class UOBREPS(MirrorLearner):
     def observe(self, episode: BanditEpisode) -> None:
         """Lines 2 to 5."""
         path, losses, _ = self._read(episode)
-        cost = self.learning_rate * self.estimate(path, (losses + 1) / 2)
+        cost = self.learning_rate * self.estimate(path, (losses + 1) / 2, self._played(episode))
         self._learn(**self._move(path, self._reference(), cost))
 
     def upper_bounds(self, path: NDArray[np.int64]) -> FloatArray:
         """Line 2: u_t (L,) at the pair of each step, given the tuple of each."""
         return upper_bounds(self.policy, self.confidence_set, path)
 
-    def estimate(self, path: NDArray[np.int64], losses: FloatArray) -> FloatArray:
-        """Line 3: ℓ̂_t (n_tuples,) from the losses (L,) in [0, 1] that the path met."""
-        return estimated(self.policy, self.confidence_set, path, losses, self.exploration)
+    def estimate(self, path: NDArray[np.int64], losses: FloatArray, policy: Policy | None = None) -> FloatArray:
+        """Line 3: ℓ̂_t (n_tuples,) from the losses (L,) in [0, 1] that the path met; `policy` played it, or its own."""
+        return estimated(policy or self.policy, self.confidence_set, path, losses, self.exploration)

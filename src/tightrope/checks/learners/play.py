@@ -166,5 +166,5 @@ def same(one: Trace, other: Trace, promise: str) -> None:
 
 
 def arrays(episode: Any) -> dict[str, Any]:
-    """The fields of an episode by name."""
-    return {name: getattr(episode, name) for name in episode.__slots__}
+    """The arrays of an episode by name."""
+    return {name: getattr(episode, name) for name in episode.__slots__ if name != "policy"}

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.arguments import instance
 from tightrope.confidence import Counts
 from tightrope.errors import InvalidInputError
-from tightrope.learners.base import LearnerBase
+from tightrope.learners.base import LearnerBase, LearnsFrom
 from tightrope.learners.parameters import carried
 from tightrope.ties import Ties
 
@@ -20,6 +20,7 @@ class CountingLearner(LearnerBase):
     """
 
     ties_by_default: ClassVar[bool] = False
+    learns_from: ClassVar[LearnsFrom] = "any"
 
     ties: Ties | None = None
     counts: Counts = carried()
