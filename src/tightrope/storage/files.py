@@ -68,7 +68,9 @@ def claim_folder(folder: Path, mark: str) -> Iterator[bool]:
 
 
 @contextmanager
-def locked(folder: Path, patience: float = 0.0) -> Iterator[None]:
+def locked(
+    folder: Path, patience: float = 0.0, remedy: str = "wait until that is done, or choose another folder with --out"
+) -> Iterator[None]:
     """Refuse a folder that somebody else holds, and goes on holding for so many seconds."""
     if sys.platform == "win32":  # where folders cannot be locked
         yield
@@ -78,10 +80,7 @@ def locked(folder: Path, patience: float = 0.0) -> Iterator[None]:
     try:
         while lock(descriptor, wait=False) is False:
             if monotonic() >= until:
-                raise InvalidInputError(
-                    f"somebody else is writing to {folder}; "
-                    "wait until that is done, or choose another folder with --out"
-                )
+                raise InvalidInputError(f"somebody else is writing to {folder}; {remedy}")
             sleep(0.05)
         yield
     finally:

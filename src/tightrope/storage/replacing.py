@@ -46,7 +46,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
             if sys.platform == "win32":
                 file.close()  # Windows does not rename what is open
             temporary.replace(target)
-        _sync_folder(target.parent)
+        sync_folder(target.parent)
 
 
 @contextmanager
@@ -113,7 +113,7 @@ def lock(descriptor: int, *, wait: bool) -> bool | None:
     return True
 
 
-def _sync_folder(folder: Path) -> None:
+def sync_folder(folder: Path) -> None:
     """Make a rename in `folder` outlast a power cut, where folders can be synced at all (not on Windows)."""
     if hasattr(os, "O_DIRECTORY"):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
