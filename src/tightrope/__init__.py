@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from tightrope.confidence import KnownModel as KnownModel
     from tightrope.confidence import L1Ball as L1Ball
     from tightrope.confidence import PaperRadius as PaperRadius
+    from tightrope.durable import DurableLearner as DurableLearner
     from tightrope.errors import ConvergenceError as ConvergenceError
     from tightrope.errors import InfeasibleError as InfeasibleError
     from tightrope.errors import InvalidInputError as InvalidInputError
@@ -51,6 +52,7 @@ _HOME = {
     "Box": "confidence",
     "BanditEpisode": "learners.base",
     "ConvergenceError": "errors",
+    "DurableLearner": "durable",
     "Episode": "learners.base",
     "History": "experiments.history",
     "InfeasibleError": "errors",

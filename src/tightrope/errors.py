@@ -17,6 +17,22 @@ class ConvergenceError(TightropeError, RuntimeError):
     """A solver did not reach its tolerance. Nothing inexact is ever returned in its place."""
 
 
+class StorageError(TightropeError, RuntimeError):
+    """What is on disk cannot be written, or is damaged. Nothing that could not be kept is ever acknowledged."""
+
+
+class UnknownEpisodeError(InvalidInputError):
+    """An episode that was never handed out here, or so long ago that nothing is remembered of it."""
+
+
+class ConflictError(InvalidInputError):
+    """An episode was settled otherwise before: told with other contents, or given up."""
+
+
+class TooManyOpenError(TightropeError, RuntimeError):
+    """As many episodes are open as may be; tell or give up some first."""
+
+
 class MissingPackageError(InvalidInputError, ImportError):
     """An optional package is not installed; the message says how to install it."""
 

@@ -1,0 +1,54 @@
+"""What a directory was made with: kept to show it, and to refuse a learner that was made otherwise."""
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tightrope import __version__
+from tightrope.durable.journal import digest_of
+from tightrope.durable.status import Units
+from tightrope.errors import InvalidInputError
+from tightrope.learners.base import LearnerBase
+from tightrope.space import LayeredSpace
+
+#: Raised whenever what was written before can no longer be read as it is.
+FORMAT = 1
+
+
+def facts_of(learner: LearnerBase, units: Units, problem: Any) -> dict[str, Any]:
+    """All that is kept."""
+    return {
+        "format": FORMAT,
+        "tightrope": __version__,
+        "learner": learner.settings,
+        "budgets": learner.budgets.tolist(),
+        "space": _digest(learner.space),
+        "problem": str(getattr(problem, "name", "")),
+        "units": asdict(units),
+        "states": list(getattr(problem, "state_names", ())),
+        "actions": list(getattr(problem, "action_names", ())),
+    }
+
+
+def refuse_other(facts: dict[str, Any], learner: LearnerBase, folder: Path) -> None:
+    """Refuse a learner that was made otherwise than that of the directory; say in what."""
+    here, given = facts["learner"], learner.settings
+    for name in here | given:
+        if here.get(name) != given.get(name):
+            raise InvalidInputError(
+                f"the learner in {folder} was made with {name} = {here.get(name)!r}, the one given with "
+                f"{given.get(name)!r}; leave it out to go on with what is there, or choose another directory"
+            )
+    for name, mine, its in (
+        ("budgets", learner.budgets.tolist(), facts["budgets"]),
+        ("space", _digest(learner.space), facts["space"]),
+    ):
+        if mine != its:
+            raise InvalidInputError(
+                f"the learner in {folder} was made with another {name}; leave it out to go on with what is there, or "
+                "choose another directory"
+            )
+
+
+def _digest(space: LayeredSpace) -> str:
+    return digest_of(repr(space.layer_sizes), space.n_actions, space.tuples.astype("<i8").tobytes()).hex()

@@ -1,0 +1,28 @@
+"""A directory of one durable learner: made if it is not there, and owned by one process at a time."""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+
+from tightrope.arguments import printable
+from tightrope.durable.journal import NAME
+from tightrope.errors import InvalidInputError, StorageError
+from tightrope.storage.files import locked
+from tightrope.storage.replacing import is_temporary, sync_folder
+
+
+@contextmanager
+def claimed(folder: Path) -> Iterator[None]:
+    """Own `folder` until the block ends; one with anything else in it is refused."""
+    with ExitStack() as stack:
+        try:
+            if not folder.exists():
+                folder.mkdir(parents=True, exist_ok=True)
+                sync_folder(folder.parent)
+            stack.enter_context(locked(folder, remedy="a directory belongs to one process at a time"))
+            new = all(is_temporary(path) for path in folder.iterdir())
+        except OSError as error:
+            raise StorageError(f"cannot write to {printable(folder)}: {error.strerror}") from error
+        if not new and not (folder / NAME).is_file():
+            raise InvalidInputError(f"{printable(folder)} holds files that are no durable learner; choose another")
+        yield

@@ -1,0 +1,65 @@
+"""How far the journal was: two numbers and their digest, written after every commit and never synced.
+
+What a process wrote is there when it is killed. After a power cut it may be older than the journal, or unreadable; both
+are harmless. Newer than the journal it cannot be, unless the journal lost what was acknowledged.
+"""
+
+import os
+from contextlib import suppress
+from hashlib import blake2b
+from pathlib import Path
+
+from tightrope.errors import StorageError
+
+NAME = "head"
+
+
+class Head:
+    """The last event and the last episode."""
+
+    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
+        self.path = folder / NAME
+        self._file: int | None = None
+        try:
+            flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
+            self._file = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o666)
+        except FileNotFoundError:  # nothing was written yet
+            pass
+        except OSError as error:
+            raise StorageError(f"cannot open {self.path}: {error.strerror}") from error
+
+    def write(self, event: int, episode: int) -> None:
+        """Both numbers, in one call; on a full disk the old ones stay."""
+        if self._file is not None:
+            with suppress(OSError):
+                os.lseek(self._file, 0, os.SEEK_SET)
+                os.write(self._file, _encoded(event, episode))
+
+    def read(self) -> tuple[int, int] | None:
+        """Both numbers; None if nothing whole is there."""
+        if self._file is None:
+            return None
+        os.lseek(self._file, 0, os.SEEK_SET)
+        data = os.read(self._file, 64)
+        event, episode = int.from_bytes(data[:8], "little"), int.from_bytes(data[8:16], "little")
+        return (event, episode) if data == _encoded(event, episode) else None
+
+    def check(self, journal: object, event: int, episode: int) -> None:
+        """Refuse a journal that is behind."""
+        for what, known, found in zip(("event", "episode"), self.read() or (0, 0), (event, episode), strict=True):
+            if known > found:
+                raise StorageError(
+                    f"{journal} ends at {what} {found}, but {what} {known} was acknowledged: it is damaged; "
+                    f"restore the directory from a copy, or remove {self.path} to go on without what was lost"
+                )
+
+    def close(self) -> None:
+        """Let go of the file."""
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
+
+
+def _encoded(event: int, episode: int) -> bytes:
+    numbers = event.to_bytes(8, "little") + episode.to_bytes(8, "little")
+    return numbers + blake2b(numbers, digest_size=8).digest()

@@ -1,0 +1,70 @@
+"""What is told of an episode, as the journal keeps it: arrays of known shapes, one after another, bit for bit."""
+
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.arguments.arrays import wholes
+from tightrope.learners.base import BanditEpisode, Episode, Feedback
+from tightrope.learners.episodes import checked_bandit_episode, checked_episode
+from tightrope.model import Policy
+from tightrope.space import FloatArray, LayeredSpace
+
+WHOLE, REAL = np.dtype("<i8"), np.dtype("<f8")
+
+
+class Told(NamedTuple):
+    """An episode that was checked."""
+
+    states: NDArray[np.int64]  #: (L + 1,)
+    actions: NDArray[np.int64]  #: (L,)
+    loss: FloatArray  #: (n_tuples,), or (L,) along the path
+    constraints: FloatArray  #: (I, n_tuples), or (I, L)
+
+
+class Form(NamedTuple):
+    """What the arrays of an episode look like."""
+
+    space: LayeredSpace
+    n_constraints: int
+    feedback: Feedback
+
+    def checked(self, number: int, states: ArrayLike, actions: ArrayLike, loss: ArrayLike, g: ArrayLike) -> Told:
+        """What was told of episode `number`, or a refusal that says what is wrong with it."""
+        if self.feedback == "full":
+            _, f, g = checked_episode(self.space, self.n_constraints, number, Episode(states, actions, loss, g))
+        else:
+            episode = BanditEpisode(states, actions, loss, g)
+            _, f, g = checked_bandit_episode(self.space, self.n_constraints, number, episode)
+        L = self.space.n_layers
+        return Told(wholes(states, "states", (L + 1,)), wholes(actions, "actions", (L,)), f, g)
+
+    def encode(self, told: Told) -> bytes:
+        """Its bytes: the same for the same episode, however it was given."""
+        dtypes = WHOLE, WHOLE, REAL, REAL
+        return b"".join(part.astype(dtype, copy=False).tobytes() for part, dtype in zip(told, dtypes, strict=True))
+
+    def decode(self, body: bytes) -> Told:
+        """The other way round."""
+        L = self.space.n_layers
+        n, data = self.space.n_tuples if self.feedback == "full" else L, bytearray(body)
+        path, numbers = np.frombuffer(data, WHOLE, 2 * L + 1), np.frombuffer(data, REAL, offset=8 * (2 * L + 1))
+        return Told(path[: L + 1], path[L + 1 :], numbers[:n], numbers[n:].reshape(self.n_constraints, n))
+
+    def path(self, told: Told) -> NDArray[np.int64]:
+        """(L,) the tuple of each step."""
+        return self.space.path(told.states, told.actions)
+
+    def met(self, told: Told) -> tuple[FloatArray, FloatArray]:
+        """Losses (L,) and constraints (I, L) along the path."""
+        if self.feedback == "bandit":
+            return told.loss, told.constraints
+        path = self.path(told)
+        return told.loss[path], told.constraints[:, path]
+
+    def episode(self, told: Told, feedback: Feedback, policy: Policy) -> Any:
+        """What a learner of that feedback observes, played by `policy`; along a path there is never all to see."""
+        if feedback == "full":
+            return Episode(told.states, told.actions, told.loss, told.constraints)
+        return BanditEpisode(told.states, told.actions, *self.met(told), policy)

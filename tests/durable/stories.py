@@ -1,0 +1,45 @@
+"""Episodes that depend on the policy and on their number alone, so that a twin can play them again."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tightrope.checks.learners.play import World, arrays, ordinary_world
+from tightrope.durable import DurableLearner, OpenEpisode
+from tightrope.learners import LearnerBase, make_learner
+from tightrope.model import Policy
+
+WORLD = ordinary_world()
+
+
+def fresh(name: str = "ucpd-practical", at: World = WORLD, **options: Any) -> LearnerBase:
+    return make_learner(name, at, episodes=1000, **options)
+
+
+def story(policy: Policy, feedback: str, number: int, at: World = WORLD) -> dict[str, Any]:
+    """What came of episode `number`, as arguments of `tell`."""
+    parts = arrays(at.play(policy, feedback, number, np.random.default_rng([9, number])))
+    if "losses" in parts:
+        parts["loss"] = parts.pop("losses")
+    return parts
+
+
+def number_of(episode: OpenEpisode) -> int:
+    return int(episode.id.partition("-")[0])
+
+
+def played(learner: DurableLearner, episode: OpenEpisode) -> dict[str, Any]:
+    """What came of an episode that was handed out."""
+    return story(episode.policy, learner.feedback, number_of(episode))
+
+
+def one_more(learner: DurableLearner) -> OpenEpisode:
+    """Ask, play, tell."""
+    episode = learner.ask()
+    assert learner.tell(episode.id, **played(learner, episode)) == "learned"
+    return episode
+
+
+def opened(folder: Path, learner: LearnerBase | None = None, **options: Any) -> DurableLearner:
+    return DurableLearner(folder / "it", learner, **options)

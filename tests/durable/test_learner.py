@@ -1,0 +1,342 @@
+"""A durable learner is its learner: told the same in the same order it has the same bits, whatever happens between."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import tightrope as tr
+from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, story
+from tightrope.durable import DurableLearner
+from tightrope.errors import (
+    ConflictError,
+    ConvergenceError,
+    InvalidInputError,
+    StorageError,
+    TooManyOpenError,
+    UnknownEpisodeError,
+)
+from tightrope.learners import LEARNERS, LearnerBase
+from tightrope.learners.base import BanditEpisode, Episode
+from tightrope.learners.ucpd_practical import UCPDPractical
+from tightrope.storage.checkpoints import fingerprint
+
+#: Its generator goes on when it is read from a file; nothing is drawn from it again.
+REDRAWN = ("fpop",)
+
+
+def observe(learner: LearnerBase, policy: Any, parts: dict[str, Any]) -> None:
+    """What `tell` does, without a directory."""
+    if learner.feedback == "full":
+        learner.observe(Episode(**parts))
+    else:
+        losses = {"losses" if name == "loss" else name: part for name, part in parts.items()}
+        learner.observe(BanditEpisode(**losses, policy=policy))
+
+
+def episode_fields(parts: dict[str, Any]) -> dict[str, Any]:
+    return {name: parts[name] for name in ("states", "actions", "loss", "constraints")}
+
+
+@pytest.mark.parametrize("name", [name for name in LEARNERS if name not in REDRAWN])
+def test_it_has_the_bits_of_its_learner_before_and_after_it_is_opened_again(tmp_path: Path, name: str) -> None:
+    twin = fresh(name)
+    with opened(tmp_path, fresh(name), snapshot_every=4) as learner:
+        for _ in range(9):
+            episode = learner.ask()
+            parts = played(learner, episode)
+            learner.tell(episode.id, **parts)
+            observe(twin, None, episode_fields(parts))
+        assert learner.fingerprint() == fingerprint(twin)
+    with opened(tmp_path) as learner:
+        assert learner.fingerprint() == fingerprint(twin)
+        assert np.array_equal(learner.policy.probabilities, twin.policy.probabilities)
+        assert learner.status.told == 9
+
+
+def test_a_perturbation_is_drawn_once(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh("fpop"), snapshot_every=2) as learner:
+        for _ in range(5):
+            one_more(learner)
+        policy = learner.policy.probabilities
+    with opened(tmp_path) as learner:
+        assert np.array_equal(learner.policy.probabilities, policy)
+
+
+@pytest.mark.parametrize("name", ["ucpd-practical", "ucpd", "ucpd-bandit", "uob-reps", "opt-primal-dual"])
+def test_late_tells_are_learnt_in_the_order_of_their_answers(tmp_path: Path, name: str) -> None:
+    twin, waiting = fresh(name), []
+    with opened(tmp_path, fresh(name), snapshot_every=3) as learner:
+        for k in range(12):
+            waiting.append(learner.ask())
+            if k >= 4:  # the newest but one, told with the policy that it was given
+                episode = waiting.pop(-2)
+                parts = played(learner, episode)
+                learner.tell(episode.id, **parts)
+                observe(twin, episode.policy, episode_fields(parts))
+    with opened(tmp_path) as learner:
+        assert learner.fingerprint() == fingerprint(twin)
+        found = learner.open_episodes()
+        assert list(found) == [episode.id for episode in waiting]
+        for episode in waiting:
+            assert np.array_equal(found[episode.id].policy.probabilities, episode.policy.probabilities)
+
+
+def test_who_weighs_by_its_policy_weighs_by_the_one_that_was_handed_out(tmp_path: Path) -> None:
+    """The same late episode told to a learner that was not told of the policy leads elsewhere."""
+    with opened(tmp_path, fresh("uob-reps")) as learner:
+        late = learner.ask()
+        for _ in range(5):
+            one_more(learner)
+        twin = tr.load(_saved(learner, tmp_path))
+        parts = played(learner, late)
+        learner.tell(late.id, **parts)
+        observe(twin, None, episode_fields(parts))
+        assert not np.array_equal(learner.policy.probabilities, twin.policy.probabilities)
+
+
+def _saved(learner: DurableLearner, folder: Path) -> Path:
+    path = folder / "saved.npz"
+    path.write_bytes(learner.fingerprint())
+    return path
+
+
+def test_who_learns_from_its_own_policy_refuses_what_comes_late(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh("shifted-bandit-uc-o-reps")) as learner:
+        late = learner.ask()
+        one_more(learner)
+        before = learner.fingerprint()
+        with pytest.raises(ConflictError, match="give the episode up"):
+            learner.tell(late.id, **played(learner, late))
+        assert learner.fingerprint() == before
+        assert learner.give_up(late.id) == "given up"
+
+
+def test_telling_again_changes_nothing_and_telling_otherwise_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh(), snapshot_every=2) as learner:
+        episode = learner.ask()
+        parts = played(learner, episode)
+        learner.tell(episode.id, **parts)
+        for _ in range(6):  # its row is pruned
+            one_more(learner)
+        before, other = learner.fingerprint(), parts | {"loss": parts["loss"] / 2}
+        assert learner.tell(episode.id, **parts) == "already"
+        assert (
+            learner.tell(episode.id, **{name: np.asarray(part).tolist() for name, part in parts.items()}) == "already"
+        )
+        with pytest.raises(ConflictError, match="told otherwise"):
+            learner.tell(episode.id, **other)
+        with pytest.raises(ConflictError, match="was told before"):
+            learner.give_up(episode.id)
+        assert (learner.fingerprint(), learner.status.told) == (before, 7)
+
+
+def test_an_episode_that_is_given_up_is_not_told(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh()) as learner:
+        episode = learner.ask()
+        assert learner.give_up(episode.id) == "given up"
+        assert learner.give_up(episode.id) == "already"
+        with pytest.raises(ConflictError, match="given up"):
+            learner.tell(episode.id, **played(learner, episode))
+        status = learner.status
+        assert (status.asked, status.open, status.told, status.given_up) == (1, 0, 0, 1)
+
+
+def test_ids_are_of_one_directory_and_never_come_again(tmp_path: Path) -> None:
+    ids = []
+    for _ in range(3):
+        with opened(tmp_path, fresh()) as learner:
+            ids += [learner.ask().id, learner.ask().id]
+    assert len(set(ids)) == 6
+    with DurableLearner(tmp_path / "other", fresh()) as other:
+        mine = other.ask()
+        for stranger in (ids[0], "1", "1-", "x", f"{2**70}-abc", "٣-abc", mine.id + "0"):
+            with pytest.raises(UnknownEpisodeError, match="no episode"):
+                other.give_up(stranger)
+        with pytest.raises(InvalidInputError, match="id is 1"):
+            other.give_up(1)  # type: ignore[arg-type]
+
+
+def test_what_is_not_remembered_is_not_known(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh(), snapshot_every=1, remember=2) as learner:
+        still_open = learner.ask()
+        old, *_, new = (one_more(learner) for _ in range(5))
+        assert learner.tell(new.id, **played(learner, new)) == "already"
+        with pytest.raises(UnknownEpisodeError, match="more than 2 episodes ago"):
+            learner.tell(old.id, **played(learner, old))
+        assert learner.tell(still_open.id, **played(learner, still_open)) == "learned"
+
+
+def test_no_more_are_open_than_may_be(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh(), most_open=2) as learner:
+        first = learner.ask()
+        learner.ask()
+        with pytest.raises(TooManyOpenError, match="2 episodes are open"):
+            learner.ask()
+        learner.give_up(first.id)
+        learner.ask()
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        ({"loss": np.full(WORLD.space.n_tuples, 2.0)}, "losses lie in"),
+        ({"loss": np.full(WORLD.space.n_tuples, np.nan)}, "loss is nan"),
+        ({"constraints": np.zeros((1, WORLD.space.n_tuples))}, "constraints has shape"),
+        ({"states": [0, 0, 0, 0]}, "episode 1"),
+        ({"actions": "abc"}, "actions"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_stays_open(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+    with opened(tmp_path, fresh()) as learner:
+        episode = learner.ask()
+        parts = played(learner, episode)
+        with pytest.raises(InvalidInputError, match=words):
+            learner.tell(episode.id, **(parts | change))
+        assert learner.tell(episode.id, **parts) == "learned"
+
+
+class Fragile(UCPDPractical):
+    """Cannot learn its third episode, after it has touched its solver."""
+
+    name = "fragile"
+
+    def observe(self, episode: Episode) -> None:
+        if self.observed == 2 and np.asarray(episode.loss)[0] > 0:
+            self._projector.potentials += 1
+            raise ConvergenceError("no step")
+        super().observe(episode)
+
+
+def test_an_episode_that_cannot_be_learnt_is_not_acknowledged(tmp_path: Path) -> None:
+    twin, space = Fragile(WORLD.space, WORLD.budgets), WORLD.space
+    with opened(tmp_path, Fragile(WORLD.space, WORLD.budgets), classes=(Fragile,)) as learner:
+        for _ in range(2):
+            parts = played(learner, episode := learner.ask())
+            learner.tell(episode.id, **parts)
+            observe(twin, None, episode_fields(parts))
+        episode = learner.ask()
+        parts = played(learner, episode)
+        bad = parts | {"loss": np.full(space.n_tuples, 0.5)}
+        for _ in range(2):
+            with pytest.raises(ConvergenceError):
+                learner.tell(episode.id, **bad)
+        assert (learner.fingerprint(), learner.status.told) == (fingerprint(twin), 2)
+        good = parts | {"loss": np.full(space.n_tuples, -0.5)}
+        assert learner.tell(episode.id, **good) == "learned"
+
+
+def test_another_learner_is_refused_in_words(tmp_path: Path) -> None:
+    opened(tmp_path, fresh()).close()
+    for other, words in (
+        (fresh("uniform"), "learner = 'ucpd-practical', the one given with 'uniform'"),
+        (fresh(prudence=2.0), "prudence = 0.5, the one given with 2.0"),
+        (UCPDPractical(WORLD.space, WORLD.budgets * 0.5), "another budgets"),
+    ):
+        with pytest.raises(InvalidInputError, match=words):
+            opened(tmp_path, other)
+    opened(tmp_path, fresh()).close()
+
+
+def test_a_directory_has_one_owner_and_nothing_else_in_it(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="no learner yet"):
+        opened(tmp_path)
+    with opened(tmp_path, fresh()), pytest.raises(InvalidInputError, match="one process at a time"):
+        opened(tmp_path)
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(InvalidInputError, match="no durable learner"):
+        DurableLearner(tmp_path, fresh())
+    with pytest.raises(InvalidInputError, match="expected a LearnerBase"):
+        DurableLearner(tmp_path / "new", object())  # type: ignore[arg-type]
+
+
+def test_after_closing_nothing_is_answered(tmp_path: Path) -> None:
+    learner = opened(tmp_path, fresh())
+    learner.close()
+    learner.close()
+    with pytest.raises(InvalidInputError, match="is closed"):
+        learner.ask()
+
+
+def test_the_journal_is_pruned_after_snapshots(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh(), snapshot_every=5) as learner:
+        waiting = learner.ask()
+        for _ in range(23):
+            one_more(learner)
+        events = [seq for (seq,) in learner._journal.rows("SELECT seq FROM events ORDER BY seq")]
+        assert events == list(range(16, 24))  # since the older of two snapshots, 15 and 20
+        assert sorted(path.name for path in learner.directory.glob("snap*")) == ["snapshot-15.npz", "snapshot-20.npz"]
+        [[policies]] = learner._journal.rows("SELECT count(*) FROM policies")
+        assert policies <= 10
+    with opened(tmp_path) as learner:
+        assert learner.tell(waiting.id, **played(learner, waiting)) == "learned"
+
+
+def test_what_is_handed_out_can_be_changed_without_changing_the_learner(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh()) as learner:
+        episode = learner.ask()
+        before = learner.policy.probabilities.copy()
+        episode.policy.probabilities[:] = 0
+        assert np.array_equal(learner.policy.probabilities, before)
+
+
+def test_numbers_come_from_stories() -> None:
+    """The helper: two episodes of one number and policy are the same."""
+    policy = fresh().policy
+    one, other = (story(policy, "full", 3) for _ in range(2))
+    assert all(np.array_equal(one[name], other[name]) for name in one)
+
+
+def test_a_journal_that_goes_on_without_its_end_is_found_out(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh()) as learner:
+        for _ in range(3):
+            assert number_of(one_more(learner)) == learner.status.asked
+        learner._journal._sql.execute("DELETE FROM events WHERE seq = 3")
+    with pytest.raises(StorageError, match="ends at event 2, but event 3 was acknowledged"):
+        opened(tmp_path)
+
+
+def test_other_budgets_hold_from_the_next_episode_on(tmp_path: Path) -> None:
+    twin = fresh()
+    with opened(tmp_path, fresh(), snapshot_every=3) as learner:
+        allowed = np.zeros(2)
+        for t in range(10):
+            if t == 4:
+                learner.set_budgets(WORLD.budgets / 2)
+                twin = twin.with_budgets(WORLD.budgets / 2)
+            parts = played(learner, episode := learner.ask())
+            learner.tell(episode.id, **parts)
+            observe(twin, None, episode_fields(parts))
+            allowed += twin.budgets
+    with opened(tmp_path, fresh()) as learner:
+        assert learner.fingerprint() == fingerprint(twin)
+        assert [one.allowed for one in learner.status.spending] == pytest.approx(allowed)
+        assert [one.budget for one in learner.status.spending] == pytest.approx(WORLD.budgets / 2)
+        with pytest.raises(InvalidInputError, match="there are 1 budgets"):
+            learner.set_budgets([0.1])
+        one_more(learner)
+
+
+def test_spending_is_what_the_paths_met_in_the_units_of_the_problem(tmp_path: Path) -> None:
+    class Named:
+        name = "here"
+        constraint_names = ("delay", "energy")
+        constraint_scales = (10.0, 0.5)
+        constraint_units = ("hops", "")
+
+    spent = np.zeros(2)
+    with opened(tmp_path, fresh(), problem=Named()) as learner:
+        for _ in range(4):
+            parts = played(learner, episode := learner.ask())
+            spent += parts["constraints"][:, WORLD.space.path(parts["states"], parts["actions"])].sum(axis=1)
+            learner.tell(episode.id, **parts)
+    with opened(tmp_path) as learner:
+        delay, energy = learner.status.spending
+        assert (delay.name, delay.unit, energy.unit) == ("delay", "hops", "")
+        assert (delay.spent, energy.spent) == pytest.approx((10 * spent[0], 0.5 * spent[1]))
+        assert delay.allowed == pytest.approx(10 * 4 * WORLD.budgets[0])
+        assert delay.share == pytest.approx(spent[0] / (4 * WORLD.budgets[0]))
+    with pytest.raises(InvalidInputError, match="the learner has 1"):
+        Named.constraint_names = ("delay",)  # type: ignore[assignment]
+        DurableLearner(tmp_path / "other", UCPDPractical(WORLD.space, [0.1]), problem=Named())
