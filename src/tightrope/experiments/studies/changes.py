@@ -19,12 +19,12 @@ def differences(before: Study, now: Study) -> list[str]:
             words.append(
                 f"{name}: " + ", ".join([*(f"without {one}" for one in gone), *(f"with {one}" for one in come)])
             )
-    words += _changed(_plain(before), _plain(now))
+    words += _changed(_by_key(before), _by_key(now))
     edited = [name for name, digest in now.contents.items() if before.contents.get(name, digest) != digest]
     return [*words, *(f"the files of {name} were edited" for name in edited)]
 
 
-def _plain(study: Study) -> dict[str, Any]:
+def _by_key(study: Study) -> dict[str, Any]:
     plain = msgspec.to_builtins(study)
     records = {f"records.{name}": value for name, value in plain["records"].items()}
     return {"episodes": study.horizons, "seeds": study.all_seeds} | dotted(plain["grid"]) | records

@@ -41,18 +41,18 @@ class Conducted:
 
 def folder_name(study: Study) -> str:
     """What the folder of a study without a file is called: its own, and readable."""
-    plain = [_plain(choices) for choices in (study.problems, study.losses, study.noises)]
+    asked = [_names(choices) for choices in (study.problems, study.losses, study.noises)]
     learners, seeds = study.learners, study.all_seeds
-    names = _plain(learners) if len(learners) <= 4 else f"{len(learners)}-learners"
+    names = _names(learners) if len(learners) <= 4 else f"{len(learners)}-learners"
     horizons = "T" + "+".join(map(str, study.horizons))
     which = f"seed{seeds[0]}" if len(seeds) == 1 else f"seeds{seeds[0]}-{seeds[-1]}"
     beyond = msgspec.structs.replace(study, contents={}, seeds=1, episodes=1)
     ordinary = Study(problems=study.problems, learners=learners, losses=study.losses, noises=study.noises)
     same = len(learners) <= 4 and beyond == msgspec.structs.replace(ordinary, seeds=1, episodes=1)
-    return "-".join(filter(None, [*plain, names, horizons, which, "" if same else digest(beyond)]))
+    return "-".join(filter(None, [*asked, names, horizons, which, "" if same else digest(beyond)]))
 
 
-def _plain(choices: Sequence[Choice]) -> str:
+def _names(choices: Sequence[Choice]) -> str:
     names = [Named.of(choice).name for choice in choices]
     return "+".join(Path(name).resolve().name if os.sep in name or name == "." else name for name in names)
 
