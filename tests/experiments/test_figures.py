@@ -42,6 +42,12 @@ def line(axes: Axes, colour: str) -> FloatArray:
     return np.asarray(found.get_ydata())
 
 
+@pytest.mark.parametrize(("numbers", "words"), [((2, 2), "mean of 2 seeds"), ((3, 1, 2), "mean of 1 to 3 seeds")])
+def test_how_many_seeds_a_line_is_of(numbers: tuple[int, ...], words: str) -> None:
+    figure = figures.draw({f"learner {k}": [history()] * n for k, n in enumerate(numbers)}, title="some failed")
+    assert words in texts(figure)
+
+
 def test_lines_are_the_means_over_seeds_and_bands_the_range() -> None:
     runs = [history(regret=k * EPISODES) for k in (1.0, 2.0, 6.0)]
     figure = figures.draw({"ucpd": runs}, title="three seeds")

@@ -55,6 +55,15 @@ def test_the_table_of_several_learners_has_the_same_interval() -> None:
     assert lines[4] == "mean over 2 seeds [95 % bootstrap interval of the mean over seeds]; after 9 episodes"
 
 
+def test_who_has_fewer_seeds_than_others_is_told() -> None:
+    """A run of his failed."""
+    columns = ["loss", "hindsight", "regret", "violation", "strong_violation"]
+    seeds = [{name: np.array([float(value)]) for name in columns} for value in (1, 3)]
+    lines = results(9, [0, 1], {"a": seeds, "b": seeds[1:]}, {"a": {}, "b": {}})
+    assert lines[2].split()[2] == "3.0000"
+    assert lines[4].endswith("; after 9 episodes; b over 1 of them")
+
+
 def test_conditions_name_who_was_told_what() -> None:
     [line] = tables.conditions(["uniform", "o-reps", "safe-baseline", "somebody's own"])
     assert line == "told more than space and budgets: o-reps (model), safe-baseline (safe policy)"

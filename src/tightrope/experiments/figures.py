@@ -99,14 +99,15 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Seq
     episodes = np.asarray(runs[0]["episode"], dtype=np.float64)
     if any(not np.array_equal(run["episode"], episodes) for run in runs):
         raise InvalidInputError("the runs were logged at different episodes; draw them one by one")
-    n_seeds = max(len(of_learner) for of_learner in histories.values())
+    n_seeds = sorted({len(of_learner) for of_learner in histories.values()})
 
     panels = TWO_PANELS if len(histories) == 1 else THREE_PANELS
     with mpl.rc_context(STYLE):
         figure = _empty_figure(len(budgets) + len(panels), len(histories))
         height = figure.get_figheight()
         figure.text(0.02, 1 - 0.26 / height, drawable(title), size=13, weight="bold", va="center")
-        seeds = f"; line: mean of {n_seeds} seeds, band: {SPREAD}" if n_seeds > 1 else ""
+        how_many = " to ".join(map(str, n_seeds[:: len(n_seeds) - 1 or 1]))
+        seeds = f"; line: mean of {how_many} seeds, band: {SPREAD}" if n_seeds[-1] > 1 else ""
         figure.text(
             0.02,
             1 - 0.53 / height,

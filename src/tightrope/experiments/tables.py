@@ -43,15 +43,16 @@ def aligned(headings: Sequence[str], rows: Iterable[Sequence[str]], text: Collec
 
 
 def results(episodes: int, seeds: Sequence[int], histories: Histories, settings: Settings) -> list[str]:
-    """The table of the last records, and what it means; `seeds` are those of the histories of each learner."""
+    """The table of the last records, and what it means; `seeds` are all that any learner has a history of."""
     meanings = ["; ".join(f"{COLUMNS[name].heading}: {COLUMNS[name].meaning}" for name in line) for line in EXPLAINED]
     if len(histories) == 1:
         [of_seeds] = histories.values()
         told = [] if len(seeds) == 1 else [f"from, to: {SPREAD}"]
         return [*by_seed(seeds, of_seeds), "", *told, *meanings]
     spread = "" if len(seeds) == 1 else f"mean over {len(seeds)} seeds [{SPREAD}]; "
+    fewer = [f"{name} over {len(runs)} of them" for name, runs in histories.items() if len(runs) < len(seeds)]
     learners = list(dict.fromkeys(str(values.get("learner", name)) for name, values in settings.items()))
-    notes = [f"{spread}after {episodes} episodes", *conditions(learners)]
+    notes = ["; ".join([f"{spread}after {episodes} episodes", *fewer]), *conditions(learners)]
     return [*comparison(histories, settings), "", *notes, *meanings]
 
 
