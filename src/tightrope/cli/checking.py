@@ -4,13 +4,13 @@ import json
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 from tightrope import theory
 from tightrope.cli.standard import note, show
 from tightrope.experiments import drawing
 from tightrope.experiments.progress import shown
 from tightrope.experiments.studies.plan import folder_of
-from tightrope.learners.ucpd import UCPD
 from tightrope.problems import make
 from tightrope.problems.files import load_with_digest
 from tightrope.theory.facts import facts
@@ -36,12 +36,13 @@ def check_problem(
     place, chosen = folder_of(name, Path()), {} if losses is None else {"losses": losses}
     loaded = make(name, **chosen) if place is None else load_with_digest(place, losses=losses, any_budgets=True)[0]
     problem = theory.with_budgets(loaded, limits)
+    at: dict[str, Any] = {} if level is None else {"level": level}
     with shown(episodes, 1, 0, 0) if answering(problem) else nullcontext() as tell:
         found = theory.check(
             problem,
             episodes=episodes,
             seed=seed,
-            level=UCPD.level if level is None else level,
+            **at,
             learner=learner,
             progress=tell and (lambda done: tell(done, 0)),
         )
