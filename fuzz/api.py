@@ -216,12 +216,14 @@ def of_play() -> dict[str, Case]:
         "run": (
             tr.run,
             {"problem": problem, "learner": "uniform", "episodes": 3, "seed": 0, "records": 2, "regret": "last",
-             "progress": lambda done: None},
+             "callback": lambda record: None, "progress": lambda done: None},
         ),
+        "Run.play": (lambda until: tr.Run(problem, "uniform", episodes=3).play(until), {"until": 2}),
+        "history.table": (p["history"].table, {"problem": problem}),
         "compare": (
             tr.compare,
             {"problem": problem, "learners": ["uniform"], "episodes": 3, "seeds": [0], "n_jobs": 1, "records": 2,
-             "regret": "never"},
+             "regret": "never", "callback": lambda record: None},
         ),
         "History": (tr.History, {"columns": dict(p["history"]), "settings": {"learner": "x"}}),
     }  # fmt: skip

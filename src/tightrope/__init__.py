@@ -21,13 +21,17 @@ if TYPE_CHECKING:
     from tightrope.confidence import L1Ball as L1Ball
     from tightrope.confidence import PaperRadius as PaperRadius
     from tightrope.durable import DurableLearner as DurableLearner
+    from tightrope.errors import CallbackError as CallbackError
     from tightrope.errors import ConvergenceError as ConvergenceError
     from tightrope.errors import InfeasibleError as InfeasibleError
     from tightrope.errors import InvalidInputError as InvalidInputError
     from tightrope.errors import TightropeError as TightropeError
+    from tightrope.experiments.callbacks import Record as Record
+    from tightrope.experiments.callbacks import Stop as Stop
     from tightrope.experiments.compare import compare as compare
     from tightrope.experiments.history import History as History
     from tightrope.experiments.plots import plot_comparison as plot_comparison
+    from tightrope.experiments.run import Run as Run
     from tightrope.experiments.run import run as run
     from tightrope.learners import load as load
     from tightrope.learners import make_learner as make_learner
@@ -51,6 +55,7 @@ _HOME = {
     "BernsteinBox": "confidence",
     "Box": "confidence",
     "BanditEpisode": "learners.base",
+    "CallbackError": "errors",
     "ConvergenceError": "errors",
     "DurableLearner": "durable",
     "Episode": "learners.base",
@@ -65,6 +70,9 @@ _HOME = {
     "PaperRadius": "confidence",
     "Policy": "model",
     "Problem": "problems.base",
+    "Record": "experiments.callbacks",
+    "Run": "experiments.run",
+    "Stop": "experiments.callbacks",
     "TightropeError": "errors",
     "Ties": "ties",
     "UCPD": "learners.ucpd",

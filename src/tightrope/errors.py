@@ -1,5 +1,8 @@
 """What can go wrong, in words. Every error of ours says what is wrong, where, and what to do about it."""
 
+from collections.abc import Sequence
+from typing import Any
+
 
 class TightropeError(Exception):
     """Base of every error that tightrope raises on purpose."""
@@ -31,6 +34,16 @@ class ConflictError(InvalidInputError):
 
 class TooManyOpenError(TightropeError, RuntimeError):
     """As many episodes are open as may be; tell or give up some first."""
+
+
+class CallbackError(TightropeError, RuntimeError):
+    """A callback raised an error of its own, `__cause__`. The run, which can go on, is in `run`.
+
+    Of a comparison, `histories` are those that were finished before, in order.
+    """
+
+    run: Any = None
+    histories: Sequence[Any] = ()
 
 
 class MissingPackageError(InvalidInputError, ImportError):

@@ -7,9 +7,10 @@ from joblib import Parallel, delayed
 
 from tightrope.arguments import MOST_RUNS, function, instance, listed, whole
 from tightrope.ending import end_with_parent
-from tightrope.errors import InvalidInputError
+from tightrope.errors import CallbackError, InvalidInputError
+from tightrope.experiments.callbacks import Callback
 from tightrope.experiments.history import History
-from tightrope.experiments.run import Regret, run
+from tightrope.experiments.run import Regret, Run
 from tightrope.learners import Maker, learner_called, make_learner
 from tightrope.problems.base import Problem
 
@@ -26,6 +27,7 @@ def compare(
     n_jobs: int = 1,
     records: int = 60,
     regret: Regret = "records",
+    callback: Callback | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, list[History]]:
     """Play `problem` with several learners: for each one history per seed, all under the same conditions.
@@ -36,34 +38,44 @@ def compare(
     seeds : how many (0, 1, …), or which.
     n_jobs : how many processes share the runs, and end with this one; -1 is one per core. The results are the same.
     records, regret : as in `run`.
+    callback : as in `run`, of every run; it is called in this process, and so is played with n_jobs = 1.
     progress : called with the number of runs done, after each.
     """
     instance(problem, "problem", Problem)
     if not isinstance(learners, Mapping):
         names = [learners] if isinstance(learners, str) else listed(learners, "learners")
         learners = {learner_called(name).name: partial(make_learner, name) for name in names}
-    if progress is not None:
-        function(progress, "progress")
+    for given, what in ((callback, "callback"), (progress, "progress")):
+        if given is not None:
+            function(given, what)
     for label, maker in learners.items():
         function(maker, f"learners[{label!r}]")
     episodes, n_jobs = whole(episodes, "episodes", 1), whole(n_jobs, "n_jobs", -1, MOST_JOBS)
     if n_jobs == 0:
         raise InvalidInputError("n_jobs is 0; it is a number of processes, or -1 for one per core")
+    if callback is not None and n_jobs != 1:
+        raise InvalidInputError(f"n_jobs is {n_jobs}; a callback is called in this process, and takes n_jobs = 1")
     if isinstance(seeds, int):
         which: Sequence[int] = range(whole(seeds, "seeds", 1, MOST_RUNS))
     else:
         which = [whole(seed, "a seed", 0) for seed in listed(seeds, "seeds")]
 
-    def play_one(make: Maker, seed: int) -> History:
+    def play_one(label: str, make: Maker, seed: int) -> History:
         end_with_parent()
         learner = make(problem, episodes=episodes, seed=seed)
-        return run(problem, learner, episodes=episodes, seed=seed, records=records, regret=regret)
+        run = Run(problem, learner, episodes=episodes, seed=seed, records=records, regret=regret)
+        run.name = f"{problem.name}-{label}-seed{seed}"
+        return run.play(callback=callback)
 
-    jobs = (delayed(play_one)(make, seed) for make in learners.values() for seed in which)
-    played = []
-    for done, history in enumerate(Parallel(n_jobs=n_jobs, return_as="generator")(jobs), 1):
-        played.append(history)
-        if progress is not None:
-            progress(done)
+    jobs = (delayed(play_one)(label, make, seed) for label, make in learners.items() for seed in which)
+    played: list[History] = []
+    try:
+        for done, history in enumerate(Parallel(n_jobs=n_jobs, return_as="generator")(jobs), 1):
+            played.append(history)
+            if progress is not None:
+                progress(done)
+    except CallbackError as error:
+        error.histories = played
+        raise
     one_by_one = iter(played)
     return {label: [next(one_by_one) for _ in which] for label in learners}

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping
 from html import escape
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -35,6 +35,9 @@ COLUMNS = {
     "epoch": Column("epoch", "how often the learner's picture of the dynamics was renewed"),
 }
 
+
+#: Columns of whole numbers.
+WHOLE = ("episode", "epoch")
 
 #: What the columns of a constraint begin with: what was used of its budget, and by how much that is too much.
 USE = "use_"
@@ -109,6 +112,19 @@ class History(Mapping[str, FloatArray]):
             for name, value in (last | self.settings).items()
         )
         return f"<table><caption>the last of {len(self['episode'])} records</caption>{rows}</table>"
+
+    def table(self, problem: Problem | None = None) -> dict[str, list[Any]]:
+        """Columns with a row for each record, as `pandas.DataFrame` and `polars.DataFrame` take them.
+
+        Before them stand problem, learner and seed, so that tables of several runs can be put below each other. With
+        the problem everything is in its own units.
+        """
+        columns = self if problem is None else in_units(instance(problem, "problem", Problem), self)
+        which = {name: self.settings[name] for name in ("problem", "learner", "seed") if name in self.settings}
+        rows = len(self["episode"])
+        return {name: [value] * rows for name, value in which.items()} | {
+            name: column.astype(np.int64 if name in WHOLE else np.float64).tolist() for name, column in columns.items()
+        }
 
     def plot(self, problem: Problem | None = None) -> "Figure":
         """Draw regret and violation against the episode; with the problem in its own units, and its budgets too."""

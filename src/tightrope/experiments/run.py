@@ -7,15 +7,16 @@ sees the policy. What is recorded are exact expectations under the true model, n
 
 from bisect import bisect_right
 from collections.abc import Callable, Mapping
-from pathlib import Path
+from os import PathLike
 from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.arguments import MANY, choice, function, having, instance, whole
-from tightrope.errors import InvalidInputError
-from tightrope.experiments.history import COLUMNS, VIOLATION, History, use_columns
+from tightrope.arguments import MANY, choice, file_path, function, having, instance, whole
+from tightrope.errors import CallbackError, InvalidInputError
+from tightrope.experiments.callbacks import Callback, Record, ask
+from tightrope.experiments.history import COLUMNS, VIOLATION, History, in_units, use_columns
 from tightrope.experiments.kernels import play
 from tightrope.learners import LearnerBase, load, make_learner
 from tightrope.learners.base import BanditEpisode, Episode, Learner
@@ -67,7 +68,8 @@ class Account:
 
 
 class Run:
-    """A run in the making: `step` plays one episode, `history` is what was recorded up to there.
+    """A run in the making, made as `run` is called: `play` plays on, `step` plays one episode, `history` is what was
+    recorded up to there.
 
     Between two episodes it can be saved and loaded, and goes on to the same bits: its learner (a `LearnerBase`), and
     beside it by `state` and `restore` all the rest: streams, adversary, account, records.
@@ -104,6 +106,8 @@ class Run:
         self._adversary = problem.losses.begin(for_adversary)
         self._shapes = ((space.n_tuples,), (len(budgets), space.n_tuples), (space.n_pairs,))
         self.episode = 0  #: how many were played
+        self.stopped = ""  #: why a callback ended it
+        self.name = f"{problem.name}-{self.learner.settings.get('learner', 'learner')}-seed{self.seed}"
         self.account = Account(problem)
         self._columns = (*COLUMNS, *use_columns(problem), *use_columns(problem, VIOLATION))
         self._table = np.full((len(self.records), len(self._columns)), np.nan)
@@ -113,9 +117,55 @@ class Run:
         """Whether all episodes were played."""
         return self.episode == self.episodes
 
+    def play(
+        self,
+        until: int | None = None,
+        *,
+        callback: Callback | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> History:
+        """Play to the end, up to episode `until`, or until `callback` answers with a `Stop`; called again, play on."""
+        last = self.episodes if until is None else whole(until, "until", self.episode, self.episodes)
+        for given, name in ((callback, "callback"), (progress, "progress")):
+            if given is not None:
+                function(given, name)
+        report_every = max(1, self.episodes // 500)
+        self.stopped = ""
+        while self.episode < last and not self.stopped:
+            self.step()
+            if callback is not None:
+                self.tell(callback)
+            if progress is not None and (self.episode % report_every == 0 or self.episode == last or self.stopped):
+                progress(self.episode)
+        return self.history
+
+    def tell(self, callback: Callback) -> None:
+        """If the last episode was recorded, tell the callback, which may have the run `stopped`."""
+        row = self._rows(self.episode) - 1
+        if row < 0 or self.records[row] != self.episode:
+            return
+        now = History({name: column[-1:] for name, column in self.history.items()}, {})
+        metrics = {name: column.item() for name, column in in_units(self.problem, now).items() if name != "episode"}
+        try:
+            answer = ask(callback, Record(self.name, self.episode, self.episodes, metrics))
+        except CallbackError as error:
+            error.run = self
+            raise
+        if answer is not None:
+            self.stopped = f"after {self.episode} of {self.episodes} episodes: {answer.reason}"
+            if self._hindsight is not None and self.regret == "last" and not self.done:
+                best = self._hindsight.solve(self.account.total_loss).value
+                self._table[row, 2:4] = best, self.account.loss - best
+
     def step(self) -> None:
         """Play the next episode."""
         t, player, problem, account = self.episode + 1, self.learner, self.problem, self.account
+        observed = getattr(player, "observed", 0)
+        if observed > self.episode:
+            raise InvalidInputError(
+                f"the learner has observed {observed} episodes, and this run has played {self.episode}: make a new "
+                "learner; or go on with the run that this one has played in (tr.Run: play, save, load)"
+            )
         f = np.ascontiguousarray(self._adversary.loss(t), dtype=np.float64)
         g = np.ascontiguousarray(problem.constraints.sample(self._constraints), dtype=np.float64)
         policy = player.policy
@@ -158,24 +208,33 @@ class Run:
             "planned_episodes": player.settings.get("episodes", self.episodes),  # what the learner was made for
             "seed": self.seed,
         }
+        if self.stopped:
+            settings["stopped"] = self.stopped
         table = self._table[: self._rows(self.episode)].T.copy()
         return History(dict(zip(self._columns, table, strict=True)), settings)
 
-    def save(self, path: Path) -> None:
+    def save(self, path: str | PathLike[str]) -> None:
         """Write the run to one file, from which `tightrope.load` reads its learner."""
-        checkpoints.save(instance(self.learner, "learner", LearnerBase), path, beside=self)  # type: ignore[type-abstract]
+        learner = instance(self.learner, "learner", LearnerBase)  # type: ignore[type-abstract]
+        checkpoints.save(learner, file_path(path, "path"), beside=self)
 
     @classmethod
-    def load(cls, path: Path, problem: Problem, *classes: type, **how: Any) -> Self:
+    def load(cls, path: str | PathLike[str], problem: Problem, *classes: type, **how: Any) -> Self:
         """The run that was saved at `path`; it was made of this problem in this way, its learner of these `classes`."""
         loaded = cls(problem, load(path, *classes), **how)
-        checkpoints.restore(path, loaded)
+        checkpoints.restore(file_path(path, "path"), loaded)
         return loaded
+
+    @property
+    def made(self) -> str:
+        """Of what it was made, in words."""
+        return f"{self.episodes} episodes of {self.problem.name} with seed {self.seed}, regret {self.regret}"
 
     def state(self) -> dict[str, Any]:
         """All that is needed to go on, but for the learner."""
         having(self._adversary, f"the play of the losses {self.problem.losses.name!r}", "state", "restore")
         return {
+            "made": self.made,
             "episode": self.episode,
             "loss": self.account.loss,
             "total_loss": self.account.total_loss,
@@ -189,6 +248,8 @@ class Run:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from the `state` of a run that was made the same way; the learner has to be there already."""
+        if state["made"] != self.made:
+            raise InvalidInputError(f"it is a run of {state['made']}; this one is of {self.made}")
         episode, observed = state["episode"], getattr(self.learner, "observed", state["episode"])
         if episode != observed or not 0 <= episode <= self.episodes:
             raise InvalidInputError(f"a run at episode {episode}, its learner after {observed} of {self.episodes}")
@@ -208,29 +269,26 @@ def run(
     records: int = 60,
     spacing: Spacing = "log",
     regret: Regret = "records",
+    callback: Callback | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> History:
     """Play `episodes` episodes of `problem` and account for them exactly.
 
     Parameters
     ----------
-    learner : a name, for that learner with its published parameters, or a learner of your own making.
+    learner : a name, for that learner with its published parameters, or a learner of your own making, which has not
+        played yet.
     seed : gives independent streams to environment, constraints, adversary and learner; same seed, same bits.
     records : how many episodes to record; the last is always among them.
     spacing : whether these are evenly spaced in their logarithm ("log") or as they are ("linear").
     regret : solve the hindsight LP at every record, only at the last, or never; regret is NaN where it was not solved.
         Budgets that no policy can meet are refused before the first episode, unless no LP is asked for.
+    callback : called with a `Record` at each record; answers with a `Stop` to end the run there, which the history
+        then says in `settings["stopped"]`.
     progress : called now and then with the number of episodes done.
     """
-    if progress is not None:
-        function(progress, "progress")
     played = Run(problem, learner, episodes=episodes, seed=seed, records=records, spacing=spacing, regret=regret)
-    report_every = max(1, played.episodes // 500)
-    while not played.done:
-        played.step()
-        if progress is not None and (played.episode % report_every == 0 or played.done):
-            progress(played.episode)
-    return played.history
+    return played.play(callback=callback, progress=progress)
 
 
 def _check(

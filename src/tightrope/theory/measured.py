@@ -55,7 +55,4 @@ class MeasuredRun(Run):
 
 def measure(problem: Problem, learner: str | Learner = "ucpd", **how: Any) -> History:
     """`tightrope.run` with the terms of the bounds in its history (`MeasuredRun`); same options, same run."""
-    played = MeasuredRun(problem, learner, **how)
-    while not played.done:
-        played.step()
-    return played.history
+    return MeasuredRun(problem, learner, **how).play()
