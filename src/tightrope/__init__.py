@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from tightrope.learners import make_learner as make_learner
     from tightrope.learners.base import BanditEpisode as BanditEpisode
     from tightrope.learners.base import Episode as Episode
+    from tightrope.learners.in_units import InUnits as InUnits
     from tightrope.learners.ucpd import UCPD as UCPD
     from tightrope.learners.ucpd_practical import UCPDPractical as UCPDPractical
     from tightrope.model import LayeredMDP as LayeredMDP
@@ -50,6 +51,7 @@ if TYPE_CHECKING:
     from tightrope.projection.projector import project as project
     from tightrope.space import LayeredSpace as LayeredSpace
     from tightrope.ties import Ties as Ties
+    from tightrope.units import Units as Units
 
 _HOME = {
     "BernsteinBox": "confidence",
@@ -60,6 +62,7 @@ _HOME = {
     "DurableLearner": "durable",
     "Episode": "learners.base",
     "History": "experiments.history",
+    "InUnits": "learners.in_units",
     "InfeasibleError": "errors",
     "InvalidInputError": "errors",
     "KLBall": "confidence",
@@ -76,6 +79,7 @@ _HOME = {
     "TightropeError": "errors",
     "Ties": "ties",
     "UCPD": "learners.ucpd",
+    "Units": "units",
     "UCPDPractical": "learners.ucpd_practical",
     "load_problem": "problems.files",
     "compare": "experiments.compare",

@@ -223,7 +223,7 @@ def test_there_may_be_no_constraint_in_units_either() -> None:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"loss_bounds": (0, 10)}, "a scenario holds -30.0; loss_bounds allows 0 to 10"),
+        ({"loss_bounds": (0, 10)}, "a loss is -30; these units are for 0 to 10"),
         ({"loss_bounds": (10, 10)}, "expected the least loss and a larger one"),
         ({"loss_bounds": (np.nan, 10)}, "loss_bounds is"),
         ({"use_bounds": [50.0, 1.0]}, "constraint 0 uses up to 60; use_bounds allows 50"),

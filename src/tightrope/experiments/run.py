@@ -21,6 +21,7 @@ from tightrope.experiments.kernels import play
 from tightrope.learners import LearnerBase, load, make_learner
 from tightrope.learners.base import BanditEpisode, Episode, Learner
 from tightrope.learners.episodes import checked_feedback
+from tightrope.learners.in_units import InUnits
 from tightrope.model import Policy
 from tightrope.planning.hindsight import HindsightLP
 from tightrope.problems.base import Problem
@@ -98,6 +99,8 @@ class Run:
             if isinstance(learner, str)
             else having(learner, "learner", "space", "budgets", "observe")
         )
+        if isinstance(self.learner, InUnits):
+            raise InvalidInputError("a run is in the units of its learner; give it the one inside, learner.learner")
         if self.learner.space != space or self.learner.budgets.shape != budgets.shape:
             raise InvalidInputError(
                 f"the learner was made for {self.learner.space!r} with {len(self.learner.budgets)} budgets; "

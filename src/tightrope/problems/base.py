@@ -1,10 +1,6 @@
 """A problem: a model that the learner does not know, what may be charged on it, and the budgets.
 
-The algorithms ask for |f| ≤ 1 and Σ_i max |g_i^t| ≤ 1 (Assumption 2). A problem in euros or litres is scaled to fit
-when it is made, and carries the way back:
-
-    loss of a step, in the problem's own units   loss_scale · f + loss_offset
-    use of a budget, in its own units            constraint_scales[i] · g_i
+A problem in euros or litres is scaled to fit Assumption 2 when it is made, and carries the way back (`units`).
 """
 
 from collections.abc import Sequence
@@ -14,7 +10,7 @@ from typing import Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import implements, instance, real, shown, text, texts, whole
+from tightrope.arguments import implements, instance, text, texts, whole
 from tightrope.arguments.arrays import finite, floats
 from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
@@ -29,6 +25,7 @@ from tightrope.problems.constraints import (
 from tightrope.problems.losses import Adversary, LossChoice, Losses, make_losses
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.ties import Ties
+from tightrope.units import Units
 
 Numbers = TypeVar("Numbers", float, FloatArray)
 
@@ -107,16 +104,9 @@ class Problem:
 
     def _check_scales(self) -> None:
         n_constraints, given = len(self.constraint_names), floats(self.constraint_scales, "constraint_scales", ("I",))
-        scales = flat(given, n_constraints, "constraint_scales").copy() if given.size else np.ones(n_constraints)
-        loss_scale, loss_offset = real(self.loss_scale), real(self.loss_offset)
-        if loss_scale is None or not (0 < loss_scale < np.inf and (scales > 0).all()):
-            raise InvalidInputError(
-                f"loss_scale is {shown(self.loss_scale)} and constraint_scales is {scales.tolist()}; "
-                "scales must be positive"
-            )
-        if loss_offset is None or not np.isfinite(loss_offset):
-            raise InvalidInputError(f"loss_offset is {shown(self.loss_offset)}; it must be finite")
-        object.__setattr__(self, "constraint_scales", scales)
+        scales = flat(given, n_constraints, "constraint_scales") if given.size else np.ones(n_constraints)
+        units = Units(loss_scale=self.loss_scale, loss_offset=self.loss_offset, constraint_scales=scales)
+        object.__setattr__(self, "constraint_scales", units.constraint_scales)
 
     def _check_ties(self) -> None:
         if self.ties is None:
@@ -167,21 +157,24 @@ class Problem:
         n = instance(mdp, "mdp", LayeredMDP).space.n_tuples
         g = finite(floats(uses, "uses", ("n_constraints", n)), "uses")
         f = finite(floats(scenarios, "scenarios", ("n_scenarios", n)), "scenarios")
-        f, loss_scale, loss_offset = _fit_losses(f, loss_bounds)
-        scales = _fit_uses(g, use_bounds, largest_factor(noise))
+        units = Units.of_bounds(
+            loss_bounds=float(np.abs(f).max(initial=0.0)) if loss_bounds is None else loss_bounds,
+            use_bounds=_bounds_of(g, use_bounds),
+            factor=largest_factor(noise),
+        )
         return cls(
             name=name,
             mdp=mdp,
-            losses=make_losses(losses, f, mdp),
-            constraints=make_constraints(noise, g / scales[:, None]),
-            budgets=flat(budgets, len(g), "budgets") / scales,
+            losses=make_losses(losses, units.scaled_loss(f), mdp),
+            constraints=make_constraints(noise, units.scaled_uses(g)),
+            budgets=units.scaled_budgets(budgets),
             constraint_names=constraint_names,  # type: ignore[arg-type]
             state_names=state_names,
             action_names=action_names,
-            loss_scale=loss_scale,
-            loss_offset=loss_offset,
+            loss_scale=units.loss_scale,
+            loss_offset=units.loss_offset,
             loss_unit=loss_unit,
-            constraint_scales=scales,
+            constraint_scales=units.constraint_scales,
             constraint_units=constraint_units,
             ties=ties,
         )
@@ -190,6 +183,11 @@ class Problem:
     def space(self) -> LayeredSpace:
         """What the learner may know of the model."""
         return self.mdp.space
+
+    @property
+    def units(self) -> Units:
+        """From its own units to those of the learner, and back; for a loop of one's own, `tr.InUnits`."""
+        return Units(loss_scale=self.loss_scale, loss_offset=self.loss_offset, constraint_scales=self.constraint_scales)
 
     def loss_in_units(self, loss: Numbers, episodes: Numbers) -> Numbers:
         """A loss summed over whole episodes, and over how many of them, in the problem's own units."""
@@ -220,29 +218,14 @@ class Problem:
         return f"Problem({self.name!r}, {self.space!r}, losses={self.losses.name!r}, budgets={self.budgets})"
 
 
-def _fit_losses(f: FloatArray, bounds: tuple[float, float] | None) -> tuple[FloatArray, float, float]:
-    """Losses within [-1, 1], and the scale and offset that lead back."""
+def _bounds_of(g: FloatArray, bounds: ArrayLike | None) -> FloatArray:
+    """(I,) the largest |use| of each constraint: that of g, or what is told, which must not be less."""
+    largest: FloatArray = np.abs(g).max(axis=1, initial=0.0)
     if bounds is None:
-        scale = max(1.0, float(np.abs(f).max(initial=0.0)))
-        return f / scale, scale, 0.0
-    low, high = floats(bounds, "loss_bounds", (2,)).tolist()
-    if not (np.isfinite([low, high]).all() and low < high):
-        raise InvalidInputError(f"loss_bounds is {bounds}; expected the least loss and a larger one")
-    outside = ~((low <= f) & (f <= high))
-    if outside.any():
-        raise InvalidInputError(f"a scenario holds {f[outside][0]}; loss_bounds allows {low:g} to {high:g}")
-    scale, offset = (high - low) / 2, (high + low) / 2
-    return np.clip((f - offset) / scale, -1.0, 1.0), scale, offset  # rounding may carry a bound past 1
-
-
-def _fit_uses(g: FloatArray, bounds: ArrayLike | None, factor: float) -> FloatArray:
-    """(I,) what to divide the constraints by: 1 if they are small enough, else equal shares of what is allowed."""
-    largest = np.abs(g).max(axis=1, initial=0.0)
-    top = largest if bounds is None else flat(bounds, len(g), "use_bounds")
+        return largest
+    top = flat(bounds, len(g), "use_bounds")
     over = largest > top * (1 + BOUND_TOLERANCE)
     if over.any():
         i = int(np.argmax(over))
         raise InvalidInputError(f"constraint {i} uses up to {largest[i]:g}; use_bounds allows {top[i]:g}")
-    if top.sum() * factor <= 1:
-        return np.ones(len(g))
-    return np.where(top > 0, len(g) * factor * top, 1.0)
+    return top

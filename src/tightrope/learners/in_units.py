@@ -1,0 +1,86 @@
+"""A learner in one's own loop, told and asked in units of one's own."""
+
+from typing import Any
+
+import numpy as np
+
+from tightrope.arguments import having, instance
+from tightrope.arguments.arrays import floats
+from tightrope.errors import InvalidInputError
+from tightrope.learners.base import BanditEpisode, Episode, Feedback, Learner
+from tightrope.model import Policy
+from tightrope.space import FloatArray, LayeredSpace
+from tightrope.units import Units
+
+
+class InUnits:
+    """`learner` as it is to somebody who counts in euros and litres: what goes in and comes out is in these units.
+
+    units = tr.Units.of_bounds(loss_bounds=(0, 40), use_bounds=[3, 120])   # of a step: euros; litres, minutes
+    learner = tr.InUnits(tr.UCPDPractical(space, budgets=units.scaled_budgets([30, 900])), units)
+
+    The learner inside is in the units of Assumption 2. It is the one to save; what is loaded is wrapped again.
+    """
+
+    def __init__(self, learner: Learner, units: Units) -> None:
+        self.learner: Learner = having(learner, "learner", "space", "budgets", "observe")
+        self.units = instance(units, "units", Units)
+        if isinstance(learner, InUnits):
+            raise InvalidInputError("the learner is in units of its own already; give the one inside, learner.learner")
+        if len(units.constraint_scales) != len(learner.budgets):
+            raise InvalidInputError(
+                f"the units are for {len(units.constraint_scales)} constraints; the learner has {len(learner.budgets)}"
+            )
+        self.space: LayeredSpace = learner.space
+        self.budgets: FloatArray = units.constraint_scales * learner.budgets  #: (I,) in the units of each constraint
+
+    @property
+    def feedback(self) -> Feedback:
+        return self.learner.feedback
+
+    @property
+    def policy(self) -> Policy:
+        return self.learner.policy
+
+    @property
+    def epoch(self) -> int:
+        return self.learner.epoch
+
+    @property
+    def multipliers(self) -> FloatArray:
+        """(I,) prices: what a unit of each budget is worth to the learner at present, in units of the loss.
+
+        Where a learner weighs losses by V and constraints by Q, that is Q/V in its own units.
+        """
+        weight = getattr(self.learner, "V", 1.0)
+        return self.learner.multipliers / weight * self.units.loss_scale / self.units.constraint_scales
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        """What the learner runs with, and the scales."""
+        scales = ", ".join(f"{scale:g}" for scale in self.units.constraint_scales.tolist())
+        return self.learner.settings | {
+            "loss_scale": self.units.loss_scale,
+            "loss_offset": self.units.loss_offset,
+            "constraint_scales": scales,
+        }
+
+    def act(self, state: int | str, rng: np.random.Generator) -> int:
+        """Draw an action for a state, by number or name."""
+        return self.policy.sample(state, rng)
+
+    def observe(self, episode: Any) -> None:
+        """Learn from the episode just played, its losses and constraints in these units; or refuse it."""
+        self.learner.observe(self._scaled(episode))
+
+    def _scaled(self, episode: Any) -> Any:
+        if not isinstance(episode, Episode | BanditEpisode):
+            return episode  # the learner says what it thinks of it
+        charges = episode.loss if isinstance(episode, Episode) else episode.losses
+        loss = floats(charges, "loss", ("n",))
+        uses = floats(episode.constraints, "constraints", (len(self.learner.budgets), "n"))
+        charged = self.units.scaled_loss(loss), self.units.scaled_uses(uses)
+        return type(episode)(episode.states, episode.actions, *charged)
+
+    def __repr__(self) -> str:
+        return f"InUnits({self.learner!r}, {self.units})"
