@@ -71,7 +71,7 @@ def shown(episodes: int, runs: int, episodes_before: int, runs_before: int) -> I
     bars = Progress(*columns, console=Console(stderr=True), transient=True)
     with finally_(bars.stop):  # it gives back the cursor
         bars.start()
-        task = bars.add_task("compiling first", total=episodes, completed=episodes_before)
+        task = bars.add_task("starting", total=episodes, completed=episodes_before)
 
         def show(episodes_done: int, runs_done: int) -> None:
             bars.update(task, completed=episodes_done, description=words(episodes_done, runs_done))
