@@ -189,8 +189,8 @@ def test_options_of_learners_losses_noises_and_records_are_set_on_the_command_li
 
 
 @pytest.mark.parametrize(("text", "number"), [("1e2", 100), ("1_000", 1000), ("2.5e3", 2500), ("7", 7)])
-def test_numbers_of_episodes_as_people_write_them(text: str, number: int) -> None:
-    assert options.whole_number(text) == number
+def test_whole_numbers_as_people_write_them(text: str, number: int) -> None:
+    assert options.whole("", 1, 10_000).parser(text) == number
 
 
 def test_a_run_that_is_there_is_shown_again_without_being_played(first: Run) -> None:

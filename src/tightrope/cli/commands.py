@@ -87,12 +87,12 @@ def list_(
 def run(
     problem: options.Problem,
     episodes: options.Episodes = 20_000,
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="The (first) random seed.")] = 0,
-    seeds: Annotated[int, typer.Option(min=1, max=MOST_RUNS, help="How many seeds, one after another.")] = 1,
+    seed: Annotated[int, options.whole("The (first) random seed.", 0, LARGEST)] = 0,
+    seeds: Annotated[int, options.whole("How many seeds, one after another.", 1, MOST_RUNS)] = 1,
     learner: options.Learners = None,
     losses: options.Losses = None,
     noise: options.Noises = None,
-    records: Annotated[int, typer.Option(min=1, max=MANY, help="How many episodes to record.")] = 60,
+    records: Annotated[int, options.whole("How many episodes to record.", 1, MANY)] = 60,
     spacing: Annotated[options.Spacing, typer.Option(help="How they are spaced.")] = options.Spacing.LOG,
     regret: Annotated[options.Regret, typer.Option(help="Where the hindsight LP is solved.")] = options.Regret.RECORDS,
     set_: options.Set = None,
@@ -152,7 +152,7 @@ def sweep(
 def check(
     problem: options.Problem,
     episodes: options.Episodes = 20_000,
-    seed: Annotated[int, typer.Option(min=0, max=LARGEST, help="Whose losses and constraints to look at.")] = 0,
+    seed: Annotated[int, options.whole("Whose losses and constraints to look at.", 0, LARGEST)] = 0,
     losses: Annotated[
         str | None,
         typer.Option(help="See: tightrope list losses.", show_default="the problem's own"),

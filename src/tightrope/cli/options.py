@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterable
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -42,17 +42,20 @@ class Form(StrEnum):
     PDF = "pdf"
 
 
-def whole_number(text: str | int) -> int:
-    """20000, 20_000, 2e4."""
-    try:
-        number = float(text)
-        if number == int(number) >= 1:
+def whole(help_: str, at_least: int, at_most: int) -> Any:
+    """An option that takes a whole number as people write it: 20000, 20_000, 2e4."""
+
+    def parse(text: str | int) -> int:
+        try:
+            number = float(text)
             exact = int(text) if isinstance(text, int) or text.replace("_", "").isdigit() else int(number)
-            if exact <= LARGEST:
+            if number == int(number) and at_least <= exact <= at_most:
                 return exact
-    except (ValueError, OverflowError):
-        pass
-    raise typer.BadParameter(f"{text!r} is no whole number from 1 to 2^53.")
+        except (ValueError, OverflowError):
+            pass
+        raise typer.BadParameter(f"{text!r} is no whole number from {at_least} to {at_most}.")
+
+    return typer.Option(parser=parse, metavar="INTEGER", help=help_)
 
 
 def listed(flag: str, given: Iterable[str] | None) -> list[str]:
@@ -108,9 +111,7 @@ Problem = Annotated[
         autocompletion=complete("problems"),
     ),
 ]
-Episodes = Annotated[
-    int, typer.Option(parser=whole_number, metavar="INTEGER", help="T, how many episodes to play: 20000, 2e4.")
-]
+Episodes = Annotated[int, whole("T, how many episodes to play: 20000, 2e4.", 1, LARGEST)]
 Learners = Annotated[
     list[str] | None,
     _several("One or several: a,b,c.", "learners", "--learner", "--learners", default="ucpd-practical, ucpd"),
