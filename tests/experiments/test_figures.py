@@ -154,6 +154,22 @@ def test_twenty_learners_are_told_apart_and_no_label_covers_another() -> None:
         assert all(below[1] <= above[0] + 1 for below, above in itertools.pairwise(heights))
 
 
+@pytest.mark.parametrize(
+    "names", [["ucpd-practical radius_scale=0.1", "shifted-bandit-uc-o-reps"], ["ucpd"], ["a", "b"]]
+)
+def test_labels_have_room_beside_their_panel(names: list[str]) -> None:
+    """However long: up to the numbers of the next panel, or the edge."""
+    budgets = [Budget("use_customers_turned_away", "customers turned away", "", 1.0)]
+    run = history(regret=-100 * EPISODES, use_customers_turned_away=1e5 * EPISODES)
+    figure = figures.draw({name: [run] for name in names}, title="", budgets=budgets)
+    figure.canvas.draw()
+    edges = [axes.yaxis.get_tightbbox().x0 for axes in figure.axes] + [figure.bbox.x1]  # type: ignore[union-attr]
+    for axes in figure.axes:
+        labels = [text for text in axes.texts if getattr(text, "xyann", None) == (9, 0)]
+        end = min(edge for edge in edges if edge > axes.bbox.x1)
+        assert labels and all(label.get_window_extent().x1 <= end for label in labels)
+
+
 @pytest.mark.parametrize("episodes", [1, 2, 3])
 def test_very_short_runs_can_be_drawn(tmp_path: Path, episodes: int) -> None:
     short = {name: column[:episodes] for name, column in history().items()}

@@ -2,7 +2,8 @@
 
 import unicodedata
 import warnings
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -12,6 +13,8 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.axis import Axis
 from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import TextToPath
 from matplotlib.ticker import FuncFormatter, NullLocator
 from scipy.optimize import isotonic_regression
 
@@ -22,6 +25,9 @@ from tightrope.storage.files import write_bytes
 
 #: The forms of a picture, and what is written into each; a date would make every file another one.
 FORMS: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
+
+#: Inches of the widest label that is given room.
+WIDEST = 8.0
 
 INK, MUTED, GRID = "#222222", "#6f6f6f", "#e6e6e6"
 #: The colours of Okabe and Ito, which colour-blind readers tell apart; without yellow, too faint for a line.
@@ -62,10 +68,17 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
 def write(figure: Figure, path: Path) -> None:
     """Write a picture in the form that the name ends in, whole or not at all."""
     buffer, form = BytesIO(), form_of(path)
-    with mpl.rc_context(STYLE), warnings.catch_warnings():
-        warnings.filterwarnings("ignore", "Glyph")  # what the font lacks is drawn as a box, which says enough
+    with mpl.rc_context(STYLE), _unknown_letters():
         figure.savefig(buffer, format=form, metadata=FORMS[form])
     write_bytes(path, buffer.getvalue())
+
+
+@contextmanager
+def _unknown_letters() -> Iterator[None]:
+    """What the font lacks is drawn as a box, which says enough."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph")
+        yield
 
 
 def form_of(path: Path) -> str:
@@ -118,6 +131,15 @@ def spread(heights: Sequence[float] | FloatArray, *, gap: float) -> FloatArray:
     steps = gap * np.arange(len(heights))
     pooled = isotonic_regression(heights - steps).x  # with the gaps taken out, neighbours in the wrong order pool
     return np.asarray(np.clip(pooled, 0.0, max(0.0, 1.0 - steps[-1])) + steps)
+
+
+def width_of(labels: Iterable[str]) -> float:
+    """Inches that the widest of these labels takes at the end of a line, up to a width that no page has."""
+    bold = FontProperties(family=STYLE["font.family"], size=STYLE["font.size"], weight="bold")
+    measure = TextToPath().get_text_width_height_descent
+    with _unknown_letters():
+        widths = [measure(drawable(label), bold, ismath=False)[0] for label in labels]
+    return min(WIDEST, (9 + max(widths, default=0.0)) / 72 + 0.1)
 
 
 def drawable(text: str) -> str:

@@ -32,6 +32,7 @@ from tightrope.experiments.drawing import (
     head,
     logarithmic,
     spread,
+    width_of,
 )
 from tightrope.experiments.history import USE, Budget
 from tightrope.space import FloatArray
@@ -74,8 +75,9 @@ THREE_PANELS = (
     Panel(("violation",), "Violation", "total over budget: good episodes pay for bad ones"),
     Panel(("strong_violation",), "Strong violation", "total over budget: nothing is paid back"),
 )
-#: Inches around the panels (left, right, below, above) and between them; the height of a label of one line.
-LEFT, RIGHT, BELOW, ABOVE, BETWEEN, LABEL = 0.62, 2.2, 0.53, 1.14, 2.6, 0.19
+#: Inches around the panels (left, right, below, above) and between them, at least; the height of a label of one line,
+#: and what numbers take at the left of the next panel.
+LEFT, RIGHT, BELOW, ABOVE, BETWEEN, LABEL, NUMBERS = 0.62, 2.2, 0.53, 1.14, 2.6, 0.19, 0.6
 #: Inches between one row of panels and the next.
 APART = 1.15
 
@@ -103,7 +105,9 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Seq
 
     panels = TWO_PANELS if len(histories) == 1 else THREE_PANELS
     with mpl.rc_context(STYLE):
-        figure = _empty_figure(len(budgets) + len(panels), len(histories))
+        names = list(histories) if len(histories) > 1 else [_plainly(budget.column) for budget in budgets]
+        labels = width_of(f"{name}  −000 000" for name in names)
+        figure = _empty_figure(len(budgets) + len(panels), len(histories), labels)
         height = figure.get_figheight()
         figure.text(0.02, 1 - 0.26 / height, drawable(title), size=13, weight="bold", va="center")
         how_many = " to ".join(map(str, n_seeds[:: len(n_seeds) - 1 or 1]))
@@ -125,13 +129,14 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Seq
     return figure
 
 
-def _empty_figure(n_panels: int, n_learners: int) -> Figure:
-    """Panels in rows of two, as wide as a page, or of three where that leaves fewer empty places."""
+def _empty_figure(n_panels: int, n_learners: int, label_width: float) -> Figure:
+    """Panels in rows of two, as wide as a page, or of three where that leaves fewer empty places; labels fit in."""
     columns = 3 if n_learners > 1 and n_panels != 4 else 2
     rows = math.ceil(n_panels / columns)
     panel_width = 3.5 if n_learners == 1 else 3.2
     panel_height = max(2.73, 1.05 * LABEL * n_learners)
     right, between = (1.46, 1.68) if n_learners == 1 else (RIGHT, BETWEEN)
+    right, between = max(right, label_width), max(between, label_width + NUMBERS)
     width = LEFT + columns * panel_width + (columns - 1) * between + right
     height = BELOW + rows * panel_height + (rows - 1) * APART + ABOVE
     figure = Figure(figsize=(width, height), dpi=150)
@@ -187,13 +192,18 @@ def _curves(histories: Mapping[str, Sequence[Columns]], columns: Sequence[str]) 
                 continue
             episodes = np.asarray(runs[0]["episode"], dtype=np.float64)[known]
             if len(histories) == 1:
-                name, colour = column.removeprefix(USE).replace("_", " "), COLOURS.get(column, COLOURS["regret"])
-                curve = Curve(name, colour, "solid", episodes, values[:, known])
+                curve = Curve(
+                    _plainly(column), COLOURS.get(column, COLOURS["regret"]), "solid", episodes, values[:, known]
+                )
             else:
                 dash, mark = DASHES[i // len(PALETTE) % len(DASHES)]
                 curve = Curve(mark + learner, PALETTE[i % len(PALETTE)], dash, episodes, values[:, known])
             curves.append(curve)
     return curves
+
+
+def _plainly(column: str) -> str:
+    return column.removeprefix(USE).replace("_", " ")
 
 
 def _panel(axes: Axes, curves: Sequence[Curve], *, last: float, one_line: bool) -> None:
