@@ -3,7 +3,7 @@
 import importlib.util
 import sys
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 
 import pytest
 
@@ -59,10 +59,14 @@ def test_a_kernel_is_read_from_disk_until_one_that_it_contains_is_edited(
 
 
 def test_whether_anything_was_compiled_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As it is on this machine by now, and as in a new installation."""
-    assert compiling.compiled_before() in (True, False)
-    assert all(hasattr(cache, "_index_path") for cache in compiling._caches)
-    monkeypatch.setattr(compiling, "_caches", [SimpleNamespace(_index_path=str(tmp_path / "kernel.nbi"))])
+    """As in a new installation, as the next time, and as after an update, which leaves machine code of old sources."""
+    (tmp_path / "inner_of_a_test.py").write_text(INNER.format("1"))
+    (tmp_path / "outer_of_a_test.py").write_text(OUTER)
+    first = imported(tmp_path, monkeypatch)
     assert not compiling.compiled_before()
-    (tmp_path / "kernel.nbi").touch()
+    assert first.outer(1) == 2
+    imported(tmp_path, monkeypatch)
     assert compiling.compiled_before()
+    (tmp_path / "inner_of_a_test.py").write_text(INNER.format("10"))
+    imported(tmp_path, monkeypatch)
+    assert list(tmp_path.rglob("*.nbi")) and not compiling.compiled_before()

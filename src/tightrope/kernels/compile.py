@@ -54,8 +54,8 @@ def depend_on(source: str) -> None:
 
 
 def compiled_before() -> bool:
-    """Whether machine code of some kernel is on disk, be it of these sources or of older ones."""
-    return any(Path(cache._index_path).exists() for cache in _caches)
+    """Whether machine code of some kernel is on disk that is of these very sources; older ones are of no use."""
+    return any(cache._load_index() for cache in _caches)
 
 
 def _stamp() -> tuple[float, int]:
