@@ -1,8 +1,11 @@
 """Kernels of what was played, against plain sums and a difference quotient."""
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
+from hypothesis import strategies as st
 from scipy.optimize import nnls
 
 from tests.conftest import mdps, random_policy, rngs
@@ -23,7 +26,7 @@ def test_uses_and_responses(mdp: LayeredMDP, rng: np.random.Generator) -> None:
     uses(space.csr, pi, P, g, d, theta, use)
     np.testing.assert_allclose(use, g @ mdp.occupancy(policy), atol=1e-12)
     b, A, V = np.empty(n), np.empty((n, n)), np.empty((n + 1, space.n_states))
-    responses(space.csr, pi, P, f, g, d, V, b, A)
+    responses(space.csr, pi, P, f, g.copy(), 0.5, d, V, b, A)
     np.testing.assert_allclose(A, A.T, atol=1e-12)
 
     values, Q = np.zeros(space.n_states), np.zeros(space.n_pairs)
@@ -43,6 +46,27 @@ def test_uses_and_responses(mdp: LayeredMDP, rng: np.random.Generator) -> None:
         return uses_then
 
     np.testing.assert_allclose((used(-1e-5) - used(1e-5)) / 2e-5, b + A @ w, atol=1e-6)
+
+
+@settings(max_examples=40)
+@given(mdps(), rngs(), st.floats(0, 1))
+def test_what_is_charged_is_the_difference_to_the_policy_played(
+    mdp: LayeredMDP, rng: np.random.Generator, realism: float
+) -> None:
+    """Another policy is charged what it uses more, as far as it is charged by the counts; and it cannot choose them."""
+    space = mdp.space
+    f, g = rng.uniform(-1, 1, space.n_tuples), rng.uniform(-1, 1, (2, space.n_tuples))
+    played, other = random_policy(rng, space), random_policy(rng, space)
+    theta, elsewhere = mdp.occupancy(played), mdp.occupancy(other)
+    d, b, A, V = np.empty(space.n_states), np.empty(2), np.empty((2, 2)), np.empty((3, space.n_states))
+    uses(space.csr, played.probabilities, mdp.transitions, g, d, np.empty(space.n_tuples), np.empty(2))
+    charged, by_counts = g.copy(), g.copy()
+    responses(space.csr, played.probabilities, mdp.transitions, f, charged, realism, d, V, b, A)
+    more = g @ elsewhere - g @ theta
+    np.testing.assert_allclose(charged @ elsewhere, realism * more + (1 - realism) * g @ elsewhere, atol=1e-12)
+    responses(space.csr, played.probabilities, mdp.transitions, f, by_counts, 1.0, d, V, b, A)
+    for first, last in pairwise(space.csr.pair_ptr):
+        assert np.ptp(by_counts[:, first:last], axis=1).max() == 0
 
 
 @given(rngs())

@@ -39,7 +39,7 @@ def test_two_episodes_by_hand() -> None:
     eta = 1 / np.sqrt(4 + S / 25)
     aim = 0.3 - 0.5 * np.sqrt(0.4**2 / 2 / 1 / 2)  # half a standard error below
     over = p - (aim - 0.1) / 0.4  # uses 0.5 and 0.1: 1 and 0 in spans
-    A, b = p * (1 - p) + 1e-3, p * (1 - p) * 1.2  # 0.2 is believed of arm 0, −1 of arm 1
+    A, b = p * (1 - p) + 1e-5, p * (1 - p) * 1.2  # 0.2 is believed of arm 0, −1 of arm 1
     Q = max(1.2 + 6 / np.sqrt(2) * over, 0.0)
     w = max(Q + (0.3 * over / eta - b) / A, 0.0)
     # no lower bound is above −1 after one visit: a tenth of the way down from 0.5 is 0.15, from 0.1 it is 0.11

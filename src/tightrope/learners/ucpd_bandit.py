@@ -9,8 +9,8 @@ b. f̂ = m + Δ, with Δ(s,a) = (f(s,a) − m(s,a)) / (u(s,a) + γ_t) along the 
    (implicit exploration). With m = −1 it is the estimate of UOB-REPS; where losses stand still, Δ is 0 once they are
    known.
 c. ḡ_i(s,a): the mean of what was met there; before the first visit, of what was met anywhere. With it π is charged
-   (line 2). The step (line 4) takes ḡ_i − ω (ḡ_i − g̲_i) in its place: g̲_i is below the true means of all pairs at all
-   times with probability 1 − ζ (`kernels.lower_means`), and −1 before the first visit.
+   (line 2). The step (line 4) takes ω (ḡ_i − g̲_i) off g̃_i: g̲_i is below the true means of all pairs at all times with
+   probability 1 − ζ (`kernels.lower_means`), and −1 before the first visit.
 d. F = 2, the most that losses can differ by, and S = Σ <θ, (a block's mean of Δ)²>, but for the products of different
    episodes, whose means are 0.
 
@@ -49,7 +49,8 @@ class UCPDBandit(PricingLearner, EstimatingLearner):
     level : ζ, the probability that the model may ever leave its set, and that a mean may ever be below its bound.
     radius_scale : multiplies r of the sets, and what g̲ is below the mean; 1 is what holds.
     optimism : ω; with 1 a step takes the bounds themselves, with 0 the means.
-    renewal, ties, first_rate, change_rate, correction, prudence, integral, largest_tilt, block : as in `UCPDPractical`.
+    renewal, ties, first_rate, change_rate, correction, prudence, integral, realism, largest_tilt, block : as in
+        `UCPDPractical`.
     """
 
     name = "ucpd-bandit"

@@ -8,19 +8,22 @@ spans:
 2. Charge what was played: e_i = ĝ_i(π) + z σ_i/√t − c_i is by how much the policy uses more than budget i under P̂, for
    the mean ḡ_i of all draws so far, and prudently: σ_i/√t is the standard error of the mean use of t paths, by the
    differences of successive ones. (Algorithm 1 charges the optimistic θ, which believes to be within budget while sets
-   are wide.) Q_i ← Q_i + ρ_m e_i, held between 0 and B/η, ρ_m = 3 F / (L √m).
-3. Prices: w = argmin over w >= 0 of ½ wᵀ A w − w·(A Q + k e / η − b), B/η at most. A step of length η changes the uses
-   by −η (b + A w) to first order (`kernels.played.responses`), so −b/A is the price at which losses and budgets
-   balance, k e / (η A) brings back a share k of the excess in one step, and Q collects what this picture gets wrong.
-   For one budget, w = [Q + (k e / η − b) / A]_+.
-4. θ ← argmin over θ in Δ of η <f + Σ_i w_i ḡ_i, θ> + D(θ, (1 − λ_m) θ + λ_m even), λ_m = 1/(10 + m); even, which
-   is θ^1 as well, is the measure of the uniform policy where every successor is as likely.
+   are wide.) Q_i ← Q_i + ρ_m e_i, held between 0 and the most of line 3, ρ_m = 3 F / (L √m).
+3. Prices: w = argmin over w >= 0 of ½ wᵀ A w − w·(A Q + k e / η − b), at most B/η for what g̃_i differs by in a layer. A
+   step of length η changes the uses by −η (b + A w) to first order (`kernels.played.responses`), so −b/A is the price
+   at which losses and budgets balance, k e / (η A) brings back a share k of the excess in one step, and Q collects what
+   this picture gets wrong. For one budget, w = [Q + (k e / η − b) / A]_+.
+4. θ ← argmin over θ in Δ of η <f + Σ_i w_i g̃_i, θ> + D(θ, (1 − λ_m) θ + λ_m even), λ_m = 1/(10 + m); even, which
+   is θ^1 as well, is the measure of the uniform policy where every successor is as likely. g̃_i = r a_i + (1 − r) ḡ_i,
+   a_i(s,a) what π uses more under P̂ from (s,a) on than from s on: with it another policy is charged what it uses more
+   than π, by the counts. With ḡ_i alone θ would escape prices to dynamics in which nothing is used; with a_i alone it
+   would not try what only seems to use much.
 5. η = 1/√(F²/h² + S/κ²): F is the largest span of an f so far, S the sum of squares of the spans of f − (f before).
    Losses that do not change leave η at h/F; those that change all the time make it fall like 1/√m.
 
 Nothing depends on the units of losses and constraints, or on the number of episodes: none needs to be planned. No
-unit of use is priced above B/η, which is B F/h at first and grows as η falls; no step tilts θ by more than e^(h + I B),
-which the solver takes.
+step tilts θ by more than e^(h + I B), which the solver takes; so no price is above B/η, which is B F/h at first and
+grows as η falls, for what g̃_i differs by.
 
 Feedback: full information. Needs to know: the space and the budgets.
 """
@@ -47,6 +50,7 @@ class UCPDPractical(PricingLearner):
     correction : k, the share of the excess that a step brings back.
     prudence : z, how many standard errors it aims below each budget; 0 aims at the budget, and misses it half the time.
     integral : the 3 of ρ_m.
+    realism : r, how much of a price is for uses by the counts; the rest is for uses as an optimist sees them.
     largest_tilt : B.
     block : the most episodes that are played with one policy; 1 takes a step after each, at several times the cost.
     """

@@ -6,7 +6,7 @@ from tightrope.kernels.arithmetic import dot
 from tightrope.kernels.compile import jit
 from tightrope.kernels.occupancy import NONE, occupancy
 
-LEAST_RESPONSE = 1e-3  # added to every A_ii: of a use to its own price, in shares of the constraint's span squared
+LEAST_RESPONSE = 1e-5  # added to every A_ii: of a use to its own price, in shares of the constraint's span squared
 ROUNDING, SMALLEST = 1e-13, 1e-290  # spans that are nothing: relative, and what is too small to divide by
 SWEEPS = 1000  # of coordinate descent, at the most; one is enough for one budget
 EXACT = 1e-12  # relative change of prices at which it has converged
@@ -37,14 +37,14 @@ def uses(csr, pi, P, g, d, theta, use):
 
 
 @jit
-def responses(csr, pi, P, f, g, d, V, b, A):
+def responses(csr, pi, P, f, g, realism, d, V, b, A):
     """How fast the use of each budget falls as losses and prices are paid attention to: b (I,) and A (I, I).
 
         A_ij = Σ_s d(s) Cov_{a~π}(Q_i(s,a), Q_j(s,a)),      b_i = the same of Q_i and Q_f,
 
     Q_i and Q_f what g_i and f cost from (s,a) on. For π'(a|s) ∝ π(a|s) e^{−η (Q_f + Σ_j w_j Q_j)}, the derivative of
     <g_i, θ> in η at 0 is −(b + A w)_i. d is the probability of passing through each state (`uses`). Writes V (1 + I,
-    n_states), b and A.
+    n_states), b and A, and in place of g_i what is charged: r (Q_i(s,a) − V_i(s)) + (1 − r) g_i, r the realism.
     """
     state_ptr, pair_ptr, successor = csr.state_ptr, csr.pair_ptr, csr.successor
     end, n = state_ptr.size - 2, b.size
@@ -63,7 +63,12 @@ def responses(csr, pi, P, f, g, d, V, b, A):
                 V[h, s] += pi[k] * q[h]
                 for i in range(n):
                     moments[h, i] += pi[k] * q[h] * q[i]
+            for i in range(n):
+                for j in range(pair_ptr[k], pair_ptr[k + 1]):
+                    g[i, j] = realism * q[i] + (1 - realism) * g[i, j]
         for i in range(n):
+            for j in range(pair_ptr[state_ptr[s]], pair_ptr[state_ptr[s + 1]]):
+                g[i, j] -= realism * V[i, s]
             b[i] += d[s] * (moments[n, i] - V[n, s] * V[i, s])
             for h in range(n):
                 A[h, i] += d[s] * (moments[h, i] - V[h, s] * V[i, s])
@@ -116,13 +121,16 @@ def in_spans(tuples_before, g, budgets, costs, limits, units):
 
 
 @jit
-def assess(csr, pi, N, M, theta, loss, costs, limits, over, b, A):
-    """By how much the policy is over each limit, as far as is known, and its responses. Writes over, b and A."""
+def assess(csr, pi, N, M, theta, loss, costs, realism, limits, over, b, A):
+    """By how much the policy is over each limit, as far as is known, and its responses.
+
+    Writes over, b and A, and in place of the costs what is charged (`responses`).
+    """
     n, n_states = limits.size, csr.state_ptr.size - 1
     P, measure, d, V = np.empty(theta.size), np.empty(theta.size), np.empty(n_states), np.empty((n + 1, n_states))
     believe(csr.pair_ptr, N, M, theta, P)
     uses(csr, pi, P, costs, d, measure, over)
-    responses(csr, pi, P, loss, costs, d, V, b, A)
+    responses(csr, pi, P, loss, costs, realism, d, V, b, A)
     for i in range(n):
         over[i] -= limits[i]
         A[i, i] += LEAST_RESPONSE

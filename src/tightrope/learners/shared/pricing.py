@@ -14,13 +14,15 @@ from tightrope.confidence import ConfidenceRule, Counts
 from tightrope.learners.base import sums_of
 from tightrope.learners.kernels.played import assess, from_least, in_spans, least_prices
 from tightrope.learners.kernels.primal_dual import mix_pairs, weigh
-from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, carried, parameter
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, SHARE, carried, parameter
 from tightrope.learners.shared.mirror import ConfidentLearner, Laws
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray
 
 #: After so many episodes blocks may be longer by one.
 BLOCK_GROWTH = 250
+#: A price may be as high as if what is charged differed by so much, in shares of the constraint's span.
+LEAST_SPAN = 1e-3
 
 
 class View(NamedTuple):
@@ -47,7 +49,8 @@ class PricingLearner(ConfidentLearner):
     correction: float = parameter(POSITIVE, default=0.3)
     prudence: float = parameter(NOT_NEGATIVE, default=0.5)
     integral: float = parameter(POSITIVE, default=3.0)
-    largest_tilt: float = parameter(POSITIVE, default=50.0)
+    realism: float = parameter(SHARE, default=0.5)
+    largest_tilt: float = parameter(POSITIVE, default=100.0)
     block: int = 6
 
     integrals: FloatArray = carried()  #: (I,) Q, per span of the constraint
@@ -101,15 +104,20 @@ class PricingLearner(ConfidentLearner):
             confidence_set, laws = self._set_of(counts), self._evidence(counts)
         space, n, m = self.space, len(self.budgets), self.steps + 1
         loss, costs = np.empty(space.n_tuples), np.empty((n, space.n_tuples))
-        limits, units, over, b, prices, A = *np.empty((5, n)), np.empty((n, n))
+        limits, units, over, b, prices, spans, A = *np.empty((6, n)), np.empty((n, n))
         from_least(self._tuples_before, view.loss, loss)
         in_spans(self._tuples_before, view.mean, self._aims(squares), costs, limits, units)
         picture = loss if view.picture is view.loss else view.picture
-        assess(space.csr, self.policy.probabilities, *laws, self.theta, picture, costs, limits, over, b, A)
+        assess(
+            space.csr, self.policy.probabilities, *laws, self.theta, picture, costs, self.realism, limits, over, b, A
+        )
+        for i in range(n):
+            spans[i], _ = from_least(self._tuples_before, costs[i], costs[i])
 
         # 1 as long as no loss made a difference
         eta = 1 / np.hypot(F / self.first_rate, np.sqrt(S) / self.change_rate) if F > 0 else 1.0
-        rho, mixing, most = self.integral * F / (space.n_layers * np.sqrt(m)), 1 / (10 + m), self.largest_tilt / eta
+        rho, mixing = self.integral * F / (space.n_layers * np.sqrt(m)), 1 / (10 + m)
+        most = self.largest_tilt / eta / np.maximum(spans, LEAST_SPAN)
 
         integrals = np.clip(self.integrals + rho * over, 0.0, most)
         least_prices(A, A @ integrals + self.correction / eta * over - b, prices)
@@ -117,8 +125,8 @@ class PricingLearner(ConfidentLearner):
         priced = np.where(costs.any(axis=1), prices / units, 0.0)
         if view.optimism is not None:
             costs -= view.optimism / units[:, None]
-        np.minimum(loss, most, out=loss)
-        weigh(1.0, loss, prices, costs, 1 / eta, loss)  # η (f + Σ_i w_i ḡ_i), in place of f
+        np.minimum(loss, self.largest_tilt / eta, out=loss)
+        weigh(1.0, loss, prices, costs, 1 / eta, loss)  # η (f + Σ_i w_i g̃_i), in place of f
         del picture, costs  # the solver needs the memory next
         reference = np.empty(space.n_tuples)
         mix_pairs(space.csr.pair_ptr, self.theta, mixing, self._even, reference)
