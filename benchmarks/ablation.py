@@ -41,6 +41,8 @@ def configurations() -> dict[str, tuple[str, Row, bool]]:
     rows["with the L1 ball around the KL ball"] = ("ucpd-practical", {"confidence": "kl-l1"}, False)
     rows["without prudence"] = ("ucpd-practical", {"prudence": 0.0}, False)
     rows["with a step after every episode"] = ("ucpd-practical", {"block": 1}, False)
+    rows["charged as an optimist sees uses"] = ("ucpd-practical", {"realism": 0.0}, False)
+    rows["charged by the counts alone"] = ("ucpd-practical", {"realism": 1.0}, False)
     return rows
 
 
