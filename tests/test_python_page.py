@@ -51,5 +51,6 @@ def test_the_examples_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsy
         assert [step for step, _ in tracker.logged][-1] == 400
         assert {"regret", "violation", "use_delay", "violation_energy"} <= set(tracker.logged[-1][1])
     assert re.search(r"after \d+ of 400 episodes: three hops an episode over", capsys.readouterr().out)
+    assert len(list((tmp_path / "boards").iterdir())) == 2 + 4  # of the comparison, and of the study
     assert examples["frame"]["episode"].iloc[-1] < 400
     assert SimpleNamespace(**examples).action in range(4)

@@ -104,6 +104,7 @@ def run(
     checkpoint_every: options.CheckpointEvery = 10.0,
     watch: options.Watch = False,
     port: options.Port = 0,
+    tensorboard: options.TensorBoard = None,
     out: options.Out = None,
 ) -> None:
     """Play a problem and show regret and violation, exactly accounted for. Run again, it goes on."""
@@ -120,7 +121,9 @@ def run(
         records=Records(count=records, spacing=spacing.value, regret=regret.value),
     )
     study = with_values(study, set_ or [])
-    conduct = studies.Conduct(jobs, backend.value, address, fresh, dry_run, checkpoint_every, port if watch else None)
+    conduct = studies.Conduct(
+        jobs, backend.value, address, fresh, dry_run, checkpoint_every, port if watch else None, tensorboard
+    )
     studies.show(study, out or Path("runs", studies.folder_name(study)), conduct, draw=True)
 
 
@@ -136,6 +139,7 @@ def sweep(
     checkpoint_every: options.CheckpointEvery = 10.0,
     watch: options.Watch = False,
     port: options.Port = 0,
+    tensorboard: options.TensorBoard = None,
     out: options.Out = None,
 ) -> None:
     """Play a study: learners × problems × losses × parameters × seeds, from one file. Run again, it goes on."""
@@ -143,7 +147,9 @@ def sweep(
     from tightrope.experiments.studies.study import StudyFile, with_values
 
     study = with_values(StudyFile(file).study, set_ or [])
-    conduct = studies.Conduct(jobs, backend.value, address, fresh, dry_run, checkpoint_every, port if watch else None)
+    conduct = studies.Conduct(
+        jobs, backend.value, address, fresh, dry_run, checkpoint_every, port if watch else None, tensorboard
+    )
     own = file.parent if studies.is_conducted(file) else None  # then it goes on there
     studies.show(study, out or own or Path("runs", file.stem), conduct, beside=file.parent, draw=False)
 

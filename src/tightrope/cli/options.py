@@ -143,4 +143,8 @@ Out = Annotated[
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or a study.")]
 Watch = Annotated[bool, typer.Option("--watch", help="Serve a page of it on this machine, until it is done.")]
+TensorBoard = Annotated[
+    Path | None,
+    typer.Option("--tensorboard", metavar="DIR", help="Where to write what TensorBoard shows.", show_default="nowhere"),
+]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Where to serve the page.", show_default="any that is free")]

@@ -29,6 +29,7 @@ class Conduct(NamedTuple):
     dry_run: bool
     save_every: float
     port: int | None  # where its page is served meanwhile; None: nowhere
+    tensorboard: Path | None  # where its records are written for TensorBoard; None: nowhere
 
 
 def show(study: Study, folder: Path, conduct: Conduct, *, beside: Path = Path(), draw: bool) -> None:
@@ -46,6 +47,11 @@ def show(study: Study, folder: Path, conduct: Conduct, *, beside: Path = Path(),
     with ExitStack() as meanwhile:
         if conduct.port is not None:
             note(f"watch it at {meanwhile.enter_context(served(folder, conduct.port))}")
+        board = None
+        if conduct.tensorboard is not None:
+            from tightrope.interop import TensorBoard
+
+            board = meanwhile.enter_context(TensorBoard(conduct.tensorboard))
         done = meanwhile.enter_context(
             conducted(
                 study,
@@ -55,6 +61,7 @@ def show(study: Study, folder: Path, conduct: Conduct, *, beside: Path = Path(),
                 fresh=conduct.fresh,
                 save_every=conduct.save_every,
                 watch=shown,
+                callback=board,
                 tell=note,
             )
         )

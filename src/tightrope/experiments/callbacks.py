@@ -39,7 +39,7 @@ def ask(callback: Callback, record: Record) -> Stop | None:
         ) from error
     if answer is Stop:
         return Stop()
-    return answer if isinstance(answer, Stop) else None
+    return Stop(str(answer.reason)) if isinstance(answer, Stop) else None
 
 
 def name_of(callback: Callback) -> str:

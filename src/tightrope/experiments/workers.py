@@ -1,8 +1,9 @@
 """Runs side by side, in processes that end when this one does, whatever ends it.
 
 A worker is this module as a program: what to play comes on its stdin, a line of JSON for each run, and what went wrong
-(or an empty text) goes back on its stdout. Its input ends when whoever asked is gone, SIGKILL included, and then the
-worker ends there and then. Signals that ask to end are not for workers: who started them answers.
+(or an empty text) goes back on its stdout. Before that it may ask something, an object, and is answered with another.
+Its input ends when whoever asked is gone, SIGKILL included, and then the worker ends there and then. Signals that ask
+to end are not for workers: who started them answers.
 """
 
 import json
@@ -11,13 +12,13 @@ import signal
 import subprocess
 import sys
 import traceback
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager, suppress
 from queue import SimpleQueue
 from threading import Event, Thread
 from time import monotonic
-from typing import Any
+from typing import IO, Any
 
 from tightrope.ending import SIGNALS, end, finally_, held
 
@@ -33,10 +34,13 @@ Worker = subprocess.Popen[bytes]
 
 
 @contextmanager
-def side_by_side(jobs: Sequence[Message], n_workers: int, n_threads: int) -> Iterator[Iterator[str | None]]:
+def side_by_side(
+    jobs: Sequence[Message], n_workers: int, n_threads: int, reply: Callable[[Message], Message] = dict
+) -> Iterator[Iterator[str | None]]:
     """Yield the answers, in the order of the jobs; when the block is left, so is the work.
 
-    The answer to a job whose worker is gone is None. Another one takes its place.
+    The answer to a job whose worker is gone is None. Another one takes its place. What workers ask is answered by
+    `reply`, in several threads.
     """
     workers: list[Worker] = []
     idle: SimpleQueue[Worker] = SimpleQueue()
@@ -49,7 +53,7 @@ def side_by_side(jobs: Sequence[Message], n_workers: int, n_threads: int) -> Ite
 
     def ask(job: Message) -> str | None:
         worker = idle.get()
-        answer = _ask(worker, job)
+        answer = _ask(worker, job, reply)
         if answer is not None:
             idle.put(worker)
         elif not over.is_set():
@@ -76,16 +80,27 @@ def _start(n_threads: int) -> Worker:
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
-def _ask(worker: Worker, job: Message) -> str | None:
-    """What it says of the job; None if it is gone."""
+def _ask(worker: Worker, job: Message, reply: Callable[[Message], Message]) -> str | None:
+    """What it says of the job in the end; None if it is gone."""
     assert worker.stdin is not None and worker.stdout is not None
-    try:
-        worker.stdin.write(json.dumps(job).encode() + b"\n")
-        worker.stdin.flush()
-        line = worker.stdout.readline()
-    except (OSError, ValueError):  # ended, or closed by us
-        return None
-    return str(json.loads(line)) if line.endswith(b"\n") else None
+    message = job
+    while True:
+        try:
+            _write(worker.stdin, message)
+            line = worker.stdout.readline()
+        except (OSError, ValueError):  # ended, or closed by us
+            return None
+        if not line.endswith(b"\n"):
+            return None
+        said = json.loads(line)
+        if isinstance(said, str):
+            return said
+        message = reply(said)
+
+
+def _write(to: IO[bytes], message: Message | str) -> None:
+    to.write(json.dumps(message).encode() + b"\n")
+    to.flush()
 
 
 def _end_all(workers: Sequence[Worker]) -> None:
@@ -126,9 +141,12 @@ def main() -> None:
     try:
         from tightrope.experiments.studies.player import answer  # takes a while, and we are listening
 
+        def ask(message: Message) -> Message:
+            _write(answers, message)
+            return dict(json.loads(asked.get()))
+
         while True:
-            answers.write(json.dumps(answer(**json.loads(asked.get()))).encode() + b"\n")
-            answers.flush()
+            _write(answers, answer(**json.loads(asked.get()), ask=ask))
     except BrokenPipeError:  # nobody is there any more
         end(0)
     except Exception:

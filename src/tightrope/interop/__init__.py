@@ -1,4 +1,4 @@
-"""Other people's software: Gymnasium environments out of our problems, and the other way round.
+"""Other people's software: Gymnasium environments out of our problems, and the other way round; TensorBoard.
 
 Names are loaded on first use, so that nobody waits for a package that is not wanted.
 """
@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from tightrope.interop.live import LiveHistory as LiveHistory
     from tightrope.interop.live import LiveSpace as LiveSpace
     from tightrope.interop.live import play_live as play_live
+    from tightrope.interop.tensorboard import TensorBoard as TensorBoard
     from tightrope.problems.gym import problem_from_gym as problem_from_gym
 
 _HOME = {
@@ -19,6 +20,7 @@ _HOME = {
     "LiveSpace": "interop.live",
     "ProblemEnv": "interop.gym_env",
     "SixTuple": "interop.gym_env",
+    "TensorBoard": "interop.tensorboard",
     "play_live": "interop.live",
     "problem_from_gym": "problems.gym",
 }

@@ -72,7 +72,7 @@ def progress(folder: Path) -> Progress:
     for path in sorted(folder.glob(f"{RUNS}/*/{RUN}")):
         run, report = path.parent.name, _report(path.parent)
         match report.get("status"):
-            case "finished":
+            case "finished" | "stopped":
                 finished += 1
             case "running":
                 running[run] = RunFolder(path.parent).episode()

@@ -11,6 +11,7 @@ from threading import Event, Thread
 import msgspec
 
 from tightrope.errors import InvalidInputError
+from tightrope.experiments.callbacks import Callback
 from tightrope.experiments.progress import Watch, silence
 from tightrope.experiments.studies.changes import differences
 from tightrope.experiments.studies.configuration import Configuration, digest
@@ -81,12 +82,16 @@ def conducted(
     fresh: bool = False,
     save_every: float = 10.0,
     watch: Watch = silence,
+    callback: Callback | None = None,
     tell: Callable[[str], None] = lambda words: None,
 ) -> Iterator[Conducted]:
     """Play what is not there yet, and make the table; the folder is ours until the block is left.
 
-    `fresh` throws away what is there of these runs. `save_every` is the seconds between two checkpoints of a run.
+    `fresh` throws away what is there of these runs. `save_every` is the seconds between two checkpoints of a run. A run
+    that the `callback` stops has its rows in the table, and goes on the next time.
     """
+    if callback is not None:
+        engine.check_tells()  # before anything is thrown away
     study, configurations = resolved(study, beside)
     folders = {run.name: RunFolder(folder / RUNS / run.name) for run in configurations}
     with claim_folder(folder, STUDY) as new:
@@ -105,7 +110,7 @@ def conducted(
         failed = {}
         if tasks:
             with _watched(configurations, folders, waiting, watch):
-                failed = {waiting[k].name: words for k, words in engine.play(tasks).items()}
+                failed = {waiting[k].name: words for k, words in engine.play(tasks, callback).items()}
         done = {name: run for name, run in folders.items() if name not in failed}
         yield Conducted(folder, done, failed, write_table(folder, list(done.values())) if done else [])
 

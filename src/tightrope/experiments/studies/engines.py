@@ -6,16 +6,18 @@ say which failed, in words, and may lose workers: their runs go on from their ch
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
+from threading import Lock
 from typing import Any, Literal
 
 import joblib
 
 from tightrope.ending import end_with_parent
-from tightrope.errors import missing
+from tightrope.errors import InvalidInputError, missing
+from tightrope.experiments.callbacks import Callback
 from tightrope.experiments.studies.folder import RunFolder
-from tightrope.experiments.studies.player import Task, answer, play
+from tightrope.experiments.studies.player import Task, answer, play, replied
 from tightrope.experiments.workers import side_by_side
 
 Backend = Literal["processes", "loky", "dask", "ray"]
@@ -39,17 +41,21 @@ class Engine:
     backend: Backend = "processes"
     address: str | None = None  # of a cluster that is there; None: one of its own, on this machine
 
-    def play(self, tasks: Sequence[Task]) -> dict[int, str]:
+    def play(self, tasks: Sequence[Task], callback: Callback | None = None) -> dict[int, str]:
         """Play all tasks; what went wrong, in words, by the number of the task.
 
-        One whose worker is lost is tried again, and goes on from its checkpoint.
+        One whose worker is lost is tried again, and goes on from its checkpoint. The callback is told of all records,
+        one at a time, in this process.
         """
+        if callback is not None:
+            self.check_tells()
+            tasks = [replace(task, told=True) for task in tasks]
         failed: dict[int, str] = {}
         waiting, lost, why = list(range(len(tasks))), 0, ""
         while waiting:
             answers: dict[int, str | None] = dict.fromkeys(waiting)
             try:
-                answers |= zip(waiting, self._play_once([tasks[k] for k in waiting]), strict=True)
+                answers |= zip(waiting, self._play_once([tasks[k] for k in waiting], callback), strict=True)
             except LostError as error:
                 why = f": {error}"
             failed |= {k: words for k, words in answers.items() if words}
@@ -60,14 +66,26 @@ class Engine:
                 return failed | dict.fromkeys(left, f"its process was ended from outside, time and again{why}")
         return failed
 
-    def _play_once(self, tasks: Sequence[Task]) -> Answers:
+    def check_tells(self) -> None:
+        """Refuse workers that cannot ask a callback here."""
+        if self.backend != "processes":
+            raise InvalidInputError(f"the backend is {self.backend}; only processes can tell a callback of records")
+
+    def _play_once(self, tasks: Sequence[Task], callback: Callback | None) -> Answers:
         n_cores = joblib.cpu_count()
         jobs = min(n_cores if self.jobs == -1 else self.jobs, len(tasks))
         if self.backend == "processes":
             if jobs == 1:
-                return [play(task) for task in tasks]
+                return [play(task, callback) for task in tasks]
             messages = [task.message() for task in tasks]
-            with side_by_side(messages, jobs, n_threads=max(1, n_cores // jobs)) as answers:
+            one_at_a_time = Lock()
+
+            def reply(message: dict[str, Any]) -> dict[str, Any]:
+                assert callback is not None  # else nobody asks
+                with one_at_a_time:
+                    return replied(callback, message)
+
+            with side_by_side(messages, jobs, n_threads=max(1, n_cores // jobs), reply=reply) as answers:
                 return list(answers)
         with CLUSTERS[self.backend](jobs, self.address):
             try:

@@ -25,7 +25,7 @@ RUN, HISTORY, CHECKPOINT, LOG, PROGRESS = "run.json", "history.csv", "checkpoint
 PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "joblib")
 
 #: "running" in a folder that nobody holds: it was cut, and goes on from its checkpoint.
-Status = Literal["running", "finished", "failed"]
+Status = Literal["running", "finished", "stopped", "failed"]
 
 
 class Limit(msgspec.Struct, frozen=True):
@@ -63,7 +63,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
     """`run.json`: the same for the same run on the same machine, whatever happened on the way."""
 
     status: Status
-    words: str = ""  # what went wrong
+    words: str = ""  # what went wrong, or where and why it was stopped
     configuration: Configuration
     problem: Facts
     settings: dict[str, float | str]  # every parameter that the learner runs with
