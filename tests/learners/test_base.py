@@ -1,14 +1,21 @@
 """What all learners share: the protocol, the check of budgets and episodes, the registry."""
 
+import math
+import warnings
+from contextlib import suppress
+from types import SimpleNamespace
+from typing import Any
+
 import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from tightrope import UCPD, Episode, InvalidInputError, LayeredSpace, make
+from tightrope import UCPD, ConvergenceError, Episode, InvalidInputError, LayeredMDP, LayeredSpace, make
 from tightrope.checks.learners.play import drive, ordinary_world
 from tightrope.learners import LEARNERS, make_learner
 from tightrope.learners.base import Learner
 from tightrope.learners.episodes import checked_budgets, checked_episode
+from tightrope.learners.registry import options_of
 
 SPACE = LayeredSpace.dense([1, 2, 1], 2)
 
@@ -89,10 +96,27 @@ def test_learners_by_name() -> None:
         make_learner("ucpd", problem, episodes=50, radius=0.5)
 
 
-def test_a_scale_whose_radii_would_be_infinite_is_refused() -> None:
-    space = LayeredSpace.dense([1, 2, 1], 2)
-    with pytest.raises(InvalidInputError, match=r"radius_scale is 1e\+308; .* at most 1e100"):
-        UCPD(space, [0.5], episodes=5, radius_scale=1e308)
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_ends_of_every_range_are_played_or_refused_in_words(name: str) -> None:
+    """No warning of overflow, and nothing infinite; beyond the ends there is nothing to play."""
+    at, kind = ordinary_world(), LEARNERS[name]
+    fields = {key: kind.parameter_fields()[key].metadata for key in options_of(kind)}
+    extreme: Any
+    for key in (key for key, metadata in fields.items() if "range" in metadata):
+        for extreme in (fields[key]["range"].low, fields[key]["range"].high):
+            with suppress(ConvergenceError, InvalidInputError), warnings.catch_warnings(action="error"):
+                learner = make_learner(name, at, episodes=5, **{key: extreme})
+                drive(at, learner, last=3)
+                assert np.isfinite(learner.multipliers).all(), (key, extreme)
+        for extreme in (-1.0, 1e308, math.inf, math.nan):
+            with pytest.raises(InvalidInputError, match=f"{key} is"):
+                make_learner(name, at, episodes=5, **{key: extreme})
+
+
+@pytest.mark.parametrize("wrong", [LayeredMDP.even(SPACE), None, 3, SimpleNamespace(mdp=1)])
+def test_a_problem_has_what_a_learner_is_told(wrong: Any) -> None:
+    with pytest.raises(InvalidInputError, match=r"problem is .*; expected an object with budgets, constraints, losses"):
+        make_learner("ucpd", wrong, episodes=5)
 
 
 @pytest.mark.parametrize(("name", "said"), [("ucpd", 1), ("ucpd-practical", 0), ("uniform", 0)])

@@ -22,6 +22,9 @@ LONGEST = 200
 #: Whole numbers above this have no room in floats, where they end up.
 LARGEST = 2**53
 
+#: Parameters are at most this, positive ones at least its inverse: a product of six has room in floats.
+EXTREME = 1e50
+
 #: The most moves of a model: more would not fit, and are not begun.
 MOST = 100_000_000
 

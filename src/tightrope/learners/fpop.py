@@ -22,7 +22,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.confidence import L1Ball, PaperRadius
 from tightrope.learners.base import Episode, sums_of
-from tightrope.learners.parameters import POSITIVE, PROBABILITY, PUBLISHED, SCALE, carried, parameter
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.planning.extended_values import optimistic_policy
@@ -54,7 +54,7 @@ class FPOP(CountingLearner):
     rng: np.random.Generator
     learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
     level: float = parameter(PROBABILITY, default=PUBLISHED)
-    radius_scale: float = parameter(SCALE, default=1.0)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     total_loss: FloatArray = carried()
     perturbation: FloatArray = carried()
 

@@ -13,7 +13,7 @@ import dataclasses
 import math
 from typing import Any, ClassVar, Literal, NamedTuple, dataclass_transform
 
-from tightrope.arguments import real, shown
+from tightrope.arguments import EXTREME, real, shown
 from tightrope.errors import InvalidInputError
 
 
@@ -37,10 +37,9 @@ class Range(NamedTuple):
         raise InvalidInputError(f"{name} is {shown(value)}; {self.words}")
 
 
-POSITIVE = Range(0, math.inf, False, False, "it must be positive")
-NOT_NEGATIVE = Range(0, math.inf, True, False, "it must be finite and not negative")
-SCALE = Range(0, 1e100, True, True, "it must be finite and not negative, at most 1e100")
-PROBABILITY = Range(0, 1, False, False, "it is a probability strictly between 0 and 1")
+POSITIVE = Range(1 / EXTREME, EXTREME, True, True, f"it must be positive, from {1 / EXTREME:g} to {EXTREME:g}")
+NOT_NEGATIVE = Range(0, EXTREME, True, True, f"it must not be negative, and at most {EXTREME:g}")
+PROBABILITY = Range(1 / EXTREME, 1, True, False, f"it is a probability of at least {1 / EXTREME:g} and below 1")
 SHARE = Range(0, 1, True, True, "it lies in [0, 1]")
 POSITIVE_SHARE = Range(0, 1, False, True, "it lies in (0, 1]")
 ANY = Range(-math.inf, math.inf, False, True, "it must be a number")

@@ -3,7 +3,7 @@
 from os import PathLike
 from typing import Any, Protocol
 
-from tightrope.arguments import file_path, instance, unknown, whole
+from tightrope.arguments import file_path, implements, instance, unknown, whole
 from tightrope.confidence import RULE_TYPES
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Learner, LearnerBase
@@ -91,7 +91,7 @@ def make_learner(
     from a stream of its own. `ties=True` hands it the problem's ties, if it has any.
     """
     maker = learner_called(name)
-    mdp = instance(getattr(problem, "mdp", problem), "problem", LayeredMDP)
+    mdp = instance(implements(problem, "problem", Problem).mdp, "problem.mdp", LayeredMDP)
     seed = whole(seed, "seed", 0)
     if episodes is not None:
         episodes = whole(episodes, "episodes", 1)

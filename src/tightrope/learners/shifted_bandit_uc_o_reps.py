@@ -26,7 +26,7 @@ from tightrope.confidence import Box, ConfidenceRule, L1Ball, PaperRadius
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode
 from tightrope.learners.kernels.estimators import importance_weighted
-from tightrope.learners.parameters import POSITIVE, POSITIVE_SHARE, PROBABILITY, PUBLISHED, SCALE, parameter
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.shared.mirror import MirrorLearner
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -74,7 +74,7 @@ class ShiftedBanditUCOREPS(MirrorLearner):
     shift: float = parameter(POSITIVE_SHARE, default=PUBLISHED)
     learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
     level: float = parameter(PROBABILITY, default=0.01)
-    radius_scale: float = parameter(SCALE, default=1.0)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
 
     def __post_init__(self) -> None:
         super().__post_init__()

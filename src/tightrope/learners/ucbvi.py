@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from tightrope.confidence import Counts
 from tightrope.learners.base import BanditEpisode, sums_of
 from tightrope.learners.kernels.bonus_values import bonus_values
-from tightrope.learners.parameters import PROBABILITY, SCALE, carried, parameter
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.planning.policies import deterministic
@@ -45,7 +45,7 @@ class UCBVI(CountingLearner):
     feedback = "bandit"
 
     level: float = parameter(PROBABILITY, default=0.01)
-    radius_scale: float = parameter(SCALE, default=1.0)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     total_loss: FloatArray = carried()
     values: FloatArray = carried()  #: Q
     policy: Policy = carried()

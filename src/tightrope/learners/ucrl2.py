@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.confidence import Counts, L1Ball, frequencies
 from tightrope.learners.base import BanditEpisode, sums_of
-from tightrope.learners.parameters import PROBABILITY, SCALE, carried, parameter
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.planning.extended_values import optimistic_policy
@@ -43,7 +43,7 @@ class UCRL2(CountingLearner):
     feedback = "bandit"
 
     level: float = parameter(PROBABILITY, default=0.01)
-    radius_scale: float = parameter(SCALE, default=1.0)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     total_loss: FloatArray = carried()
     policy: Policy = carried()
 

@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 
 from tightrope.confidence import BernsteinBox, Box, ConfidenceRule
 from tightrope.learners.base import BanditEpisode
-from tightrope.learners.parameters import POSITIVE, PROBABILITY, PUBLISHED, SCALE, parameter
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.shared.importance import estimated, published_exploration, upper_bounds
 from tightrope.learners.shared.mirror import MirrorLearner
 from tightrope.model import Policy
@@ -53,7 +53,7 @@ class UOBREPS(MirrorLearner):
     learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
     exploration: float = parameter(POSITIVE, default=PUBLISHED)
     level: float = parameter(PROBABILITY, default=0.01)
-    radius_scale: float = parameter(SCALE, default=1.0)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     confidence_set: Box = field(init=False)
 
     def __post_init__(self) -> None:

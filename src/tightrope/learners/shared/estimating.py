@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.confidence import Counts
 from tightrope.learners.base import BanditEpisode, require, sums_of
-from tightrope.learners.parameters import PROBABILITY, SCALE, carried, parameter
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.planning.intervals import Intervals
 from tightrope.space import FloatArray, LayeredSpace
@@ -47,7 +47,7 @@ class EstimatingLearner(CountingLearner):
     feedback = "bandit"
 
     level: float = parameter(PROBABILITY, default=0.01)
-    radius_scale: float = parameter(SCALE, default=1.0)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     cost_sum: FloatArray = carried()
 
     def __post_init__(self) -> None:

@@ -18,7 +18,7 @@ from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, ConfidenceSet
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.occupancy import policy_of
 from tightrope.learners.kernels.primal_dual import lift
-from tightrope.learners.parameters import POSITIVE, PROBABILITY, SCALE, carried, parameter
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import LayeredMDP, Policy, check_measure
 from tightrope.projection.projector import Projector
@@ -115,7 +115,7 @@ class ConfidentLearner(MirrorLearner):
 
     confidence: str | ConfidenceRule = "paper"
     level: float = parameter(PROBABILITY, default=0.01)
-    radius_scale: float = parameter(SCALE, default=1.0)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     renewal: float = parameter(POSITIVE, default=1.0)
 
     def _growth(self) -> float:
