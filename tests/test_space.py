@@ -1,6 +1,7 @@
 """Layered spaces: what they hold, in which order, and what they refuse."""
 
 import re
+import warnings
 from itertools import pairwise
 from typing import Any
 
@@ -103,6 +104,15 @@ def test_sums_over_successors_and_back(space: LayeredSpace, rng: np.random.Gener
     np.testing.assert_allclose(space.sum_over_successors(values[0]), sums[0], atol=1e-15)
     over_pairs = rng.uniform(-1, 1, (2, space.n_pairs))
     np.testing.assert_array_equal(space.expand_to_tuples(over_pairs), over_pairs[:, pair])
+
+
+def test_a_sum_without_room_in_floats_is_infinite() -> None:
+    space = LayeredSpace.dense([1, 2, 1], 1)
+    with warnings.catch_warnings(action="error"):
+        sums = space.sum_over_successors(np.array([1e308, 1e308, 1.0, 2.0]))
+        nothing = space.sum_over_successors(np.array([np.inf, -np.inf, 1.0, 2.0]))
+    np.testing.assert_array_equal(sums, [np.inf, 1.0, 2.0])
+    np.testing.assert_array_equal(nothing, [np.nan, 1.0, 2.0])
 
 
 @given(spaces())

@@ -206,9 +206,10 @@ class LayeredSpace:
         return np.diff(self.csr.pair_ptr)
 
     def sum_over_successors(self, values: FloatArray) -> FloatArray:
-        """Flat over tuples in, flat over pairs out (last axis)."""
+        """Flat over tuples in, flat over pairs out (last axis); a sum that has no room in floats is infinite."""
         _check_last_axis(values, self.n_tuples)
-        return np.add.reduceat(values, self.csr.pair_ptr[:-1], axis=-1)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return np.add.reduceat(values, self.csr.pair_ptr[:-1], axis=-1)
 
     def expand_to_tuples(self, values: NDArray[DType]) -> NDArray[DType]:
         """Flat over pairs in, flat over tuples out: each pair's value at each of its tuples (last axis)."""
