@@ -5,6 +5,7 @@ import pytest
 from matplotlib.lines import Line2D
 
 import tightrope as tr
+from tightrope.errors import InvalidInputError
 from tightrope.experiments.history import COLUMNS, History
 from tightrope.space import FloatArray
 
@@ -66,3 +67,16 @@ def test_a_history_without_records_cannot_be_drawn() -> None:
     empty = History(dict.fromkeys(COLUMNS, np.zeros(0)), {})
     with pytest.raises(tr.InvalidInputError, match="without records"):
         empty.plot()
+
+
+def test_a_history_without_records_still_shows_itself() -> None:
+    empty = History(dict.fromkeys(COLUMNS, np.zeros(0)), {"learner": "nobody"})
+    assert repr(empty) == "History(0 records; last: none)"
+    assert "the last of 0 records" in empty._repr_html_()
+    assert "nobody" in empty._repr_html_()
+
+
+def test_columns_of_a_history_are_equally_long() -> None:
+    columns = dict.fromkeys(COLUMNS, np.zeros(2)) | {"regret": np.zeros(3)}
+    with pytest.raises(InvalidInputError, match="regret has 3 records; episode has 2"):
+        History(columns, {})

@@ -306,3 +306,8 @@ def test_multipliers_of_a_window_without_noise() -> None:
             Z.append(max(0.0, most if rng.random() < 0.97 else min(most, Z[-1] - 10 * R)))
         highest = max(highest, *Z)
     assert 0.99 * bound < highest <= bound
+
+
+def test_what_is_known_are_constants() -> None:
+    with pytest.raises(InvalidInputError, match="known is 3; expected a Constants"):
+        bounds(tr.make("random"), episodes=10, known=3)  # type: ignore[arg-type]

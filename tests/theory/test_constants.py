@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import replace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ import tightrope as tr
 from tests.conftest import mdps, rngs
 from tests.theory.explicit import deterministic_points
 from tests.theory.test_frontier import fork, random_pair, small
-from tightrope.errors import InfeasibleError
+from tightrope.errors import InfeasibleError, InvalidInputError
 from tightrope.learners.ucpd import UCPD
 from tightrope.model import LayeredMDP
 from tightrope.planning.hindsight import most_slack, solve_cmdp
@@ -111,3 +112,13 @@ def test_sigma_cannot_reach_the_slack() -> None:
     exact = frontier(fork(2), np.array([-1.0, 1.0]), np.array([1.0, 0.0]), most=1e6)
     assert exact.vartheta(0.25, 0.25 * 1.001) == math.inf
     assert exact.vartheta(0.25, 0.25 / 2) < Constants.from_slack(0.25, gap=2.0).vartheta
+
+
+@pytest.mark.parametrize("wrong", [-1.0, None, "1", np.nan, np.ones(2)])
+def test_slack_and_gap_are_numbers(wrong: Any) -> None:
+    with pytest.raises(InvalidInputError, match="slack is"):
+        Constants.from_slack(wrong, 1.0)
+    with pytest.raises(InvalidInputError, match="gap is"):
+        Constants.from_slack(1.0, wrong)
+    with pytest.raises(InvalidInputError, match="slack is 0"):
+        Constants.from_slack(0.0, 1.0)

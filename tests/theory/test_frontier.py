@@ -1,5 +1,7 @@
 """Frontier and dual function of one budget: by hand, by enumeration, by an LP written out, by finite differences."""
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import assume, given, settings
@@ -7,6 +9,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import mdps, rngs
 from tests.theory.explicit import deterministic_points, lp_value
+from tightrope.errors import InfeasibleError, InvalidInputError
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.theory import Frontier, frontier
@@ -109,3 +112,23 @@ def test_vartheta_is_the_least_distance(chain: Frontier, share: float, steep: fl
         assert d < vartheta or falls(d, rounding=1e-9)
     if vartheta > 1e-3:
         assert not falls(0.99 * vartheta, rounding=-1e-12)
+
+
+def test_of_a_budget_that_nobody_undercuts_there_is_no_distance() -> None:
+    chain = Frontier(use=np.array([2.0, 1.0]), loss=np.array([0.0, 1.0]))
+    for budget in (0.5, 1.0):
+        with pytest.raises(InfeasibleError, match=r"no policy leaves something of a budget of"):
+            chain.vartheta(budget, 0.1)
+
+
+@pytest.mark.parametrize("wrong", [None, "1", np.nan, np.inf, [1.0], 1e300])
+def test_wrong_numbers_are_refused(wrong: Any) -> None:
+    chain = Frontier(use=np.array([2.0, 1.0]), loss=np.array([0.0, 1.0]))
+    for call in (
+        lambda: chain.dual(wrong, 1.0),
+        lambda: chain.dual(1.0, wrong),
+        lambda: chain.multipliers(wrong),
+        lambda: chain.vartheta(1.5, wrong),
+    ):
+        with pytest.raises(InvalidInputError, match=r"(price|budget|sigma) is .*it must be a number"):
+            call()

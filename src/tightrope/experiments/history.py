@@ -89,6 +89,10 @@ class History(Mapping[str, FloatArray]):
                 raise InvalidInputError(f"columns has no {name!r}; a history has {', '.join(COLUMNS)}")
         more = [name for name in columns if text(name, "a column") not in COLUMNS]
         self._columns = {name: floats(columns[name], name, ("n",)) for name in (*COLUMNS, *more)}
+        n = len(self._columns["episode"])
+        for name, column in self._columns.items():
+            if len(column) != n:
+                raise InvalidInputError(f"{name} has {len(column)} records; episode has {n}, and all have as many")
         self.settings = dict(instance(settings, "settings", Mapping))  # type: ignore[type-abstract]
 
     def __getitem__(self, name: str) -> FloatArray:
@@ -101,12 +105,17 @@ class History(Mapping[str, FloatArray]):
         return len(self._columns)
 
     def __repr__(self) -> str:
-        last = ", ".join(f"{name} {column[-1]:.6g}" for name, column in self.items())
-        return f"History({len(self['episode'])} records; last: {last})"
+        last = ", ".join(f"{name} {value:.6g}" for name, value in self._last().items())
+        return f"History({len(self['episode'])} records; last: {last or 'none'})"
+
+    def _last(self) -> dict[str, float]:
+        """The last record; nothing where there is none."""
+        return {name: float(column[-1]) for name, column in self.items() if len(column)}
 
     def _repr_html_(self) -> str:
         """For notebooks: the last record, and what the learner ran with."""
-        last = {COLUMNS[name].heading if name in COLUMNS else name: f"{self[name][-1]:.6g}" for name in self}
+        named = {name: COLUMNS[name].heading if name in COLUMNS else name for name in self}
+        last = {named[name]: f"{value:.6g}" for name, value in self._last().items()}
         rows = "".join(
             f"<tr><th style='text-align: left'>{escape(str(name))}</th><td>{escape(str(value))}</td></tr>"
             for name, value in (last | self.settings).items()

@@ -68,7 +68,7 @@ def bounds(
     C = 2 * V * L + V**2 * L / alpha + 4 * L * lam * V + 2 * alpha * lam * E + R**2
     peak = 0.0
     if len(budgets):
-        known = known or constants(problem)
+        known = constants(problem) if known is None else instance(known, "known", Constants)
         falls = [(known.slack, L), (known.sigma, L + known.vartheta * R + known.sigma * (known.B + known.vartheta))]
         peak = min(multiplier_peak(T, R, sigma, C + 2 * V * a, 2 * alpha * far, zeta, noisy) for sigma, a in falls)
     movement = math.inf

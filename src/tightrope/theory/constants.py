@@ -11,10 +11,11 @@ budgets, <f, θ_s> − q* <= gap (at most 2L, whatever the loss), these hold (do
     B = gap / ε,   σ̄ = ε / 2,   ϑ̄ = 2 B + 2 gap / ε.
 """
 
+import math
 from dataclasses import dataclass
 from typing import Self
 
-from tightrope.arguments import instance
+from tightrope.arguments import EXTREME, instance, number
 from tightrope.errors import InfeasibleError
 from tightrope.planning.hindsight import slater_slack, tolerance
 from tightrope.problems.base import Problem
@@ -32,6 +33,7 @@ class Constants:
     @classmethod
     def from_slack(cls, slack: float, gap: float) -> Self:
         """The constants of losses on which the policy that leaves `slack` > 0 is at most `gap` behind the best."""
+        slack, gap = number(slack, "slack", 1 / EXTREME, math.inf), number(gap, "gap", 0, EXTREME)
         B = gap / slack
         return cls(slack=slack, B=B, sigma=slack / 2, vartheta=2 * B + 2 * gap / slack)
 

@@ -15,7 +15,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import LARGEST, instance, number
+from tightrope.arguments import EXTREME, LARGEST, instance, number
+from tightrope.errors import InfeasibleError
 from tightrope.model import LayeredMDP, flat, inner
 from tightrope.planning.hindsight import TOLERANCE, best_policy
 from tightrope.space import FloatArray
@@ -39,17 +40,22 @@ class Frontier:
 
     def dual(self, price: float, budget: float) -> float:
         """q(η) of a budget c."""
-        return float((self.loss + price * (self.use - budget)).min())
+        eta, c = number(price, "price", 0, EXTREME), number(budget, "budget", -EXTREME, EXTREME)
+        return float((self.loss + eta * (self.use - c)).min())
 
     def multipliers(self, budget: float) -> tuple[float, float]:
         """The least and the largest η at which the dual function of a budget is largest: two where a corner is met."""
-        prices = np.concatenate([[0.0], self.prices, [np.inf]])
-        more, not_less = self.use > budget + TOLERANCE, self.use >= budget - TOLERANCE
+        c, prices = number(budget, "budget", -EXTREME, EXTREME), np.concatenate([[0.0], self.prices, [np.inf]])
+        more, not_less = self.use > c + TOLERANCE, self.use >= c - TOLERANCE
         return float(prices[more.sum()]), float(prices[not_less.sum()])
 
     def vartheta(self, budget: float, sigma: float) -> float:
         """The least ϑ with q* − q(η) >= σ dist(η, V*) wherever the distance is at least ϑ."""
-        low, high = self.multipliers(budget)
+        (low, high), sigma = self.multipliers(budget), number(sigma, "sigma", 0, EXTREME)
+        if high == np.inf:
+            raise InfeasibleError(
+                f"no policy leaves something of a budget of {budget:g}, so its multipliers are unbounded"
+            )
         best, spare = self.dual(low, budget), budget - self.use
 
         def reach(price: float, slope: FloatArray) -> float:
