@@ -13,14 +13,17 @@ import os
 import random
 import types
 from collections.abc import Callable, Iterator
+from contextlib import chdir
 from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
 
 import tightrope as tr
 from fuzz import watchdog
+from fuzz.around import Case, of_pictures, of_studies, of_theory
 from tightrope.checks.learners.play import drive, ordinary_world
 from tightrope.confidence.rules import CONFIDENCE_RULES
 from tightrope.learners import LEARNERS, LearnerBase
@@ -94,6 +97,9 @@ def parts() -> dict[str, Any]:
     }
 
 
+#: What plays as many episodes as it is told.
+PLAYING = ("run", "compare", "play_live", "theory.check", "theory.measure")
+
 #: Made anew for every try: what is changed by one is no matter to the next.
 WRONG: tuple[Callable[[], Any], ...] = (
     *(lambda value=value: value for value in (
@@ -130,14 +136,11 @@ WRONG: tuple[Callable[[], Any], ...] = (
 )  # fmt: skip
 
 
-#: A callable and arguments with which it answers.
-Case = tuple[Callable[..., Any], dict[str, Any]]
-
-
 @cache
 def cases() -> dict[str, Case]:
     """Everything public by name."""
-    return of_models() | of_play() | of_problems() | of_environments() | of_registries()
+    runs = of_models() | of_play() | of_problems() | of_environments() | of_registries()
+    return runs | of_theory(parts()) | of_pictures(parts()) | of_studies()
 
 
 def of_models() -> dict[str, Case]:
@@ -373,12 +376,13 @@ def stepped(action: Any) -> Any:
 def prepare() -> set[str]:
     """Compile, and see that everything answers before anything is wrong; the few that cannot, by name."""
     refused = set()
-    for name, (call, given) in cases().items():
-        try:
-            call(**fresh(given))
-        except tr.TightropeError:
-            assert name in ("load", "load_problem"), name
-            refused.add(name)
+    with TemporaryDirectory() as folder, chdir(folder):
+        for name, (call, given) in cases().items():
+            try:
+                call(**fresh(given))
+            except tr.TightropeError:
+                assert name in ("load", "load_problem", "StudyFile"), name
+                refused.add(name)
     return refused
 
 
@@ -397,7 +401,7 @@ def attempt(seed: int, number: int, folder: Path) -> str:
     given = fresh(given)
     wrong = rng.sample(list(given), min(len(given), rng.choice((1, 1, 1, 2)))) if given else []
     values = {argument: rng.choice(WRONG)() for argument in wrong}
-    if name in ("run", "compare", "play_live") and isinstance(values.get("episodes"), int):
+    if name in PLAYING and isinstance(values.get("episodes"), int):
         values["episodes"] = min(values["episodes"], 100)  # whoever asks for many has to wait
     os.chdir(folder)
     try:

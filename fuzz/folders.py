@@ -111,7 +111,7 @@ def attempt(seed: int, number: int, folder: Path) -> str:
     place = folder / "shop"
     place.mkdir()
     for name, content in files.items():
-        _write(place, name, content)
+        write(place, name, content)
     try:
         problem = load_problem(place)
     except InvalidInputError as error:
@@ -124,7 +124,7 @@ def attempt(seed: int, number: int, folder: Path) -> str:
     return "loaded"
 
 
-def _write(folder: Path, name: str, content: bytes | Link) -> None:
+def write(folder: Path, name: str, content: bytes | Link) -> None:
     path = folder / name
     if isinstance(content, bytes):
         path.write_bytes(content[:LARGEST])

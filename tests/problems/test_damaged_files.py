@@ -577,3 +577,12 @@ def test_too_many_recorded_numbers(shop: Path, monkeypatch: pytest.MonkeyPatch) 
     copied(USES, "more.csv")(shop)
     edit(shop, TOML, ("budget = 2 ", 'budget = 2\n[constraints.hours]\ntable="more.csv"\nbudget=3 '))
     assert f"technician.csv: laid out, 2 episodes make {4 * n_tuples} numbers" in says(shop)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("x" * 300, "File name too long"), ("\ud800", r"there is no folder \\ud800")]
+)
+def test_a_name_that_no_folder_can_have_is_said_in_words(name: str, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words) as refusal:
+        load_problem(name)
+    str(refusal.value).encode()  # it can be shown

@@ -35,7 +35,7 @@ MOST_STATES = 1_000_000
 MANY = 10_000_000
 
 #: The most runs of a study.
-MOST_RUNS = 1_000_000
+MOST_RUNS = 100_000
 
 Kind = TypeVar("Kind")
 

@@ -33,7 +33,7 @@ class Constants:
     @classmethod
     def from_slack(cls, slack: float, gap: float) -> Self:
         """The constants of losses on which the policy that leaves `slack` > 0 is at most `gap` behind the best."""
-        slack, gap = number(slack, "slack", 1 / EXTREME, math.inf), number(gap, "gap", 0, EXTREME)
+        slack, gap = number(slack, "slack", 1 / EXTREME, math.inf), number(gap, "gap", -EXTREME, EXTREME)
         B = gap / slack
         return cls(slack=slack, B=B, sigma=slack / 2, vartheta=2 * B + 2 * gap / slack)
 

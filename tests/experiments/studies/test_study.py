@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from fuzz import study_files
 from tightrope.errors import InvalidInputError
+from tightrope.experiments.studies import plan
 from tightrope.experiments.studies.changes import differences
 from tightrope.experiments.studies.plan import planned
 from tightrope.experiments.studies.study import Named, Study, StudyFile, with_values
@@ -208,3 +210,51 @@ def test_changes_are_said_in_words() -> None:
         "learner.radius_scale none, now 0.1, 0.3",
         "the files of mine were edited",
     ]
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("seeds = 9007199254740993", "line 2: Expected 'int' <= 100000"),
+        ("seeds = [9007199254740993]", "line 2: Expected 'int' <= 9007199254740992"),
+        ("seeds = 50000\nepisodes = [1, 2, 3]", "has 300000 runs or more; at most 100000 are played"),
+        (
+            "learners = ['ucpd']\n[grid]\n" + "".join(f"learner.{o} = {[0.1] * 55}\n" for o in ("V", "alpha", "level")),
+            "has 166375 runs or more",
+        ),
+        ('losses = ["' + "x" * 300 + '"]', "there is no losses"),
+    ],
+)
+def test_a_study_without_room_is_refused_before_it_is_listed(text: str, words: str, tmp_path: Path) -> None:
+    file = tmp_path / "study.toml"
+    file.write_text(f'problems = ["random"]\n{text}\n')
+    with pytest.raises(InvalidInputError, match=words):
+        planned(StudyFile(file).study)
+
+
+def test_a_name_that_no_file_can_have_is_no_folder() -> None:
+    with pytest.raises(InvalidInputError, match="there is no problem 'xxx"):
+        planned(Study(problems=["x" * 300]))
+
+
+def test_who_is_named_twice_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    made = []
+    monkeypatch.setattr(plan, "make_learner", lambda name, **told: made.append(name))
+    planned(Study(problems=["random"], learners=["ucpd", {"name": "ucpd"}, "ucpd", "uniform"]))
+    assert made == ["ucpd", "uniform"]
+
+
+@pytest.mark.parametrize("tens", range(5))
+def test_a_damaged_file_is_planned_or_refused_in_words(tens: int, tmp_path: Path) -> None:
+    for number in range(10 * tens, 10 * tens + 10):
+        place = tmp_path / str(number)
+        place.mkdir()
+        assert study_files.attempt(1, number, place) in ("planned", "refused")
+
+
+def test_the_files_are_fine_before_they_are_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(study_files, "MUTATIONS", (lambda rng, files: None,))
+    for number in range(6):
+        place = tmp_path / str(number)
+        place.mkdir()
+        assert study_files.attempt(0, number, place) == "planned"

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import product
+from math import prod
 from pathlib import Path
 from typing import Any
 
@@ -28,8 +29,7 @@ def planned(study: Study, beside: Path = Path()) -> list[Configuration]:
     plan = Plan(study)
     conditions = list(plan.conditions(beside))  # before the learners, which may have to be compiled
     learners, horizons, seeds = plan.learners(), study.horizons, study.all_seeds
-    if (n_runs := len(conditions) * len(horizons) * len(learners) * len(seeds)) > MOST_RUNS:
-        raise InvalidInputError(f"the study has {n_runs} runs; at most {MOST_RUNS} are played in one")
+    _check_room(len(conditions), len(horizons), len(learners), len(seeds))
     configurations = [
         Configuration(conditions=under, episodes=episodes, learner=learner, seed=seed, records=study.records)
         for under, episodes, learner, seed in product(conditions, horizons, learners, seeds)
@@ -51,6 +51,7 @@ class Plan:
         found: list[Named] = []
         for choice in map(Named.of, self.study.learners):
             found += self._unfolded("learner", choice, options_of_learner(learner_called(choice.name)))
+        found = list({repr(one): one for one in found}.values())  # named twice, made once
         small = make("random", layer_sizes=[1, 2, 1], n_actions=2)
         for learner in found:  # so that a value that is wrong is found before anything is played
             make_learner(learner.name, small, episodes=1, **learner.options)
@@ -97,6 +98,7 @@ class Plan:
         """The choice with each combination of the values that the grid has for its options."""
         self.known[kind].update(known)
         values = {option: values for option, values in self.grid[kind].items() if option in set(known)}
+        _check_room(*map(len, values.values()))
         for combination in product(*values.values()):
             yield Named(choice.name, choice.options | dict(zip(values, combination, strict=True)))
 
@@ -111,9 +113,22 @@ class Plan:
 def folder_of(name: str, beside: Path) -> Path | None:
     """The folder that holds the problem, where it is none of ours."""
     path = Path(name)
-    if not name or name in PROBLEMS or not (len(path.parts) != 1 or path.is_absolute() or (beside / path).exists()):
+    if not name or name in PROBLEMS or not (len(path.parts) != 1 or path.is_absolute() or _is_there(beside / path)):
         return None
     return beside / path
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # its name is too long, or a folder above it is closed to us
+        return False
+
+
+def _check_room(*lengths: int) -> None:
+    """Refuse a study of more runs than there is room for, before they are listed."""
+    if prod(lengths) > MOST_RUNS:
+        raise InvalidInputError(f"the study has {prod(lengths)} runs or more; at most {MOST_RUNS} are played in one")
 
 
 def _resolved(problem: Named, losses: Named | None, noise: Named | None, place: Path | None) -> Conditions:

@@ -3,11 +3,13 @@
 Unknown keys are errors. See `docs/your-own-problem.md` for what each of them means.
 """
 
+from contextlib import suppress
 from pathlib import Path
 from typing import Annotated, Any
 
 import msgspec
 
+from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError
 from tightrope.problems.files.toml import TomlFile
 
@@ -71,10 +73,11 @@ class Toml(TomlFile):
         try:
             return super()._bytes()
         except InvalidInputError:
-            if not self.path.parent.is_dir():
-                raise InvalidInputError(f"there is no folder {self.path.parent}") from None
-            if not self.path.exists():
-                raise InvalidInputError(
-                    f"{self.path.parent} has no {FILE}; `tightrope new` writes an example"
-                ) from None
+            with suppress(OSError):  # a name that is too long, which is said already
+                if not self.path.parent.is_dir():
+                    raise InvalidInputError(f"there is no folder {printable(self.path.parent)}") from None
+                if not self.path.exists():
+                    raise InvalidInputError(
+                        f"{printable(self.path.parent)} has no {FILE}; `tightrope new` writes an example"
+                    ) from None
             raise

@@ -3,6 +3,7 @@
 import os
 from pathlib import Path
 
+from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError
 from tightrope.storage.regular import open_regular
 
@@ -29,12 +30,13 @@ def decode(path: Path, data: bytes) -> str:
         start = error.start + (len(data) - len(error.object))
         line = data.count(b"\n", 0, start) + 1
         raise InvalidInputError(
-            f"{path}, line {line}: byte {data[start]:#04x} is not UTF-8; save the file in that encoding"
+            f"{printable(path)}, line {line}: byte {data[start]:#04x} is not UTF-8; save the file in that encoding"
         ) from error
 
 
 def _check_size(path: Path, size: int, limit: int) -> None:
     if size > limit:
+        found, most = f"{size / 1e6:.1f} MB", f"{limit / 1e6:g}"
         raise InvalidInputError(
-            f"{path} has {size / 1e6:.1f} MB, and at most {limit / 1e6:g} are read; leave out what can be left out"
+            f"{printable(path)} has {found}, and at most {most} are read; leave out what can be left out"
         )

@@ -13,7 +13,7 @@ from typing import Any, ClassVar, TypeVar
 
 import msgspec
 
-from tightrope.arguments import unknown
+from tightrope.arguments import printable, unknown
 from tightrope.errors import InvalidInputError
 from tightrope.problems.files.reading import decode, read_regular
 from tightrope.problems.files.tables import LARGEST_NUMBER
@@ -39,29 +39,31 @@ class TomlFile:
         self.text = decode(path, self.data)
         if deep := DEEP.search(self.text):
             line = self.text.count("\n", 0, deep.start()) + 1
-            raise InvalidInputError(f"{path}, line {line}: a key with more than 50 dots; none has more than three")
+            raise InvalidInputError(
+                f"{printable(path)}, line {line}: a key with more than 50 dots; none has more than three"
+            )
         try:
             self.content = tomllib.loads(self.text)
             self._check_numbers(self.content)
         except InvalidInputError:
             raise
         except ValueError as error:  # of tomllib, or of Python for a number with thousands of digits
-            raise InvalidInputError(f"{path} is no valid TOML: {error}") from error
+            raise InvalidInputError(f"{printable(path)} is no valid TOML: {error}") from error
         except RecursionError as error:
-            raise InvalidInputError(f"{path}: brackets within brackets without end; close them") from error
+            raise InvalidInputError(f"{printable(path)}: brackets within brackets without end; close them") from error
 
     def _bytes(self) -> bytes:
         try:
             return read_regular(self.path, MOST_BYTES)
         except FileNotFoundError:
-            raise InvalidInputError(f"there is no file {self.path}") from None
+            raise InvalidInputError(f"there is no file {printable(self.path)}") from None
         except OSError as error:
-            raise InvalidInputError(f"{self.path} cannot be read: {error.strerror or error}") from error
+            raise InvalidInputError(f"{printable(self.path)} cannot be read: {error.strerror or error}") from error
 
     def where(self, *keys: str) -> str:
         """The file, and the line of the key with this path if it has one of its own."""
         line = _line_of(self.text, keys)
-        return str(self.path) if line is None else f"{self.path}, line {line}"
+        return printable(self.path) if line is None else f"{printable(self.path)}, line {line}"
 
     @contextmanager
     def blaming(self, *keys: str, when: bool = True) -> Iterator[None]:
