@@ -188,7 +188,7 @@ def lines(rng: random.Random, files: Files) -> None:
         case 3:
             rng.shuffle(all_)
         case 4:
-            all_[i:i] = [all_[i]] * rng.choice((10, 5000))
+            all_[i:i] = [all_[i]] * min(rng.choice((10, 5000)), LARGEST // (1 + len(all_[i])))
         case 5:
             all_.insert(i, rng.choice(_pick(rng, files)[1].split(b"\n")))
     files[name] = b"\n".join(all_)

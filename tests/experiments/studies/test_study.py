@@ -222,7 +222,7 @@ def test_changes_are_said_in_words() -> None:
             "learners = ['ucpd']\n[grid]\n" + "".join(f"learner.{o} = {[0.1] * 55}\n" for o in ("V", "alpha", "level")),
             "has 166375 runs or more",
         ),
-        ('losses = ["' + "x" * 300 + '"]', "there is no losses"),
+        ('losses = ["' + "x" * 300 + '"]', "there is no loss sequence"),
     ],
 )
 def test_a_study_without_room_is_refused_before_it_is_listed(text: str, words: str, tmp_path: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_name_that_no_file_can_have_is_no_folder() -> None:
 
 def test_who_is_named_twice_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
-    monkeypatch.setattr(plan, "make_learner", lambda name, **told: made.append(name))
+    monkeypatch.setattr(plan, "make_learner", lambda name, *told, **options: made.append(name))
     planned(Study(problems=["random"], learners=["ucpd", {"name": "ucpd"}, "ucpd", "uniform"]))
     assert made == ["ucpd", "uniform"]
 
