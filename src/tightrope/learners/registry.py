@@ -110,12 +110,13 @@ def _ties(choice: bool | Ties | None, problem: Problem) -> Ties | None:
     return getattr(problem, "ties", None) if choice is True else None if choice is False else choice
 
 
-def load(path: str | PathLike[str], *classes: type) -> LearnerBase:
-    """The learner that `learner.save(path)` wrote, ready to go on where it stopped, bit for bit.
+def load(path: str | PathLike[str] | bytes, *classes: type) -> LearnerBase:
+    """The learner that `learner.save(path)` wrote, or its bytes, ready to go on where it stopped, bit for bit.
 
     `classes`: learners and confidence rules of your own that the file may name.
     """
     for kind in classes:
         instance(kind, "classes", type)
     own = {kind.name: kind for kind in classes if issubclass(kind, LearnerBase)}
-    return checkpoints.load(file_path(path, "path"), LEARNERS | own, [*RULE_TYPES, *classes])
+    source = path if isinstance(path, bytes) else file_path(path, "path")
+    return checkpoints.load(source, LEARNERS | own, [*RULE_TYPES, *classes])

@@ -98,12 +98,12 @@ def fingerprint(learner: "LearnerBase") -> bytes:
     return buffer.getvalue()
 
 
-def load(path: Path, learners: Mapping[str, type["LearnerBase"]], types: Iterable[type]) -> "LearnerBase":
-    """The learner saved at `path`: made anew from its parameters, then given its state.
+def load(source: Path | bytes, learners: Mapping[str, type["LearnerBase"]], types: Iterable[type]) -> "LearnerBase":
+    """The learner saved in a file, or its bytes: made anew from its parameters, then given its state.
 
     `learners` are the classes it may be, by name; `types` the dataclasses that may be among its parameters.
     """
-    with _opened(path, types) as (document, decoder):
+    with _opened(source, types) as (document, decoder):
         name = document["learner"]
         if name not in learners:
             raise InvalidInputError(
@@ -125,31 +125,38 @@ def load(path: Path, learners: Mapping[str, type["LearnerBase"]], types: Iterabl
         return learner
 
 
-def restore(path: Path, beside: Stateful) -> None:
-    """Bring `beside` into the state of what was saved beside the learner at `path`."""
-    with _opened(path, ()) as (document, decoder):
+def restore(source: Path | bytes, beside: Stateful) -> None:
+    """Bring `beside` into the state of what was saved beside the learner."""
+    with _opened(source, ()) as (document, decoder):
         if BESIDE not in document:
             raise InvalidInputError("it holds a learner and nothing beside it")
         _like(BESIDE, beside, document[BESIDE], decoder)
 
 
 @contextmanager
-def _opened(path: Path, types: Iterable[type]) -> Iterator[tuple[dict[str, Any], "Decoder"]]:
+def _opened(source: Path | bytes, types: Iterable[type]) -> Iterator[tuple[dict[str, Any], "Decoder"]]:
     """The JSON of a file and what reads its arrays; whatever is wrong with either is said in words."""
+    name = "the checkpoint" if isinstance(source, bytes) else printable(source)
     try:
-        with (
-            open_regular(path) as descriptor,
-            open(descriptor, "rb", closefd=False) as file,
-            zipfile.ZipFile(file) as archive,
-        ):
-            document = _document(archive, os.fstat(descriptor).st_size)
+        with _file(source) as (file, size), zipfile.ZipFile(file) as archive:
+            document = _document(archive, size)
             yield document, Decoder(archive, {kind.__name__: kind for kind in types})
     except OSError as error:
-        raise InvalidInputError(f"cannot read {printable(path)}: {error.strerror or error}") from error
+        raise InvalidInputError(f"cannot read {name}: {error.strerror or error}") from error
     except InvalidInputError as error:
-        raise InvalidInputError(f"{printable(path)}: {error}") from error
+        raise InvalidInputError(f"{name}: {error}") from error
     except Exception as error:  # whatever is in the file, it is the file that is wrong
-        raise InvalidInputError(f"{printable(path)} is no learner saved by tightrope, or damaged: {error}") from error
+        raise InvalidInputError(f"{name} is no learner saved by tightrope, or damaged: {error}") from error
+
+
+@contextmanager
+def _file(source: Path | bytes) -> Iterator[tuple[IO[bytes], int]]:
+    """What to read from, and its size."""
+    if isinstance(source, bytes):
+        yield io.BytesIO(source), len(source)
+        return
+    with open_regular(source) as descriptor, open(descriptor, "rb", closefd=False) as file:
+        yield file, os.fstat(descriptor).st_size
 
 
 def _document(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
