@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from typing import Any
 
     from tightrope import checks as checks
+    from tightrope import durable as durable
     from tightrope import interop as interop
     from tightrope import theory as theory
     from tightrope.confidence import BernsteinBox as BernsteinBox
@@ -95,7 +96,7 @@ _HOME = {
 }
 
 #: Modules that are names themselves: `tr.checks.check_problem`.
-_MODULES = ("checks", "interop", "theory")
+_MODULES = ("checks", "durable", "interop", "theory")
 
 
 def __getattr__(name: str) -> "Any":

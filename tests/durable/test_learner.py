@@ -264,10 +264,10 @@ def test_the_journal_is_pruned_after_snapshots(tmp_path: Path) -> None:
         waiting = learner.ask()
         for _ in range(23):
             one_more(learner)
-        events = [seq for (seq,) in learner._journal.rows("SELECT seq FROM events ORDER BY seq")]
+        events = [seq for (seq,) in learner._in.journal.rows("SELECT seq FROM events ORDER BY seq")]
         assert events == list(range(16, 24))  # since the older of two snapshots, 15 and 20
         assert sorted(path.name for path in learner.directory.glob("snap*")) == ["snapshot-15.npz", "snapshot-20.npz"]
-        [[policies]] = learner._journal.rows("SELECT count(*) FROM policies")
+        [[policies]] = learner._in.journal.rows("SELECT count(*) FROM policies")
         assert policies <= 10
     with opened(tmp_path) as learner:
         assert learner.tell(waiting.id, **played(learner, waiting)) == "learned"
@@ -292,7 +292,7 @@ def test_a_journal_that_goes_on_without_its_end_is_found_out(tmp_path: Path) -> 
     with opened(tmp_path, fresh()) as learner:
         for _ in range(3):
             assert number_of(one_more(learner)) == learner.status.asked
-        learner._journal._sql.execute("DELETE FROM events WHERE seq = 3")
+        learner._in.journal._sql.execute("DELETE FROM events WHERE seq = 3")
     with pytest.raises(StorageError, match="ends at event 2, but event 3 was acknowledged"):
         opened(tmp_path)
 

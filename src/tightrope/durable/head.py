@@ -20,6 +20,7 @@ class Head:
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / NAME
         self._file: int | None = None
+        self._known: tuple[int, int] | None = None
         try:
             flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
             self._file = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o666)
@@ -27,6 +28,7 @@ class Head:
             pass
         except OSError as error:
             raise StorageError(f"cannot open {self.path}: {error.strerror}") from error
+        self._known = self._read()
 
     def write(self, event: int, episode: int) -> None:
         """Both numbers, in one call; on a full disk the old ones stay."""
@@ -34,8 +36,9 @@ class Head:
             with suppress(OSError):
                 os.lseek(self._file, 0, os.SEEK_SET)
                 os.write(self._file, _encoded(event, episode))
+                self._known = event, episode
 
-    def read(self) -> tuple[int, int] | None:
+    def _read(self) -> tuple[int, int] | None:
         """Both numbers; None if nothing whole is there."""
         if self._file is None:
             return None
@@ -46,7 +49,7 @@ class Head:
 
     def check(self, journal: object, event: int, episode: int) -> None:
         """Refuse a journal that is behind."""
-        for what, known, found in zip(("event", "episode"), self.read() or (0, 0), (event, episode), strict=True):
+        for what, known, found in zip(("event", "episode"), self._known or (0, 0), (event, episode), strict=True):
             if known > found:
                 raise StorageError(
                     f"{journal} ends at {what} {found}, but {what} {known} was acknowledged: it is damaged; "

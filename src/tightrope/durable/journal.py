@@ -41,7 +41,7 @@ CREATE TABLE IF NOT EXISTS policies (digest BLOB PRIMARY KEY, probabilities BLOB
 CREATE TABLE IF NOT EXISTS snapshots (
     seq INTEGER, name TEXT, chain BLOB NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (seq, name)
 );
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL);
+CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NULL);
 """
 
 #: What the first event follows.
@@ -67,6 +67,11 @@ class Handed(NamedTuple):
     fate: str  #: open, told, given up
     contents: bytes | None  #: digest of what was told
 
+    @property
+    def id(self) -> str:
+        """By which it is known outside."""
+        return f"{self.number}-{self.token}"
+
 
 def digest_of(*parts: object) -> bytes:
     """16 bytes of what is written one after another, each with its length."""
@@ -83,18 +88,30 @@ class Journal:
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / NAME
-        self.head = Head(folder, read_only=read_only)
+        self.head = Head(folder, read_only=read_only)  # before the journal, which may go on meanwhile
         with self._in_words():
-            mode = "ro" if read_only else "rwc"
-            self._sql = sqlite3.connect(
-                f"{self.path.absolute().as_uri()}?mode={mode}", uri=True, isolation_level=None, check_same_thread=False
-            )
-            if not read_only:
+            self._sql = self._connect("mode=ro" if read_only else "mode=rwc")
+            if read_only:
+                self._begin_reading()
+            else:
                 self._sql.execute("PRAGMA journal_mode = WAL")
                 self._sql.execute("PRAGMA synchronous = FULL")
                 self._sql.execute(f"PRAGMA wal_autocheckpoint = {PAGES}")
                 self._sql.executescript(SCHEMA)
         self.last, self.chain = self._end()
+
+    def _connect(self, options: str) -> sqlite3.Connection:
+        address = f"{self.path.absolute().as_uri()}?{options}"
+        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
+
+    def _begin_reading(self) -> None:
+        """From now on see one state, whatever is written meanwhile."""
+        try:
+            self._sql.execute("BEGIN")
+            self._sql.execute("SELECT count(*) FROM facts")
+        except sqlite3.OperationalError:  # where nothing can be written, not even who reads; what is open is not seen
+            self._sql.close()
+            self._sql = self._connect("mode=ro&immutable=1")
 
     def _end(self) -> tuple[int, bytes]:
         """The number and the digest of the last event, be it pruned."""
@@ -196,12 +213,17 @@ class Journal:
 
     def facts(self) -> dict[str, Any]:
         """What the directory was made with."""
-        return {name: json.loads(value) for name, value in self.rows("SELECT name, value FROM facts")}
+        found = self.rows("SELECT name, value, digest FROM facts")
+        for name, value, digest in found:
+            if digest_of(name, value) != digest:
+                raise StorageError(f"{self}: what it was made with is damaged; restore the directory from a copy")
+        return {name: json.loads(value) for name, value, _ in found}
 
     def write_facts(self, facts: dict[str, Any]) -> None:
         """Keep them."""
-        pairs = [(name, json.dumps(value)) for name, value in facts.items()]
-        self._sql.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?)", pairs)
+        told = [(name, json.dumps(value)) for name, value in facts.items()]
+        rows = [(*one, digest_of(*one)) for one in told]
+        self._sql.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows)
 
     def write_snapshot(self, digests: dict[str, bytes]) -> None:
         """The files by these names hold the state after the last event."""
@@ -218,13 +240,17 @@ class Journal:
             "AND digest NOT IN (SELECT policy FROM events WHERE policy IS NOT NULL)"
         )
 
+    def settle_down(self) -> None:
+        """Put the log where it belongs, as far as nobody reads it: a smaller log has less to lose."""
+        self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+
     def check_end(self) -> None:
         """Refuse a journal that lost what was acknowledged."""
         self.head.check(self, self.last, self.last_episode())
 
     def damage(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""
-        return [str(words) for (words,) in self.rows("PRAGMA integrity_check(20)") if words != "ok"]
+        return [str(words) for (words,) in self.rows("PRAGMA quick_check(20)") if words != "ok"]
 
     def close(self) -> None:
         """Put the log where it belongs."""

@@ -14,6 +14,16 @@ from tightrope.space import FloatArray, LayeredSpace
 WHOLE, REAL = np.dtype("<i8"), np.dtype("<f8")
 
 
+def bytes_of(numbers: FloatArray) -> bytes:
+    """Floats as the journal keeps them."""
+    return numbers.astype(REAL, copy=False).tobytes()
+
+
+def decoded(body: bytes) -> FloatArray:
+    """The other way round."""
+    return np.frombuffer(bytearray(body), REAL)
+
+
 class Told(NamedTuple):
     """An episode that was checked."""
 
@@ -42,8 +52,8 @@ class Form(NamedTuple):
 
     def encode(self, told: Told) -> bytes:
         """Its bytes: the same for the same episode, however it was given."""
-        dtypes = WHOLE, WHOLE, REAL, REAL
-        return b"".join(part.astype(dtype, copy=False).tobytes() for part, dtype in zip(told, dtypes, strict=True))
+        steps = np.hstack([told.states, told.actions]).astype(WHOLE, copy=False).tobytes()
+        return steps + bytes_of(told.loss) + bytes_of(told.constraints)
 
     def decode(self, body: bytes) -> Told:
         """The other way round."""
@@ -63,8 +73,8 @@ class Form(NamedTuple):
         path = self.path(told)
         return told.loss[path], told.constraints[:, path]
 
-    def episode(self, told: Told, feedback: Feedback, policy: Policy) -> Any:
-        """What a learner of that feedback observes, played by `policy`; along a path there is never all to see."""
+    def episode(self, told: Told, feedback: Feedback, policy: Policy | None) -> Any:
+        """What a learner of that feedback observes, played by `policy`; None: nobody knows by whom."""
         if feedback == "full":
             return Episode(told.states, told.actions, told.loss, told.constraints)
         return BanditEpisode(told.states, told.actions, *self.met(told), policy)

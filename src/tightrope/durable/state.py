@@ -1,71 +1,149 @@
-"""What a directory stands for: a learner and its account, and how an event changes them.
+"""What a directory stands for: learners, accounts and rules, and how an event changes them.
 
 Whoever learns now and whoever replays the journal calls the same `apply` with the same bytes, so both have the same
 bits.
 """
 
+import io
+import json
 from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
 from tightrope.durable.account import Account
-from tightrope.durable.journal import Event
-from tightrope.durable.records import REAL, Form
-from tightrope.errors import StorageError
+from tightrope.durable.guard import Guard, StopLoss
+from tightrope.durable.journal import Event, digest_of
+from tightrope.durable.records import Form, bytes_of, decoded
+from tightrope.durable.shadow import Shadow
+from tightrope.errors import InvalidInputError, StorageError
 from tightrope.learners.base import LearnerBase
 from tightrope.model import Policy
-from tightrope.space import FloatArray
+from tightrope.storage import checkpoints
 
 #: Reads the probabilities of a policy that was handed out, by their digest.
 Policies = Callable[[bytes], bytes]
 
+#: Reads a learner from the bytes of a checkpoint.
+Reader = Callable[[bytes], LearnerBase]
 
-class State:
-    """A learner and its account."""
+#: In place of the digest of a policy that nobody knows.
+UNKNOWN = b""
+
+
+class Entrant:
+    """A learner of the directory, and what it would have spent."""
 
     def __init__(self, learner: LearnerBase) -> None:
         self.learner = learner
+        self.shadow = Shadow(len(learner.budgets))
+
+    def state(self) -> dict[str, Any]:
+        """What is saved beside the learner."""
+        return {"shadow": self.shadow}
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what was saved."""
+        self.shadow = state["shadow"]
+
+
+class State:
+    """All that is replayed. The champion's policy is handed out; all learn from what is told."""
+
+    def __init__(self, learner: LearnerBase) -> None:
+        self.champion = learner.name
+        self.entrants = {learner.name: Entrant(learner)}
         self.form = Form(learner.space, len(learner.budgets), learner.feedback)
         self.account = Account(len(learner.budgets))
+        self.guard = Guard(learner.space.n_pairs, len(learner.budgets))
+        self.whole = True  #: False while some learners have learnt an episode and some have not
 
-    def apply(self, event: Event, policies: Policies) -> None:
+    @property
+    def learner(self) -> LearnerBase:
+        """The champion's."""
+        return self.entrants[self.champion].learner
+
+    @property
+    def policy(self) -> Policy:
+        """What is to be played now."""
+        return Policy.unchecked(self.form.space, self.guard.safe) if self.guard.stops else self.learner.policy
+
+    def apply(self, event: Event, policies: Policies, read: Reader) -> None:
         """Take over what an event says."""
         match event.kind:
             case "tell":
                 self._tell(event, policies)
             case "budgets":
-                self.learner = self.learner.with_budgets(decoded_budgets(event.body))
+                others = {name: one.learner.with_budgets(decoded(event.body)) for name, one in self.entrants.items()}
+                for name, learner in others.items():
+                    self.entrants[name].learner = learner
+            case "challenge":
+                called, _, checkpoint = event.body.partition(b"\0")
+                self.entrants[called.decode()] = Entrant(self.checked(read(checkpoint)))
+            case "promote":
+                self.champion = event.body.decode()
+            case "dismiss":
+                del self.entrants[event.body.decode()]
+            case "stop-loss":
+                self._rule(json.loads(event.body))
             case _:
                 raise StorageError(f"event {event.seq} is a {event.kind!r}, which this version does not know")
 
     def _tell(self, event: Event, policies: Policies) -> None:
-        told, learner = self.form.decode(event.body), self.learner
-        played = learner.policy
-        if learner.learns_from != "any" and event.policy is not None:
-            played = policy_of(learner, policies(event.policy))
-        learner.observe(self.form.episode(told, learner.feedback, played))
-        self.account = self.account.after(*self.form.met(told), learner.budgets)
+        told, form, digest = self.form.decode(event.body), self.form, event.policy or UNKNOWN
+        losses, constraints = form.met(told)
+        costs, pairs = np.vstack([losses, constraints]), form.space.pair_of_tuple[form.path(told)]
+        budgets, played = self.learner.budgets, None
+        if digest != UNKNOWN:
+            played = Policy.unchecked(form.space, decoded(policies(digest)))
+        for entrant in self.entrants.values():
+            learner = entrant.learner
+            shadow = entrant.shadow.after(costs, pairs, learner.policy, played)
+            learner.observe(form.episode(told, learner.feedback, played))
+            entrant.shadow, self.whole = shadow, False
+        self.account = self.account.after(losses, constraints, budgets)
+        by_safe = bool(self.guard.safe.any()) and digest == digest_of(bytes_of(self.guard.safe))
+        self.guard = self.guard.after(self.account, constraints.sum(axis=1), budgets, by_safe=by_safe)
+        self.whole = True
+
+    def _rule(self, told: dict[str, Any]) -> None:
+        rules = {int(i): StopLoss(**rule) for i, rule in told["rules"].items()}
+        self.guard = self.guard.ruled(np.array(told["safe"]), rules, np.array(told["scales"]))
+
+    def checked(self, learner: LearnerBase) -> LearnerBase:
+        """A learner that can learn from what is told here, whoever plays."""
+        if learner.space != self.form.space or len(learner.budgets) != self.form.n_constraints:
+            raise InvalidInputError(f"{learner.name} is for another space or other budgets than {self.champion}")
+        if learner.feedback == "full" and self.form.feedback == "bandit":
+            raise InvalidInputError(f"{learner.name} needs full feedback, and only paths are told here")
+        if learner.learns_from == "own":
+            raise InvalidInputError(f"{learner.name} learns from its own policy only, and others are played here")
+        return learner
 
     def state(self) -> dict[str, Any]:
-        """What is saved beside the learner."""
-        return {"account": self.account}
+        """What is saved beside the first learner."""
+        first, *_ = self.entrants.values()
+        return {
+            "account": self.account,
+            "guard": self.guard,
+            "shadow": first.shadow,
+            "champion": self.champion,
+            "feedback": str(self.form.feedback),
+            "names": json.dumps(list(self.entrants)),
+        }
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from what was saved."""
-        self.account = state["account"]
+        """Go on from what was saved; the other learners are read by whoever reads files."""
+        [first] = self.entrants.values()
+        self.account, self.guard, first.shadow = state["account"], state["guard"], state["shadow"]
+        self.champion = state["champion"]
+        self.form = self.form._replace(feedback=state["feedback"])  # who was first may be gone
+        self.entrants = {json.loads(state["names"])[0]: first}
+        self.names: list[str] = json.loads(state["names"])
 
 
-def policy_of(learner: LearnerBase, probabilities: bytes) -> Policy:
-    """The policy with these probabilities."""
-    return Policy.unchecked(learner.space, np.frombuffer(bytearray(probabilities), REAL))
-
-
-def encoded_budgets(budgets: FloatArray) -> bytes:
-    """As the journal keeps them."""
-    return budgets.astype(REAL, copy=False).tobytes()
-
-
-def decoded_budgets(body: bytes) -> FloatArray:
-    """The other way round."""
-    return np.frombuffer(bytearray(body), REAL)
+def checkpoint_of(learner: LearnerBase, beside: Any = None) -> bytes:
+    """A learner as bytes, and what is saved beside it."""
+    buffer = io.BytesIO()
+    checkpoints.write(learner, buffer, beside)
+    return buffer.getvalue()

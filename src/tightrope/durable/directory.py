@@ -1,0 +1,201 @@
+"""The directory of a durable learner: what is in memory, what is on disk, and how the one follows the other.
+
+A change is made in memory first, then committed to the journal (one fsync), then shown. Whatever ends that in between,
+be it an error, a signal or a full disk, what is on disk counts: the next call goes back to the last snapshot and learns
+the journal again, to the same bits. So a row of the journal is always something that could be learnt.
+"""
+
+import secrets
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from threading import RLock
+from typing import Any
+
+from tightrope.arguments import printable, shown, text
+from tightrope.durable import snapshots
+from tightrope.durable.facts import facts_of, refuse_other
+from tightrope.durable.folder import claimed
+from tightrope.durable.journal import Event, Handed, Journal, digest_of
+from tightrope.durable.records import bytes_of
+from tightrope.durable.state import UNKNOWN, State
+from tightrope.durable.status import Status, Units, status_of
+from tightrope.errors import InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
+from tightrope.learners import load
+from tightrope.learners.base import LearnerBase
+from tightrope.model import Policy
+
+
+@dataclass(frozen=True, slots=True)
+class Options:
+    """How a directory is kept."""
+
+    snapshot_every: int
+    keep_journal: int
+    remember: int
+    most_open: int
+    classes: tuple[type, ...]
+
+
+class Directory:
+    """Owned by one process. Calls go through `using`; `status` never waits."""
+
+    def __init__(self, path: Path, options: Options, learner: LearnerBase | None, problem: Any) -> None:
+        self.path, self.options = path, options
+        self.state: State
+        self.status: Status
+        self.open: dict[int, Handed]  #: what was handed out and not settled, by number
+        self._lock = RLock()
+        self._behind = True  #: whether memory may differ from what is on disk
+        self._since = 0  #: events since the last snapshot
+        self._trouble = ""
+        with ExitStack() as stack:
+            stack.enter_context(claimed(path))
+            self.journal = Journal(path)
+            stack.callback(self.journal.close)
+            self.journal.check_end()
+            if damage := self.journal.damage():
+                raise StorageError(f"{self.journal}: {damage[0]}; restore the directory from a copy")
+            if not self.journal.rows("SELECT 1 FROM snapshots LIMIT 1"):
+                self._begin(learner, problem)
+            elif learner is not None:
+                refuse_other(self.journal.facts(), learner, path)
+            self.units = Units.read(self.journal.facts()["units"])
+            self._recover()
+            self._held: ExitStack | None = stack.pop_all()
+
+    def _begin(self, learner: LearnerBase | None, problem: Any) -> None:
+        """Make a new directory: the facts, then snapshot 0, by which it is known to be whole."""
+        if learner is None:
+            raise InvalidInputError(f"{printable(self.path)} holds no learner yet; give it one to begin with")
+        with self.journal.commit():
+            self.journal.write_facts(facts_of(learner, Units.of(problem, len(learner.budgets)), problem))
+        snapshots.write(self.path, self.journal, State(learner))
+
+    def _recover(self) -> None:
+        """Bring memory to what is on disk."""
+        self.journal.reread()
+        self.state, self._since = replayed(self.path, self.journal, self.options.classes)
+        self.open = {handed.number: handed for handed in self.journal.handed("fate = 'open'")}
+        self._show()
+        self._behind = False
+
+    def _show(self) -> None:
+        """What is on disk is to be seen."""
+        asked, open_ = self.journal.last_episode(), len(self.open)
+        self.status = status_of(self.state, self.units, self.journal.last, asked, open_, self._trouble)
+
+    @contextmanager
+    def using(self) -> Iterator[Journal]:
+        """One caller at a time, with memory as it is on disk."""
+        with self._lock:
+            if self._held is None:
+                raise InvalidInputError(f"the learner in {printable(self.path)} is closed")
+            if self._behind:
+                self._recover()
+            yield self.journal
+
+    def find(self, id: str) -> Handed:
+        """The episode of that id."""
+        number, _, token = text(id, "id").partition("-")
+        if number.isascii() and number.isdecimal() and len(number) < 19:
+            found = self.open.get(int(number))
+            known = [found] if found else self.journal.handed("number = ?", int(number))
+            if known and known[0].token == token:
+                return known[0]
+        raise UnknownEpisodeError(
+            f"there is no episode {shown(id)} here; it was handed out elsewhere, or settled more than "
+            f"{self.options.remember} episodes ago"
+        )
+
+    def refuse_more(self) -> None:
+        """Refuse to hand out more than may be open."""
+        most = self.options.most_open
+        if len(self.open) >= most:
+            raise TooManyOpenError(f"{most} episodes are open, and no more may be; tell or give up some of them")
+
+    def hand_out(self, policy: Policy | None) -> Handed:
+        """A new episode, to be played with this policy; None: nobody knows with which."""
+        probabilities = b"" if policy is None else bytes_of(policy.probabilities)
+        self._behind = True
+        with self.journal.commit():
+            digest = digest_of(probabilities) if probabilities else UNKNOWN
+            handed = self.journal.hand_out(secrets.token_hex(4), digest, probabilities)
+        self.open[handed.number] = handed
+        self.status = replace(self.status, asked=handed.number, open=len(self.open))
+        self._behind = False
+        return handed
+
+    def give_up(self, handed: Handed) -> None:
+        """Nobody will tell of it."""
+        self._behind = True
+        with self.journal.commit():
+            self.journal.settle(handed, "given up")
+        del self.open[handed.number]
+        self.status = replace(self.status, open=len(self.open))
+        self._behind = False
+
+    def change(self, kind: str, body: bytes, handed: Handed | None = None, contents: bytes | None = None) -> None:
+        """Take over an event: in memory, then on disk, then to be seen; now and then a snapshot."""
+        journal, (number, policy) = self.journal, (handed.number, handed.policy) if handed else (None, None)
+        self._behind = True
+        try:
+            self.state.apply(Event(journal.last + 1, kind, number, policy, body), journal.policy, self.read)
+        except InvalidInputError as error:
+            if type(error) is InvalidInputError and self.state.whole:  # who refuses stays as before
+                self._behind = False
+            raise
+        with journal.commit():
+            journal.append(kind, body, number, policy)
+            if handed:
+                journal.settle(handed, "told", contents)
+        if handed:
+            del self.open[handed.number]
+        self._since += 1
+        self._show()
+        self._behind = False
+        if self._since >= self.options.snapshot_every:
+            self.snapshot()
+
+    def read(self, checkpoint: bytes) -> LearnerBase:
+        """A learner from the bytes of a checkpoint."""
+        return load(checkpoint, *self.options.classes)
+
+    def snapshot(self) -> str:
+        """Write the state, and forget what that makes needless.
+
+        What goes wrong is returned and shown, and put off to the next time: all that counts is in the journal.
+        """
+        try:
+            snapshots.write(self.path, self.journal, self.state)
+            snapshots.prune(self.path, self.journal, self.options.keep_journal, self.options.remember)
+            self._since, self._trouble = 0, ""
+        except StorageError as error:
+            self._trouble = str(error)
+        self._show()
+        return self._trouble
+
+    def close(self) -> None:
+        """Let go of it; all that was acknowledged is on disk already."""
+        with self._lock:
+            if self._held is not None:
+                held, self._held = self._held, None
+                held.close()
+
+
+def replayed(path: Path, journal: Journal, classes: tuple[type, ...]) -> tuple[State, int]:
+    """The state that is on disk, and how many events it is after the snapshot."""
+    journal.check_end()
+
+    def read(checkpoint: bytes) -> LearnerBase:
+        return load(checkpoint, *classes)
+
+    state, seq, chain = snapshots.newest(path, journal, read)
+    for event in journal.events(seq, chain):
+        try:
+            state.apply(event, journal.policy, read)
+        except (InvalidInputError, ArithmeticError) as error:
+            words = f"event {event.seq} was learnt once and cannot be now: {error}"
+            raise StorageError(f"{journal}: {words}") from error
+    return state, journal.last - seq

@@ -1,0 +1,102 @@
+"""A stop-loss: a rule per budget after which a safe policy is handed out, until the budget is back.
+
+With spent(t) and allowed(t) summed over the t episodes that were told, a rule looks at
+
+    by="spent"       spent(t) − allowed(t)
+    by="predicted"   spent(t) + (T − t) r − allowed(t) − (T − t) c,    T the horizon,
+
+c the budget and r the mean use of the last `window` episodes or so (a running mean) that were not played by the safe
+policy: what is to be expected if the learner goes on. Above `most` it stops, at `back` or below it goes on.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+
+from tightrope.arguments import choice, number, whole
+from tightrope.durable.account import Account
+from tightrope.errors import InvalidInputError
+from tightrope.space import FloatArray
+
+#: Larger sums are nobody's.
+LARGEST = 1e300
+
+
+@dataclass(frozen=True, slots=True)
+class StopLoss:
+    """When to stop, for one budget; numbers are in the budget's own units."""
+
+    most: float  #: how far over the budget, in sum, is too far
+    by: Literal["spent", "predicted"] = "spent"
+    back: float = 0.0  #: how far over it may be to go on
+    horizon: int = 0  #: T, for by="predicted"
+    window: int = 100  #: episodes that r looks back
+
+    def __post_init__(self) -> None:
+        choice(self.by, "by", ("spent", "predicted"))
+        number(self.most, "most", -LARGEST, LARGEST)
+        if number(self.back, "back", -LARGEST, LARGEST) > self.most:
+            raise InvalidInputError(f"back is {self.back:g}, above most, {self.most:g}: it would never stop")
+        whole(self.horizon, "horizon", 1 if self.by == "predicted" else 0)
+        whole(self.window, "window", 1)
+
+
+class Guard:
+    """The rules, by budget, and which of them has stopped the learner. Only `after` and `ruled` make others."""
+
+    def __init__(self, n_pairs: int, n_constraints: int) -> None:
+        self.safe = np.zeros(n_pairs)  #: probabilities of the safe policy; zeros: there is none, and no rule
+        self.most, self.back = np.full((2, n_constraints), LARGEST)  #: in the learner's units; LARGEST: no rule
+        self.horizon = np.zeros(n_constraints, dtype=np.int64)  #: 0: by what was spent
+        self.window = np.ones(n_constraints, dtype=np.int64)
+        self.rate = np.zeros(n_constraints)  #: r
+        self.rated = 0  #: episodes that r has seen
+        self.stopped = np.zeros(n_constraints, dtype=np.bool_)
+
+    def ruled(self, safe: FloatArray, rules: Mapping[int, StopLoss], scales: FloatArray) -> "Guard":
+        """With these rules in place of what there is; a learner that was stopped goes on until one stops it."""
+        guard = Guard(len(self.safe), len(self.most))
+        guard.safe, guard.rate, guard.rated = safe, self.rate, self.rated
+        for i, rule in rules.items():
+            guard.most[i], guard.back[i] = rule.most / scales[i], rule.back / scales[i]
+            guard.horizon[i] = rule.horizon if rule.by == "predicted" else 0
+            guard.window[i] = rule.window
+        return guard
+
+    def after(self, account: Account, use: FloatArray, budgets: FloatArray, *, by_safe: bool) -> "Guard":
+        """One more episode was told, which used `use` (I,)."""
+        guard = object.__new__(Guard)
+        rate, rated = self.rate, self.rated
+        if not by_safe:
+            rated += 1
+            rate = rate + (use - rate) / np.minimum(rated, self.window)
+        guard.__dict__ = self.__dict__ | {"rate": rate, "rated": rated}
+        over = guard.over(account, budgets)
+        guard.stopped = np.where(self.stopped, over > self.back, over > self.most)
+        return guard
+
+    def over(self, account: Account, budgets: FloatArray) -> FloatArray:
+        """(I,) what the rules look at."""
+        left = np.maximum(self.horizon - account.told, 0)
+        over: FloatArray = account.spent - account.allowed + left * (self.rate - budgets)
+        return over
+
+    @property
+    def stops(self) -> bool:
+        """Whether the safe policy is to be played."""
+        return bool(self.stopped.any())
+
+    def state(self) -> dict[str, Any]:
+        """All of it."""
+        return dict(vars(self))
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from what `state` gave."""
+        numbers = np.hstack([state[name] for name in ("safe", "most", "back", "rate")])
+        if not np.isfinite(numbers).all() or state["safe"].min() < 0 or state["window"].min(initial=1) < 1:
+            raise InvalidInputError("its rules are none")
+        if state["stopped"].any() and not state["safe"].any():
+            raise InvalidInputError("it is stopped and has no safe policy")
+        vars(self).update(state)

@@ -1,0 +1,105 @@
+"""Operating a durable learner: other budgets, a stop-loss, challengers, and episodes that somebody else plays."""
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict
+
+from numpy.typing import ArrayLike
+
+from tightrope.arguments import instance, shown, text, unknown
+from tightrope.durable.directory import Directory
+from tightrope.durable.guard import StopLoss
+from tightrope.durable.records import bytes_of
+from tightrope.durable.state import checkpoint_of
+from tightrope.errors import InvalidInputError
+from tightrope.learners.base import LearnerBase
+from tightrope.learners.episodes import checked_budgets
+from tightrope.model import Policy
+
+
+class Operations:
+    """What is done to a directory beside asking and telling; each is an event of its journal."""
+
+    _in: Directory
+
+    def watch(self, policy: Policy | None = None) -> str:
+        """The id of an episode that somebody else plays, with his own policy: shadow mode.
+
+        All learners learn from it, and what each would have spent is estimated by importance; without the policy, it is
+        what was met on the path that is shown.
+        """
+        with self._in.using():
+            self._in.refuse_more()
+            for name, one in self._in.state.entrants.items():
+                needed = {"any": False, "told": policy is None, "own": True}[one.learner.learns_from]
+                if needed:
+                    raise InvalidInputError(
+                        f"{name} cannot learn from what others play"
+                        + (" unless it is told their policy" if one.learner.learns_from == "told" else "")
+                    )
+            return self._in.hand_out(policy and self._own(policy, "policy")).id
+
+    def set_budgets(self, budgets: ArrayLike) -> None:
+        """Other budgets from the next episode on, as many; what was learnt is kept. In the units of the learner."""
+        with self._in.using():
+            self._in.change("budgets", bytes_of(checked_budgets(self._in.state.form.space, budgets)))
+
+    def stop_loss(self, rules: Mapping[str, StopLoss], safe_policy: Policy) -> None:
+        """From now on hand out the safe policy whenever a rule says so, by the name of its budget, in place of others.
+
+        Without rules nothing stops.
+        """
+        with self._in.using():
+            names, learner = self._in.units.names, self._in.state.learner
+            if learner.learns_from == "own":
+                raise InvalidInputError(f"{learner.name} cannot learn from what the safe policy plays")
+            for name, rule in rules.items():
+                if name not in names:
+                    raise unknown("there is no budget", name, names)
+                instance(rule, f"the rule of {name}", StopLoss)
+            told = {
+                "rules": {names.index(name): asdict(rule) for name, rule in rules.items()},
+                "safe": self._own(safe_policy, "safe_policy").probabilities.tolist(),
+                "scales": self._in.units.scales,
+            }
+            self._in.change("stop-loss", json.dumps(told).encode())
+
+    def challenge(self, name: str, learner: LearnerBase) -> None:
+        """Another learner that learns from the same episodes, and is shown with what it would have spent."""
+        with self._in.using():
+            state = self._in.state
+            if not text(name, "name").isprintable() or not name or name in state.entrants:
+                raise InvalidInputError(f"name is {shown(name)}; expected one that no learner here has")
+            if state.learner.learns_from == "own":
+                raise InvalidInputError(f"{state.champion} cannot learn from what a challenger would play")
+            body = checkpoint_of(state.checked(checked(learner)))
+            self._in.read(body)  # what cannot be read again is not begun
+            self._in.change("challenge", name.encode() + b"\0" + body)
+
+    def promote(self, name: str) -> None:
+        """From now on hand out the policy of this learner; who was the champion becomes a challenger."""
+        with self._in.using():
+            self._in.change("promote", self._named(name).encode())
+
+    def dismiss(self, name: str) -> None:
+        """Forget a challenger."""
+        with self._in.using():
+            if self._named(name) == self._in.state.champion:
+                raise InvalidInputError(f"{name} is the champion; promote another one first")
+            self._in.change("dismiss", name.encode())
+
+    def _named(self, name: str) -> str:
+        if not isinstance(name, str) or name not in self._in.state.entrants:
+            raise unknown("there is no learner here called", name, self._in.state.entrants)
+        return name
+
+    def _own(self, policy: Policy, name: str) -> Policy:
+        space = self._in.state.form.space
+        if instance(policy, name, Policy).space != space:
+            raise InvalidInputError(f"{name} is for {policy.space!r}; the learner has {space!r}")
+        return Policy(space, policy.probabilities)  # its numbers may have been changed since it was made
+
+
+def checked(learner: LearnerBase) -> LearnerBase:
+    """What can be saved; nothing else can be kept."""
+    return instance(learner, "learner", LearnerBase)  # type: ignore[type-abstract]

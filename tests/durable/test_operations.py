@@ -1,0 +1,231 @@
+"""Shadow mode, stop-loss, champion and challenger: each outlasts being opened again, to the bit."""
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, story
+from tests.durable.test_learner import episode_fields, observe
+from tightrope.durable import DurableLearner, StopLoss
+from tightrope.durable.guard import Guard
+from tightrope.durable.shadow import Shadow
+from tightrope.errors import InvalidInputError
+from tightrope.model import LayeredMDP, Policy
+from tightrope.space import LayeredSpace
+from tightrope.storage.checkpoints import fingerprint
+
+SAFE = Policy.uniform(WORLD.space)
+
+
+def told(learner: DurableLearner, id: str, policy: Policy) -> None:
+    """An episode that `policy` played."""
+    learner.tell(id, **story(policy, learner.feedback, int(id.partition("-")[0])))
+
+
+class TestShadow:
+    def test_what_somebody_else_plays_is_learnt_and_weighed(self, tmp_path: Path) -> None:
+        twin = fresh("ucpd-bandit")
+        with opened(tmp_path, fresh("ucpd-bandit"), snapshot_every=3) as learner:
+            for _ in range(8):
+                id = learner.watch(SAFE)
+                parts = story(SAFE, "bandit", int(id.partition("-")[0]))
+                learner.tell(id, **parts)
+                observe(twin, SAFE, episode_fields(parts))
+        with opened(tmp_path) as learner:
+            assert learner.fingerprint() == fingerprint(twin)
+            [standing] = learner.status.standings
+            assert (standing.weighed, standing.on_paths) == (8, 0)
+
+    def test_importance_by_hand(self) -> None:
+        """Two steps, two actions each: π takes the first action with 0.9, μ with 0.5."""
+        space = LayeredSpace.dense([1, 1, 1], 2)
+        own, played_ = Policy(space, [0.9, 0.1, 0.9, 0.1]), Policy(space, [0.5, 0.5, 0.5, 0.5])
+        costs = np.array([[1.0, 1.0], [0.5, 0.25]])
+        shadow = Shadow(1).after(costs, np.array([0, 3]), own, played_)  # the first action, then the second
+        rho = [0.9 / 0.5, 0.9 / 0.5 * 0.1 / 0.5]
+        assert shadow.by_importance == pytest.approx([rho[0] + rho[1], 0.5 * rho[0] + 0.25 * rho[1]])
+        again = shadow.after(costs, np.array([0, 3]), own, None)
+        assert again.by_path == pytest.approx([2.0, 0.75])
+        assert (again.weighed, again.met) == (1, 1)
+
+    def test_importance_has_the_right_mean(self) -> None:
+        """Against the exact occupancy measure; within four standard errors, and these are not wide."""
+        mdp: LayeredMDP = WORLD.mdp
+        own = Policy(WORLD.space, fresh().policy.probabilities)
+        biased = SAFE.probabilities * np.linspace(1, 2, WORLD.space.n_pairs)
+        own = Policy.unchecked(WORLD.space, biased / np.add.reduceat(biased, WORLD.space.csr.state_ptr[:-2]).repeat(
+            np.diff(WORLD.space.csr.state_ptr[:-1])
+        ))  # fmt: skip
+        shadow = Shadow(2)
+        for t in range(3000):
+            parts = story(SAFE, "full", t)
+            path = WORLD.space.path(parts["states"], parts["actions"])
+            costs = np.vstack([parts["loss"], parts["constraints"]])[:, path]
+            shadow = shadow.after(costs, WORLD.space.pair_of_tuple[path], own, SAFE)
+        exact = 3000 * WORLD.mean @ mdp.occupancy(own)
+        error = shadow.standard_error()[1:]
+        assert (error < 0.03 * exact).all()
+        assert np.abs(shadow.by_importance[1:] - exact) == pytest.approx(0, abs=float(4 * error.max()))
+
+    def test_without_a_policy_the_path_is_shown(self, tmp_path: Path) -> None:
+        with opened(tmp_path, fresh(), snapshot_every=2) as learner:
+            for _ in range(3):
+                told(learner, learner.watch(), SAFE)
+            one_more(learner)
+        with opened(tmp_path) as learner:
+            [standing] = learner.status.standings
+            assert (standing.on_paths, standing.weighed) == (3, 1)
+            whole = np.array(standing.would_have_spent) + standing.spent_on_paths
+            assert whole == pytest.approx([one.spent for one in learner.status.spending])
+            learner.watch()
+            assert learner.open_episodes() == {}
+            assert learner.status.open == 1
+
+    def test_who_cannot_learn_from_others_refuses(self, tmp_path: Path) -> None:
+        with opened(tmp_path, fresh("ucpd-bandit")) as learner:
+            with pytest.raises(InvalidInputError, match="unless it is told their policy"):
+                learner.watch()
+            with pytest.raises(InvalidInputError, match="policy is for"):
+                learner.watch(Policy.uniform(LayeredSpace.dense([1, 1], 2)))
+        with DurableLearner(tmp_path / "own", fresh("shifted-bandit-uc-o-reps")) as learner:
+            with pytest.raises(InvalidInputError, match="cannot learn from what others play"):
+                learner.watch(SAFE)
+            with pytest.raises(InvalidInputError, match="safe policy"):
+                learner.stop_loss({}, SAFE)
+            with pytest.raises(InvalidInputError, match="a challenger would play"):
+                learner.challenge("other", fresh())
+
+
+class TestStopLoss:
+    def test_it_stops_above_most_and_goes_on_at_back(self, tmp_path: Path) -> None:
+        """Three steps use 0.2 each, of a budget of 0.25: 0.35, 0.7, 1.05, 1.4 over; then nothing, down by 0.25 each."""
+        space = WORLD.space
+        rules = {"constraint 0": StopLoss(most=0.6, back=0.25)}
+        with opened(tmp_path, fresh(), snapshot_every=2) as learner:
+            learner.set_budgets([0.25, 1.0])
+            learner.stop_loss(rules, SAFE)
+            over, stopped, tips = 0.0, False, []
+            for t in range(14):
+                if t % 3 == 1:  # opened again in between
+                    learner.close()
+                    learner = opened(tmp_path)
+                assert learner.status.stopped is stopped
+                use = 0.2 if t < 4 else 0.0
+                parts = played(learner, episode := learner.ask())
+                assert np.array_equal(episode.policy.probabilities, SAFE.probabilities) is (stopped or t == 0)
+                constraints = np.vstack([np.full(space.n_tuples, use), np.zeros(space.n_tuples)])
+                learner.tell(episode.id, **(parts | {"constraints": constraints}))
+                over += space.n_layers * use - 0.25
+                before, stopped = stopped, over > (0.25 if stopped else 0.6)
+                if stopped is not before:
+                    tips.append(t)
+            assert tips == [1, 8]
+            learner.close()
+
+    def test_the_horizon_is_looked_at(self) -> None:
+        """After 2 of 10 episodes with uses 3 and 1 of a budget of 1, the rate 2 predicts 4 + 8·2 − 10 = 10."""
+        from tightrope.durable.account import Account
+
+        rule = StopLoss(most=9.9, by="predicted", horizon=10, window=5, back=4.0)
+        guard = Guard(4, 1).ruled(np.full(4, 0.5), {0: rule}, np.array([2.0]))  # two units are one of the learner's
+        account, budgets = Account(1), np.array([0.5])
+        for use in (1.5, 0.5):
+            account = account.after(np.zeros(1), np.array([[use]]), budgets)
+            guard = guard.after(account, np.array([use]), budgets, by_safe=False)
+        assert 2 * guard.over(account, budgets) == pytest.approx([10.0])
+        assert guard.stops
+        seen = []
+        for _ in range(3):  # the safe policy uses nothing, and the rate is what it was: 10 − 2 k
+            account = account.after(np.zeros(1), np.array([[0.0]]), budgets)
+            guard = guard.after(account, np.zeros(1), budgets, by_safe=True)
+            seen.append((float(2 * guard.over(account, budgets)[0]), guard.stops))
+        assert seen == [(8.0, True), (6.0, True), (4.0, False)]
+
+    @pytest.mark.parametrize(
+        ("change", "words"),
+        [
+            ({"by": "clock"}, "by cannot be"),
+            ({"back": 2.0}, "above most"),
+            ({"by": "predicted"}, "horizon is 0"),
+            ({"window": 0}, "window is 0"),
+            ({"most": np.nan}, "most is nan"),
+        ],
+    )
+    def test_rules_that_make_no_sense_are_refused(self, change: dict[str, object], words: str) -> None:
+        with pytest.raises(InvalidInputError, match=words):
+            StopLoss(**({"most": 1.0} | change))  # type: ignore[arg-type]
+
+    def test_a_budget_that_is_not_there_is_refused(self, tmp_path: Path) -> None:
+        with opened(tmp_path, fresh()) as learner, pytest.raises(InvalidInputError, match="no budget 'delay'"):
+            learner.stop_loss({"delay": StopLoss(most=1.0)}, SAFE)
+
+
+class TestChallengers:
+    def test_all_learn_from_one_stream_and_one_plays(self, tmp_path: Path) -> None:
+        champion, challenger = fresh(), fresh("ucpd-bandit")
+        with opened(tmp_path, fresh(), snapshot_every=4) as learner:
+            for t in range(12):
+                if t == 2:
+                    learner.challenge("bandit", fresh("ucpd-bandit"))
+                if t == 7:
+                    learner.promote("bandit")
+                playing = champion if t < 7 else challenger
+                episode = learner.ask()
+                assert np.array_equal(episode.policy.probabilities, playing.policy.probabilities)
+                parts = played(learner, episode)
+                learner.tell(episode.id, **parts)
+                observe(champion, None, episode_fields(parts))
+                if t >= 2:
+                    path = WORLD.space.path(parts["states"], parts["actions"])
+                    met = {"loss": parts["loss"][path], "constraints": parts["constraints"][:, path]}
+                    observe(challenger, episode.policy, episode_fields(parts | met))
+        with opened(tmp_path, fresh()) as learner:
+            assert learner.status.champion == "bandit"
+            assert learner.fingerprint("ucpd-practical") == fingerprint(champion)
+            assert learner.fingerprint("bandit") == learner.fingerprint() == fingerprint(challenger)
+            first, second = learner.status.standings
+            assert (first.weighed, second.weighed) == (12, 10)
+
+    def test_the_stream_stays_what_it_was_when_who_began_it_is_dismissed(self, tmp_path: Path) -> None:
+        with opened(tmp_path, fresh(), snapshot_every=1) as learner:
+            learner.challenge("bandit", fresh("ucpd-bandit"))
+            one_more(learner)
+            with pytest.raises(InvalidInputError, match="promote another"):
+                learner.dismiss("ucpd-practical")
+            learner.promote("bandit")
+            learner.dismiss("ucpd-practical")
+            one_more(learner)
+        with opened(tmp_path) as learner:
+            assert learner.feedback == "full"
+            assert [one.name for one in learner.status.standings] == ["bandit"]
+            one_more(learner)
+            assert learner.status.told == 3
+
+    def test_other_budgets_are_for_all_or_for_none(self, tmp_path: Path) -> None:
+        with opened(tmp_path, fresh()) as learner:
+            learner.challenge("dual", fresh("opt-primal-dual"))
+            before = learner.fingerprint()
+            with pytest.raises(InvalidInputError, match="told its slack"):
+                learner.set_budgets(WORLD.budgets / 2)
+            assert learner.fingerprint() == before
+            learner.dismiss("dual")
+            learner.set_budgets(WORLD.budgets / 2)
+            assert learner.status.spending[0].budget == WORLD.budgets[0] / 2
+
+    def test_who_does_not_fit_is_refused(self, tmp_path: Path) -> None:
+        from tightrope.learners.ucpd_practical import UCPDPractical
+
+        with opened(tmp_path, fresh("ucpd-bandit")) as learner:
+            for name, other, words in (
+                ("full", fresh(), "only paths are told"),
+                ("own", fresh("shifted-bandit-uc-o-reps"), "its own policy only"),
+                ("ucpd-bandit", fresh("ucpd-bandit"), "that no learner here has"),
+                ("", fresh("ucpd-bandit"), "that no learner here has"),
+                ("fewer", UCPDPractical(WORLD.space, [0.1]), "other budgets"),
+            ):
+                with pytest.raises(InvalidInputError, match=words):
+                    learner.challenge(name, other)
+            with pytest.raises(InvalidInputError, match="no learner here called"):
+                learner.promote("nobody")
+            assert number_of(one_more(learner)) == 1
