@@ -220,6 +220,20 @@ def watch(folder: options.Folder, port: options.Port = 0) -> None:
         Event().wait()
 
 
+@app.command(epilog="Exit code: 0 all is whole, 1 something is damaged, 2 wrong usage or input.")
+def inspect(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a durable learner.")],
+    as_json: Annotated[bool, typer.Option("--json", help="All numbers as JSON, in place of the page.")] = False,
+    policy: Annotated[
+        Path | None, typer.Option(help="Write the policy that is played as a table: a .csv.", show_default=False)
+    ] = None,
+) -> None:
+    """Show what a durable learner holds: episodes, spending, prices, widths of the sets, integrity."""
+    from tightrope.cli.inspecting import inspect_directory
+
+    raise typer.Exit(0 if inspect_directory(folder, as_json, policy) else FAILED)
+
+
 @app.command(epilog=EXIT_CODES)
 def new(
     folder: Annotated[

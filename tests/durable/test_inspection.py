@@ -1,0 +1,117 @@
+"""What `tightrope inspect` shows is what is there; what is damaged it says."""
+
+import csv
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+from typer.testing import CliRunner
+
+from tests.durable.stories import WORLD, fresh, one_more, opened
+from tightrope.cli.commands import app
+from tightrope.confidence import KLBall
+from tightrope.durable import DurableLearner
+from tightrope.durable.inspection import as_json, inspect, widths_of
+from tightrope.durable.page import page
+
+
+class Named:
+    name = "somewhere"
+    constraint_names = ("delay", "energy")
+    constraint_scales = (10.0, 1.0)
+    constraint_units = ("hops", "")
+    state_names = tuple(f"s{k}" for k in range(WORLD.space.n_states))
+    action_names = ("left", "stay", "right")
+
+
+def directory(folder: Path) -> Path:
+    with opened(folder, fresh(), problem=Named(), snapshot_every=4) as learner:
+        for _ in range(10):
+            one_more(learner)
+        learner.ask()
+        learner.give_up(learner.ask().id)
+    return folder / "it"
+
+
+def run(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, ["inspect", *map(str, arguments)])
+    return result.exit_code, result.output
+
+
+def test_it_shows_what_the_learner_would(tmp_path: Path) -> None:
+    folder = directory(tmp_path)
+    found = inspect(folder)
+    with DurableLearner(folder) as learner:
+        status = learner.status
+        assert found.damage == ()
+        assert found.status is not None
+        assert found.status.spending == status.spending
+        assert np.array_equal(found.status.policy.probabilities, status.policy.probabilities)
+        while_open = inspect(folder)  # somebody owns it
+        assert while_open.damage == ()
+    numbers = as_json(found)
+    counts = {name: numbers[name] for name in ("asked", "told", "open", "given_up", "event")}
+    assert counts == {"asked": 12, "told": 10, "open": 1, "given_up": 1, "event": 10}
+    assert (found.growth.events, found.growth.since_snapshot) == (6, 2)
+    lines = "\n".join(page(found))
+    for words in ("10 told, 1 open, 1 given up", "delay", "hops", "ucpd-practical", "KLBall", "whole: every row"):
+        assert words in lines
+
+
+def test_the_command(tmp_path: Path) -> None:
+    folder, table = directory(tmp_path), tmp_path / "policy.csv"
+    code, output = run(folder, "--policy", table)
+    assert code == 0, output
+    code, output = run(folder, "--json")
+    assert (code, json.loads(output)["whole"]) == (0, True)
+    with table.open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    with DurableLearner(folder) as learner:
+        assert [float(row["probability"]) for row in rows] == learner.policy.probabilities.tolist()
+    assert (rows[0]["layer"], rows[0]["state_name"], rows[0]["action_name"]) == ("0", "s0", "left")
+    assert run(tmp_path)[0] == 2
+    assert run(folder, "--policy", tmp_path / "policy.txt")[0] == 2
+
+
+@pytest.mark.parametrize("what", ["journal", "older snapshot", "newer snapshot", "episode", "policy", "event"])
+def test_damage_is_said(tmp_path: Path, what: str) -> None:
+    folder = directory(tmp_path)
+    newest = sorted(folder.glob("snapshot-*"))
+    if what == "journal":
+        data = bytearray((folder / "journal.sqlite").read_bytes())
+        data[4096:8192] = bytes(4096)
+        (folder / "journal.sqlite").write_bytes(data)
+    elif what.endswith("snapshot"):
+        path = newest[what == "newer snapshot"]
+        data = bytearray(path.read_bytes())
+        data[len(data) // 2] ^= 1
+        path.write_bytes(data)
+    else:
+        import sqlite3
+
+        change = {
+            "episode": "UPDATE episodes SET fate = 'open' WHERE number = 3",
+            "policy": "UPDATE policies SET probabilities = zeroblob(112)",
+            "event": "UPDATE events SET body = zeroblob(length(body)) WHERE seq = 7",
+        }[what]
+        with sqlite3.connect(folder / "journal.sqlite") as sql:
+            sql.execute(change)
+    code, output = run(folder)
+    assert (code, "DAMAGED" in output) == (1, True)
+    code, output = run(folder, "--json")
+    assert (code, json.loads(output)["whole"]) == (1, False)
+
+
+def test_widths_are_those_of_the_set() -> None:
+    learner = fresh()
+    wide = widths_of(learner)
+    assert wide is not None
+    assert (wide.kind, wide.pairs, wide.free) == ("KLBall", WORLD.space.n_pairs, WORLD.space.n_pairs)
+    learner.confidence_set = KLBall(learner.space.n_tuples * [1.0], np.arange(WORLD.space.n_pairs) / 10)  # type: ignore[attr-defined]
+    wide = widths_of(learner)
+    single = WORLD.space.successors_per_pair == 1
+    bound = (np.arange(WORLD.space.n_pairs) / 10)[~single]
+    assert wide is not None
+    assert (wide.free, wide.least, wide.median, wide.most) == (single.sum(), bound[0], np.median(bound), bound[-1])
+    assert widths_of(fresh("uniform")) is None
