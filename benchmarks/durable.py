@@ -1,0 +1,123 @@
+"""python -m benchmarks.durable: what it costs that nothing is lost, against the plain learner and against the disk.
+
+    tell      `DurableLearner.tell`, by the clock on the wall: it waits for the disk
+    observe   the same episodes, learnt by the same learner in memory
+    fsync     the floor: as many bytes as the journal writes for an episode, appended to a file and synced
+
+The three take turns, episode by episode, so that what else the machine does befalls all of them. With --soak N, N
+episodes of a small problem instead, and what memory and journal hold on the way.
+"""
+
+import argparse
+import os
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter
+from typing import Any
+
+import numpy as np
+
+import tightrope as tr
+from benchmarks.measure import machine, resident_bytes
+from tightrope.checks.learners.play import ordinary_world
+from tightrope.kernels.paths import sample_path
+from tightrope.learners.base import Episode, LearnerBase
+from tightrope.model import Policy
+from tightrope.problems.base import Problem
+
+
+def episodes_of(problem: Problem, seed: int) -> Iterator[Any]:
+    """Hands over a policy, gets what came of it (`send`)."""
+    rng, space = np.random.default_rng(seed), problem.mdp.space
+    adversary, L, policy, t = problem.losses.begin(rng), space.n_layers, Policy.uniform(space), 0
+    told = None
+    while True:
+        policy = yield told
+        t += 1
+        states, actions, steps = np.empty(L + 1, np.int64), np.empty(L, np.int64), np.empty(L, np.int64)
+        sample_path(space.csr, policy.probabilities, problem.mdp.transitions, rng.random(2 * L), states, actions, steps)
+        told = {
+            "states": states,
+            "actions": actions,
+            "loss": adversary.loss(t),
+            "constraints": problem.constraints.mean,
+        }
+        adversary.watch(policy)
+
+
+def compare(name: str, learner: str, episodes: int, folder: Path) -> dict[str, np.ndarray]:
+    """Seconds of every tell, observe and fsync."""
+    problem = tr.make(name)
+    plain: LearnerBase = tr.make_learner(learner, problem, episodes=episodes)
+    play, times = episodes_of(problem, 0), np.empty((3, episodes))
+    next(play)
+    floor = os.open(folder / "floor", os.O_WRONLY | os.O_CREAT, 0o600)
+    with tr.DurableLearner(folder / "it", tr.make_learner(learner, problem, episodes=episodes), problem=problem) as it:
+        for t in range(episodes):
+            episode = it.ask()
+            told = play.send(episode.policy)  # type: ignore[attr-defined]
+            data = bytes(sum(np.asarray(part).nbytes for part in told.values()))
+            begin = perf_counter()
+            it.tell(episode.id, **told)
+            times[0, t] = perf_counter() - begin
+            begin = perf_counter()
+            plain.observe(Episode(**told))
+            times[1, t] = perf_counter() - begin
+            begin = perf_counter()
+            os.write(floor, data)
+            os.fsync(floor)
+            times[2, t] = perf_counter() - begin
+    os.close(floor)
+    return dict(zip(("tell", "observe", "fsync"), times, strict=True))
+
+
+def show(name: str, learner: str, times: dict[str, np.ndarray]) -> None:
+    """Medians and means, and the ratio that was promised."""
+    for word, middle in (("median", np.median), ("mean", np.mean)):
+        tell, observe, fsync = (float(middle(times[what])) for what in ("tell", "observe", "fsync"))
+        ratio = (tell - fsync) / observe
+        print(
+            f"{name}, {learner}, {word}: tell {tell * 1e3:.2f} ms, observe {observe * 1e3:.2f} ms, fsync "
+            f"{fsync * 1e3:.2f} ms; tell = fsync + {ratio:.2f} observe"
+        )
+
+
+def soak(episodes: int, folder: Path) -> None:
+    """So many episodes of a small problem; prints what is held at every tenth of the way."""
+    at = ordinary_world()
+    learner = tr.make_learner("ucpd-practical", at)
+    path, began = folder / "it", perf_counter()
+    with tr.DurableLearner(path, learner, snapshot_every=5000, remember=10_000) as it:
+        for t in range(1, episodes + 1):
+            episode = it.ask()
+            play = at.play(episode.policy, "full", t, np.random.default_rng([9, t]))
+            it.tell(episode.id, play.states, play.actions, play.loss, play.constraints)
+            if t % max(1, episodes // 10) == 0:
+                size = sum(file.stat().st_size for file in path.iterdir())
+                print(
+                    f"{t} episodes: {resident_bytes() / 1e6:.0f} MB of memory, {size / 1e6:.1f} MB on disk, "
+                    f"{perf_counter() - began:.0f} s",
+                    flush=True,
+                )
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.durable", description=__doc__.splitlines()[0])
+    parser.add_argument("--episodes", type=int, default=1000, help="of each problem (default 1000)")
+    parser.add_argument("--folder", type=Path, help="on which disk (default that of temporary files)")
+    parser.add_argument("--soak", type=int, metavar="N", help="N episodes of a small problem instead")
+    given = parser.parse_args()
+    print(machine())
+    with tempfile.TemporaryDirectory(dir=given.folder) as folder:
+        if given.soak:
+            soak(given.soak, Path(folder))
+            return
+        for name, learner in (("edge-cloud", "ucpd-practical"), ("edge-cloud", "ucpd")):
+            (Path(folder) / learner).mkdir()
+            show(name, learner, compare(name, learner, given.episodes, Path(folder) / learner))
+
+
+if __name__ == "__main__":
+    main()

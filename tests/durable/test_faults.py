@@ -1,0 +1,288 @@
+"""What a machine can do to a durable learner, done for real."""
+
+import os
+import resource
+import sqlite3
+import stat
+import subprocess
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from fuzz.durable import disturb
+from tests.durable.stories import WORLD, fresh, one_more, opened, played
+from tests.durable.test_learner import episode_fields, observe
+from tests.learners.test_interrupts import interrupted_after
+from tightrope.durable import DurableLearner
+from tightrope.durable.inspection import inspect
+from tightrope.errors import StorageError, TightropeError
+from tightrope.storage.checkpoints import fingerprint
+
+
+@pytest.mark.parametrize(("name", "seed"), [("ucpd-practical", 11), ("uob-reps", 12)])
+def test_killed_at_random_moments_nothing_is_lost(tmp_path: Path, name: str, seed: int) -> None:
+    """The command does it a thousand times: python -m fuzz.durable."""
+    counts = disturb(name, tmp_path / "it", kills=20, seed=seed)
+    assert counts["acknowledged"] > 20
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a zip file that is not finished
+def test_an_interrupt_at_any_bytecode_leaves_all_or_nothing(tmp_path: Path) -> None:
+    """Of a tell that also writes a snapshot: what is told again is learnt, or was."""
+    twin = fresh("uniform")
+    with opened(tmp_path, fresh("uniform"), snapshot_every=2) as learner:
+        moment, learnt_before = 1, 0
+        while True:
+            parts = played(learner, episode := learner.ask())
+            with suppress(KeyboardInterrupt, ValueError), interrupted_after(moment) as count:  # the latter by zipfile
+                learner.tell(episode.id, **parts)
+                if count[0] < moment:
+                    break
+            learnt_before += learner.tell(episode.id, **parts) == "already"
+            observe(twin, None, episode_fields(parts))
+            assert learner.fingerprint() == fingerprint(twin)
+            moment += 149
+        observe(twin, None, episode_fields(parts))
+        assert learnt_before > 2, "no interrupt came after the commit"
+        assert learner.fingerprint() == fingerprint(twin)
+        assert learner.status.told == twin.observed
+    with opened(tmp_path) as learner:
+        assert learner.fingerprint() == fingerprint(twin)
+
+
+def test_an_interrupt_at_any_bytecode_of_an_ask_loses_no_id(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh("uniform")) as learner:
+        ids, moment = set(), 1
+        while True:
+            learner.open_episodes()  # back to what is on disk, after an interrupt
+            with suppress(KeyboardInterrupt), interrupted_after(moment) as count:
+                ids.add(learner.ask().id)
+                if count[0] < moment:
+                    break
+            moment += 17
+        assert ids <= set(learner.open_episodes())
+        assert learner.status.open == learner.status.asked
+
+
+@contextmanager
+def no_file_beyond(size: int) -> Iterator[None]:
+    """As on a full disk, but that it is full for everybody: writing past this size fails."""
+    import signal
+
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+        signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_on_a_full_disk_nothing_is_acknowledged_and_nothing_is_lost(tmp_path: Path) -> None:
+    twin = fresh()
+    with opened(tmp_path, fresh(), snapshot_every=3) as learner:
+        for _ in range(4):
+            parts = played(learner, episode := learner.ask())
+            learner.tell(episode.id, **parts)
+            observe(twin, None, episode_fields(parts))
+        parts = played(learner, episode := learner.ask())
+        with no_file_beyond(1000):
+            for _ in range(2):
+                with pytest.raises(StorageError, match=r"journal\.sqlite"):
+                    learner.tell(episode.id, **parts)
+            with pytest.raises(StorageError):
+                learner.ask()
+            assert learner.status.told == 4
+        assert learner.fingerprint() == fingerprint(twin)
+        assert learner.tell(episode.id, **parts) == "learned"
+        observe(twin, None, episode_fields(parts))
+        assert learner.fingerprint() == fingerprint(twin)
+
+
+def test_a_snapshot_that_cannot_be_written_is_put_off(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh(), snapshot_every=2) as learner:
+        one_more(learner)
+        in_its_way = learner.directory / "snapshot-2.npz"
+        in_its_way.mkdir()
+        assert one_more(learner)
+        assert "snapshot-2.npz" in learner.status.trouble
+        with pytest.raises(StorageError, match="snapshot-2"):
+            learner.snapshot()
+        in_its_way.rmdir()
+        one_more(learner)
+        assert learner.status.trouble == ""
+        assert (learner.directory / "snapshot-3.npz").is_file()
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root may mount")
+def test_on_a_small_file_system_that_is_full(tmp_path: Path) -> None:
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", tmp_path], capture_output=True)
+    if mounted.returncode:
+        pytest.skip("no file system can be mounted here")
+    try:
+        acknowledged, refused, learner = 0, 0, opened(tmp_path, fresh(), snapshot_every=10_000)
+        with learner:
+            while refused < 3:
+                try:
+                    one_more(learner)
+                    acknowledged += 1
+                except TightropeError as error:
+                    assert isinstance(error, StorageError)
+                    refused += 1
+            assert acknowledged > 10
+            assert learner.status.told == acknowledged
+            bits = learner.fingerprint()
+        with opened(tmp_path) as learner:
+            assert (learner.fingerprint(), learner.status.told) == (bits, acknowledged)
+    finally:
+        subprocess.run(["umount", tmp_path], check=True)
+
+
+def as_nobody(call: Callable[[], object]) -> str:
+    """What comes of a call in a process of its own, of a user with few rights; root may write anywhere."""
+    reading, writing = os.pipe()
+    if (pid := os.fork()) == 0:
+        try:
+            if os.getuid() == 0:
+                os.setuid(65534)
+            call()
+            os.write(writing, b"done")
+        except BaseException as error:
+            os.write(writing, f"{type(error).__name__}: {error}".encode())
+        finally:
+            os._exit(0)
+    os.close(writing)
+    os.waitpid(pid, 0)
+    with os.fdopen(reading, "rb") as said:
+        return said.read().decode()
+
+
+def test_a_directory_that_must_not_be_written_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh()) as learner:
+        one_more(learner)
+    folder = tmp_path / "it"
+    tmp_path.chmod(0o755)
+    modes = {path: stat.S_IMODE(path.stat().st_mode) for path in (folder, *folder.iterdir())}
+    for path in modes:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    try:
+        assert as_nobody(lambda: DurableLearner(folder)).startswith("StorageError")
+        seen = inspect(folder)
+        assert (seen.damage, seen.status and seen.status.told) == ((), 1)
+    finally:
+        for path, mode in modes.items():
+            path.chmod(mode)
+
+
+def test_a_clock_that_goes_backwards_is_not_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    twin = fresh()
+    with opened(tmp_path, fresh(), snapshot_every=2) as learner:
+        for t in range(8):
+            monkeypatch.setattr(time, "time", lambda t=t: 1e9 - 1000.0 * t)
+            monkeypatch.setattr(time, "monotonic", lambda t=t: 1e6 - 1000.0 * t)
+            parts = played(learner, episode := learner.ask())
+            learner.tell(episode.id, **parts)
+            observe(twin, None, episode_fields(parts))
+            for path in learner.directory.iterdir():
+                os.utime(path, (1e9 - t, 1e9 - t))
+    with opened(tmp_path) as learner:
+        assert learner.fingerprint() == fingerprint(twin)
+
+
+def grown(folder: Path) -> tuple[bytes, list[str]]:
+    """A directory that was killed: its journal has a log. Its bits and open ids."""
+    with opened(folder, fresh(), snapshot_every=4) as learner:
+        for _ in range(10):
+            one_more(learner)
+        learner.ask()
+        bits, ids = learner.fingerprint(), list(learner.open_episodes())
+        copy = folder / "copy"
+        copy.mkdir()
+        for path in learner.directory.iterdir():
+            (copy / path.name).write_bytes(path.read_bytes())
+    return bits, ids
+
+
+FILES = ("journal.sqlite", "journal.sqlite-wal", "snapshot-4.npz", "snapshot-8.npz", "head")
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_what_is_damaged_is_never_learnt(tmp_path: Path, name: str) -> None:
+    """Bits flipped and ends cut off, one at a time: the same bits, or a refusal in words."""
+    bits, ids = grown(tmp_path)
+    whole = {path.name: path.read_bytes() for path in (tmp_path / "copy").iterdir()}
+    assert set(FILES) <= set(whole)
+    rng, outcomes = np.random.default_rng([5, FILES.index(name)]), []
+    for number in range(24):
+        folder = tmp_path / f"damaged-{number}"
+        folder.mkdir()
+        for other, content in whole.items():
+            (folder / other).write_bytes(content)
+        data = bytearray(whole[name])
+        if number % 4 == 3:
+            data = data[: int(rng.integers(len(data)))]
+        else:
+            at = int(rng.integers(len(data)))
+            data[at] ^= 1 << int(rng.integers(8))
+        (folder / name).write_bytes(data)
+        try:
+            with DurableLearner(folder) as learner:
+                assert (learner.fingerprint(), list(learner.open_episodes())) == (bits, ids)
+                outcomes.append("same")
+        except StorageError as error:
+            assert str(folder) in str(error)
+            outcomes.append("refused")
+    if name.startswith("snapshot") or name == "head":
+        assert set(outcomes) == {"same"}
+    else:
+        assert "refused" in outcomes
+
+
+def test_without_any_whole_snapshot_it_is_refused(tmp_path: Path) -> None:
+    grown(tmp_path)
+    for path in (tmp_path / "it").glob("snapshot-*"):
+        path.write_bytes(path.read_bytes()[:-1])
+    with pytest.raises(StorageError, match="restore the directory from a copy"):
+        opened(tmp_path)
+
+
+def test_a_row_that_is_gone_from_the_middle_is_missed(tmp_path: Path) -> None:
+    grown(tmp_path)
+    with sqlite3.connect(tmp_path / "it" / "journal.sqlite") as sql:
+        sql.execute("DELETE FROM events WHERE seq = 9")
+    with pytest.raises(StorageError, match="event 9 is missing"):
+        opened(tmp_path)
+
+
+def test_a_version_that_knows_more_is_not_guessed_at(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh()) as learner, learner._in.journal.commit():
+        learner._in.journal.append("sing", b"")
+    with pytest.raises(StorageError, match="'sing', which this version does not know"):
+        opened(tmp_path)
+
+
+def test_threads_wait_for_one_another_and_readers_do_not(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh("uniform"), most_open=100) as learner:
+        said: list[str] = []
+
+        def work() -> None:
+            for _ in range(10):
+                episode = learner.ask()
+                said.append(learner.tell(episode.id, **played(learner, episode)))
+
+        threads = [threading.Thread(target=work) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        with learner._in.using():  # a call that takes long
+            assert learner.status.told <= 40
+            assert len(learner.policy.probabilities) == WORLD.space.n_pairs
+        for thread in threads:
+            thread.join()
+        assert said == ["learned"] * 40
+        assert (learner.status.told, learner.status.open) == (40, 0)

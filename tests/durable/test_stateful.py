@@ -1,0 +1,118 @@
+"""Any order of calls, with crashes in between, against the same in memory (hypothesis)."""
+
+import shutil
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, precondition, rule
+
+from fuzz.durable import OPTIONS, Twin, number_of, sight_of, some_budgets, story
+from tests.durable.conftest import MEMORY
+from tightrope.durable import DurableLearner
+from tightrope.errors import ConflictError, InvalidInputError, TooManyOpenError
+from tightrope.model import Policy
+
+
+class Calls(RuleBasedStateMachine):
+    """A directory and its twin."""
+
+    opened = Bundle("opened")
+    settled = Bundle("settled")
+
+    @initialize(name=st.sampled_from(["ucpd-practical", "ucpd-bandit", "uob-reps"]))
+    def begin(self, name: str) -> None:
+        self.place = Path(tempfile.mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
+        self.twin, self.lives = Twin(name), 0
+        self.learner = DurableLearner(self.place / "0", Twin(name).learner, **OPTIONS)
+
+    def parts(self, id: str, policy: Policy) -> dict[str, Any]:
+        return story(policy, self.learner.feedback, number_of(id))
+
+    @rule(target=opened)
+    def ask(self) -> Any:
+        if len(self.twin.given) == OPTIONS["most_open"]:
+            with pytest.raises(TooManyOpenError):
+                self.learner.ask()
+            return ("", None)
+        episode = self.learner.ask()
+        assert number_of(episode.id) == self.twin.ask()
+        return episode.id, episode.policy
+
+    @rule(target=settled, handed=consumes(opened))
+    def tell(self, handed: tuple[str, Policy]) -> Any:
+        id, policy = handed
+        if id:
+            assert self.learner.tell(id, **self.parts(id, policy)) == "learned"
+            self.twin.tell(number_of(id))
+        return id, policy, "told"
+
+    @rule(target=settled, handed=consumes(opened))
+    def give_up(self, handed: tuple[str, Policy]) -> Any:
+        id, policy = handed
+        if id:
+            assert self.learner.give_up(id) == "given up"
+            self.twin.give_up(number_of(id))
+        return id, policy, "given up"
+
+    @rule(handed=settled)
+    def again(self, handed: tuple[str, Policy, str]) -> None:
+        id, policy, fate = handed
+        if not id or number_of(id) <= self.twin.asked - OPTIONS["remember"]:
+            return
+        if fate == "told":
+            assert self.learner.tell(id, **self.parts(id, policy)) == "already"
+            other = self.parts(id, policy)
+            with pytest.raises(ConflictError):
+                self.learner.tell(id, **(other | {"loss": other["loss"] / 2}))
+        else:
+            assert self.learner.give_up(id) == "already"
+            with pytest.raises(ConflictError):
+                self.learner.tell(id, **self.parts(id, policy))
+
+    @rule(handed=opened)
+    def nonsense(self, handed: tuple[str, Policy]) -> None:
+        id, policy = handed
+        if id:
+            with pytest.raises(InvalidInputError):
+                self.learner.tell(id, **(self.parts(id, policy) | {"loss": [2.0]}))
+
+    @rule(number=st.integers(0, 9))
+    def set_budgets(self, number: int) -> None:
+        self.learner.set_budgets(some_budgets(number))
+        self.twin.set_budgets(number)
+
+    @rule()
+    def snapshot(self) -> None:
+        self.learner.snapshot()
+
+    @precondition(lambda self: hasattr(self, "learner"))
+    @rule(gently=st.booleans())
+    def reopen(self, gently: bool) -> None:
+        """Closed, or as if the process were gone: all that a killed one leaves is its files."""
+        before, self.lives = self.learner.directory, self.lives + 1
+        now = self.place / str(self.lives)
+        if gently:
+            self.learner.close()
+            before.rename(now)
+        else:
+            shutil.copytree(before, now)
+            self.learner.close()
+        self.learner = DurableLearner(now, **OPTIONS)
+
+    @invariant()
+    def same(self) -> None:
+        if hasattr(self, "learner"):
+            assert sight_of(self.learner) == self.twin.sight()
+
+    def teardown(self) -> None:
+        if hasattr(self, "learner"):
+            self.learner.close()
+            shutil.rmtree(self.place)
+
+
+TestCalls = Calls.TestCase
+TestCalls.settings = settings(max_examples=15, stateful_step_count=25, deadline=None, derandomize=True)
