@@ -9,9 +9,11 @@ from scipy.stats import binom
 from tests.conftest import pair_of_tuple, random_mdp
 from tests.trajectories import trajectories
 from tests.twins import occupancy
-from tightrope import BanditEpisode, InvalidInputError, LayeredSpace, make, make_learner, run
+from tightrope import BanditEpisode, InvalidInputError, LayeredSpace, load, make, make_learner, run
+from tightrope.checks.learners.play import ordinary_world
 from tightrope.learners.shared.importance import estimated, published_exploration
 from tightrope.learners.ucpd_bandit import UCPDBandit
+from tightrope.storage.checkpoints import fingerprint
 
 TWO_ARMS = LayeredSpace.dense([1, 1], 2)
 
@@ -149,3 +151,20 @@ def test_it_learns_within_its_budget() -> None:
     uniform = run(problem, "uniform", episodes=1500, seed=3, regret="last", records=1)
     assert ours["regret"][-1] < 0.75 * uniform["regret"][-1]
     assert ours["violation"][-1] < 0.05 * 1500
+
+
+def test_loaded_inside_a_block_it_goes_on_alike() -> None:
+    """After 250 episodes blocks are longer than one, and epochs begin inside them."""
+    at = ordinary_world()
+    learner, again = (make_learner("ucpd-bandit", at) for _ in range(2))
+    inside = 0
+    for t in range(1, 321):
+        episode = at.play(learner.policy, "bandit", t, np.random.default_rng([9, t]))
+        before = again.epoch
+        learner.observe(episode)
+        again.observe(episode)
+        inside += again.waiting > 0 and again.epoch > before  # type: ignore[attr-defined]
+        if t > 250:
+            again = load(fingerprint(again))
+    assert inside > 0, "no epoch began inside a block"
+    assert fingerprint(learner) == fingerprint(again)

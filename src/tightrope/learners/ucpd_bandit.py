@@ -20,6 +20,7 @@ Feedback: bandit. Needs to know: the space and the budgets.
 """
 
 from dataclasses import field
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -95,10 +96,22 @@ class UCPDBandit(PricingLearner, EstimatingLearner):
         last_visit[pairs] = t
         loss, changes = self._gather(believed + delta, g)
         changes["changes"] = S
-        if loss is not None:
+        if loss is None:
+            changes |= self._renewal(sums.counts)
+        else:
             view = View(loss, believed, *self._constraints(sums, spread))
             changes |= self._step_on(view, SPAN, S, changes["squares"], sums.counts)
         self._learn(**sums._asdict(), spread=spread, last_visit=last_visit, **changes)
+
+    def _renewal(self, counts: Counts) -> dict[str, Any]:
+        """The set of an epoch that begins inside a block: the next loss is weighed under it, here and after a load."""
+        if counts.epoch == self._renewed:
+            return {}
+        return {
+            "confidence_set": self._set_of(counts),
+            "_laws": self._evidence(counts),
+            "_renewed": counts.epoch,
+        }
 
     def believed_losses(self) -> FloatArray:
         """Line a: m (n_tuples,)."""
