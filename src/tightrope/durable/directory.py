@@ -50,6 +50,7 @@ class Directory:
         self._behind = True  #: whether memory may differ from what is on disk
         self._since = 0  #: events since the last snapshot
         self._trouble = ""
+        self._last = UNKNOWN, b""  #: the last policy that was handed out or asked for, by its digest
         with ExitStack() as stack:
             stack.enter_context(claimed(path))
             self.journal = Journal(path)
@@ -123,6 +124,7 @@ class Directory:
             digest = digest_of(probabilities) if probabilities else UNKNOWN
             handed = self.journal.hand_out(secrets.token_hex(4), digest, probabilities)
         self.open[handed.number] = handed
+        self._last = digest, probabilities
         self.status = replace(self.status, asked=handed.number, open=len(self.open))
         self._behind = False
         return handed
@@ -141,13 +143,13 @@ class Directory:
         journal, (number, policy) = self.journal, (handed.number, handed.policy) if handed else (None, None)
         self._behind = True
         try:
-            self.state.apply(Event(journal.last + 1, kind, number, policy, body), journal.policy, self.read)
+            self.state.apply(Event(journal.last + 1, kind, number, policy, body), self._policy, self.read)
         except InvalidInputError as error:
             if type(error) is InvalidInputError and self.state.whole:  # who refuses stays as before
                 self._behind = False
             raise
         with journal.commit():
-            journal.append(kind, body, number, policy)
+            journal.append(kind, body, number, policy, contents)
             if handed:
                 journal.settle(handed, "told", contents)
         if handed:
@@ -157,6 +159,12 @@ class Directory:
         self._behind = False
         if self._since >= self.options.snapshot_every:
             self.snapshot()
+
+    def _policy(self, digest: bytes) -> bytes:
+        """What was handed out last is at hand."""
+        if self._last[0] != digest:
+            self._last = digest, self.journal.policy(digest)
+        return self._last[1]
 
     def read(self, checkpoint: bytes) -> LearnerBase:
         """A learner from the bytes of a checkpoint."""

@@ -83,6 +83,11 @@ def digest_of(*parts: object) -> bytes:
     return digest.digest()
 
 
+def _link(chain: bytes, event: Event, body: bytes) -> bytes:
+    """The digest of an event: of the one before, of what the row says, and of its body."""
+    return digest_of(chain, *event[:-1], body)
+
+
 class Journal:
     """Open for one writer, or for reading only. Whatever SQLite has to say is said in words."""
 
@@ -154,10 +159,17 @@ class Journal:
             self.roll_back()
         self.last, self.chain = self._end()
 
-    def append(self, kind: str, body: bytes, episode: int | None = None, policy: bytes | None = None) -> Event:
-        """One more event."""
+    def append(
+        self,
+        kind: str,
+        body: bytes,
+        episode: int | None = None,
+        policy: bytes | None = None,
+        digest: bytes | None = None,
+    ) -> Event:
+        """One more event; the digest of its body if that is known."""
         event = Event(self.last + 1, kind, episode, policy, body)
-        chain = digest_of(self.chain, *event)
+        chain = _link(self.chain, event, digest_of(body) if digest is None else digest)
         self._sql.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (*event, chain))
         self.last, self.chain = event.seq, chain
         return event
@@ -170,7 +182,7 @@ class Journal:
                 event = Event(*columns)
                 if event.seq != after + 1:
                     raise StorageError(f"{self}: event {after + 1} is missing; restore the directory from a copy")
-                after, chain = event.seq, digest_of(chain, *event)
+                after, chain = event.seq, _link(chain, event, digest_of(event.body))
                 if chain != digest:
                     raise StorageError(f"{self}: event {event.seq} is damaged; restore the directory from a copy")
                 yield event

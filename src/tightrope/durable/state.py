@@ -36,6 +36,7 @@ class Entrant:
 
     def __init__(self, learner: LearnerBase) -> None:
         self.learner = learner
+        self.settings = learner.settings  # no episode changes them
         self.shadow = Shadow(len(learner.budgets))
 
     def state(self) -> dict[str, Any]:

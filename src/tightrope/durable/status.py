@@ -135,5 +135,4 @@ def _standing(name: str, entrant: Entrant, units: Units) -> Standing:
     uses = (shadow.by_importance, shadow.standard_error(), shadow.by_path)
     estimated, error, met = (tuple((scales * sums[1:]).tolist()) for sums in uses)
     learner, loss = entrant.learner, float(shadow.by_importance[0])
-    settings, policy = learner.settings, learner.policy
-    return Standing(name, settings, policy, shadow.weighed, loss, estimated, error, shadow.met, met)
+    return Standing(name, entrant.settings, learner.policy, shadow.weighed, loss, estimated, error, shadow.met, met)
