@@ -11,7 +11,7 @@ episodes of a small problem instead, and what memory and journal hold on the way
 import argparse
 import os
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -27,11 +27,11 @@ from tightrope.model import Policy
 from tightrope.problems.base import Problem
 
 
-def episodes_of(problem: Problem, seed: int) -> Iterator[Any]:
+def episodes_of(problem: Problem, seed: int) -> Generator[dict[str, Any] | None, Policy, None]:
     """Hands over a policy, gets what came of it (`send`)."""
     rng, space = np.random.default_rng(seed), problem.mdp.space
-    adversary, L, policy, t = problem.losses.begin(rng), space.n_layers, Policy.uniform(space), 0
-    told = None
+    adversary, L, t = problem.losses.begin(rng), space.n_layers, 0
+    told: dict[str, Any] | None = None
     while True:
         policy = yield told
         t += 1
@@ -56,7 +56,8 @@ def compare(name: str, learner: str, episodes: int, folder: Path) -> dict[str, n
     with tr.DurableLearner(folder / "it", tr.make_learner(learner, problem, episodes=episodes), problem=problem) as it:
         for t in range(episodes):
             episode = it.ask()
-            told = play.send(episode.policy)  # type: ignore[attr-defined]
+            told = play.send(episode.policy)
+            assert told is not None
             data = bytes(sum(np.asarray(part).nbytes for part in told.values()))
             begin = perf_counter()
             it.tell(episode.id, **told)
