@@ -26,6 +26,9 @@ from tightrope.learners.base import Episode, LearnerBase
 from tightrope.model import Policy
 from tightrope.problems.base import Problem
 
+#: Episodes before the first that counts: kernels are compiled or read.
+WARM = 20
+
 
 def episodes_of(problem: Problem, seed: int) -> Generator[dict[str, Any] | None, Policy, None]:
     """Hands over a policy, gets what came of it (`send`)."""
@@ -49,12 +52,14 @@ def episodes_of(problem: Problem, seed: int) -> Generator[dict[str, Any] | None,
 def compare(name: str, learner: str, episodes: int, folder: Path) -> dict[str, np.ndarray]:
     """Seconds of every tell, observe and fsync."""
     problem = tr.make(name)
-    plain: LearnerBase = tr.make_learner(learner, problem, episodes=episodes)
-    play, times = episodes_of(problem, 0), np.empty((3, episodes))
+    plain: LearnerBase = tr.make_learner(learner, problem, episodes=WARM + episodes)
+    play, times = episodes_of(problem, 0), np.empty((3, WARM + episodes))
     next(play)
     floor = os.open(folder / "floor", os.O_WRONLY | os.O_CREAT, 0o600)
-    with tr.DurableLearner(folder / "it", tr.make_learner(learner, problem, episodes=episodes), problem=problem) as it:
-        for t in range(episodes):
+    with tr.DurableLearner(
+        folder / "it", tr.make_learner(learner, problem, episodes=WARM + episodes), problem=problem
+    ) as it:
+        for t in range(WARM + episodes):
             episode = it.ask()
             told = play.send(episode.policy)
             assert told is not None
@@ -70,7 +75,7 @@ def compare(name: str, learner: str, episodes: int, folder: Path) -> dict[str, n
             os.fsync(floor)
             times[2, t] = perf_counter() - begin
     os.close(floor)
-    return dict(zip(("tell", "observe", "fsync"), times, strict=True))
+    return dict(zip(("tell", "observe", "fsync"), times[:, WARM:], strict=True))
 
 
 def show(name: str, learner: str, times: dict[str, np.ndarray]) -> None:

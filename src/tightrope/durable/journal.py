@@ -15,7 +15,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import blake2b
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -75,12 +75,12 @@ class Handed(NamedTuple):
 
 def digest_of(*parts: object) -> bytes:
     """16 bytes of what is written one after another, each with its length."""
-    digest = blake2b(digest_size=16)
+    digest = sha256()  # a third of the time that blake2b takes, where the processor helps
     for part in parts:
         data = part if isinstance(part, bytes) else str(part).encode()
         digest.update(len(data).to_bytes(8, "little"))
         digest.update(data)
-    return digest.digest()
+    return digest.digest()[:16]
 
 
 def _link(chain: bytes, event: Event, body: bytes) -> bytes:
