@@ -71,7 +71,7 @@ sys.meta_path.insert(0, Finder())
 def test_a_run_whose_process_always_dies_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
 
-    def die(self: Engine, tasks: list[Task]) -> list[str | None]:
+    def die(self: Engine, tasks: list[Task], callback: None) -> list[str | None]:
         tried.append(len(tasks))
         return [None if task.configuration.seed else play(task) for task in tasks]
 

@@ -50,7 +50,9 @@ class Task:
         }
 
 
-def answer(configuration: dict[str, Any], folder: str, save_every: float, told: bool, ask: Ask | None = None) -> str:
+def answer(
+    configuration: dict[str, Any], folder: str, save_every: float, told: bool = False, ask: Ask | None = None
+) -> str:
     """Play what another process asked for; what went wrong, in words, or nothing. `ask` asks that process."""
     try:
         task = Task(msgspec.convert(configuration, Configuration), folder, save_every, told)
