@@ -22,11 +22,14 @@ _caches: list[Any] = []
 
 
 def jit(function: Kernel) -> Kernel:
-    """Compile `function` on first use, and keep the machine code on disk for the next process."""
+    """Compile `function` on first use, and keep the machine code on disk for the next process.
+
+    While it runs, other threads of Python do, too: whoever reads a policy need not wait for who is learning.
+    """
     try:
-        compiled: Kernel = numba.njit(cache=True, fastmath=FASTMATH, error_model="numpy")(function)
+        compiled: Kernel = numba.njit(cache=True, nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
     except RuntimeError:  # neither the package folder nor a user cache folder can be written
-        uncached: Kernel = numba.njit(fastmath=FASTMATH, error_model="numpy")(function)
+        uncached: Kernel = numba.njit(nogil=True, fastmath=FASTMATH, error_model="numpy")(function)
         return uncached
     cache = getattr(getattr(compiled, "_cache", None), "_cache_file", None)
     if cache is not None and hasattr(cache, "_source_stamp"):
