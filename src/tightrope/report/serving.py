@@ -12,7 +12,8 @@ from tightrope.errors import InvalidInputError
 from tightrope.experiments.studies.conduct import RUNS
 from tightrope.experiments.studies.folder import HISTORY
 from tightrope.report.content import content
-from tightrope.report.page import as_json, page
+from tightrope.report.page import page
+from tightrope.report.parts import as_json
 from tightrope.report.reading import progress
 
 HOST = "127.0.0.1"
