@@ -9,7 +9,7 @@ ASSETS = files("tightrope.report") / "assets"
 
 #: In the order in which they are put into a page; the library first.
 STYLES = ("uPlot-1.6.32.min.css", "page.css")
-SCRIPTS = ("uPlot-1.6.32.min.js", "elements.js", "charts.js", "tables.js", "policies.js")
+SCRIPTS = ("uPlot-1.6.32.min.js", "elements.js", "charts.js", "tables.js", "policies.js", "figures.js")
 LICENCE = "uPlot-1.6.32.LICENSE"  # to be kept with every copy
 
 #: As JSON and JavaScript read them, and HTML does not.

@@ -13,7 +13,10 @@ function choices(chosen, actions) {
   return [...chosen].sort((a, b) => b[1] - a[1]).map(([k, share]) => `${actions[k]} ${Math.round(100 * share)} %`).join(", ");
 }
 
-/** A state as a box: its colours are what is chosen, in their shares; the fainter, the less often it is visited. */
+/**
+ * A state as a box: its colours are what is chosen, in their shares; the fainter, the less often it is visited.
+ * Where nobody knows how often that is, `visits` is null.
+ */
 function state({ name, cell }, [visits, chosen], actions) {
   let from = 0;
   const stops = chosen.map(([k, share]) => {
@@ -21,14 +24,16 @@ function state({ name, cell }, [visits, chosen], actions) {
     from = to;
     return stop;
   });
-  const often = `${shown(Number((100 * visits).toPrecision(3)))} % of episodes`;
-  const box = element("div", { class: "state", role: "listitem", title: `${name}: ${often}; ${choices(chosen, actions)}`, "aria-label": `${name}: ${often}; ${choices(chosen, actions)}` });
+  const often = visits === null ? "" : `${shown(Number((100 * visits).toPrecision(3)))} % of episodes; `;
+  const words = `${name}: ${often}${choices(chosen, actions)}`;
+  const box = element("div", { class: "state", role: "listitem", title: words, "aria-label": words });
   box.style.background = `linear-gradient(to right, ${stops.join(", ")})`;
-  box.style.opacity = visits < 5e-4 ? 0.1 : 0.3 + 0.7 * Math.sqrt(Math.min(1, visits));
+  const unseen = visits !== null && visits < 5e-4;
+  box.style.opacity = unseen ? 0.1 : 0.3 + 0.7 * Math.sqrt(Math.min(1, visits ?? 1));
   if (cell) {
     [box.style.gridRow, box.style.gridColumn] = cell;
     const [most] = [...chosen].sort((a, b) => b[1] - a[1]);
-    box.textContent = visits < 5e-4 ? "" : (ARROWS[actions[most[0]]] ?? "");
+    box.textContent = unseen ? "" : (ARROWS[actions[most[0]]] ?? "");
   }
   return box;
 }
@@ -40,6 +45,15 @@ function layers(of, { layers: all, actions }, label) {
     const grid = states.every(({ cell }) => cell);
     const boxes = states.map((one) => state(one, of[at++], actions));
     return element("div", { class: grid ? "layer grid" : "layer" }, element("h4", {}, `step ${k + 1}`), element("div", { class: "states", role: "list" }, boxes));
+  }));
+}
+
+/** Which colour is which action. */
+function actionLegend(actions) {
+  return element("ul", { class: "powers" }, actions.map((name, k) => {
+    const mark = element("span", { class: "mark" });
+    mark.style.background = actionColour(k, actions.length);
+    return element("li", {}, mark, name);
   }));
 }
 
@@ -56,16 +70,11 @@ function policies({ policies: found, horizon }, view) {
     table.replaceChildren(later("Numbers", () => policyNumbers(found, k)));
   };
   const buttons = found.learned.map(({ label }, k) => element("button", { type: "button", onclick: () => choose(k) }, label));
-  const legend = element("ul", { class: "powers" }, found.actions.map((name, k) => {
-    const mark = element("span", { class: "mark" });
-    mark.style.background = actionColour(k, found.actions.length);
-    return element("li", {}, mark, name);
-  }));
   choose(Math.max(0, found.learned.findIndex(({ label }) => label === view.policy)));
   return element("figure", { class: "wide" },
     element("h3", {}, "Policies"),
     element("figcaption", {}, `What is chosen in each state, step by step (seed ${found.seed}); the fainter a state, the fewer episodes come by.`),
-    legend,
+    actionLegend(found.actions),
     element("div", { class: "legend", role: "group", "aria-label": "Learner" }, buttons),
     element("div", { class: "policies" }, learned, element("div", {}, element("h3", {}, "best fixed policy in hindsight"), layers(found.hindsight, found, "Best fixed policy in hindsight"))),
     table);
