@@ -27,6 +27,9 @@ SECONDS = 5
 WAITING = 30
 MEGABYTES = 1000
 
+#: How long a process may take to begin, which no try is to blame for: it may have to compile.
+PREPARING = 600
+
 Try = Callable[[int, int, Path], str]
 
 
@@ -46,6 +49,7 @@ def main(module: str, description: str) -> NoReturn:
         tried = importlib.import_module(module)
         if hasattr(tried, "prepare"):  # what takes long only once, such as compiling
             tried.prepare()
+        print(flush=True)  # from here on it is tries that take time
         work(tried.attempt, given.seed, given.first, given.count)
         sys.exit()
     began = time.monotonic()
@@ -68,8 +72,11 @@ def watch(module: str, seed: int, first: int, count: int) -> Iterator[tuple[int,
         command = [sys.executable, "-m", module, "--work", f"--seed={seed}", f"--first={number}"]
         with subprocess.Popen([*command, f"--count={last - number}"], stdout=subprocess.PIPE) as process:
             assert process.stdout is not None
-            unread, alive = b"", True
-            while number < last:
+            alive = bool(select.select([process.stdout], [], [], PREPARING)[0])
+            unread = b""
+            if alive:
+                os.read(process.stdout.fileno(), 1)  # the line that says that it is ready
+            while alive and number < last:
                 alive = bool(select.select([process.stdout], [], [], 2 * WAITING)[0])
                 new = os.read(process.stdout.fileno(), 1 << 16) if alive else b""
                 if not new:

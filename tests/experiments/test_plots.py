@@ -80,3 +80,10 @@ def test_columns_of_a_history_are_equally_long() -> None:
     columns = dict.fromkeys(COLUMNS, np.zeros(2)) | {"regret": np.zeros(3)}
     with pytest.raises(InvalidInputError, match="regret has 3 records; episode has 2"):
         History(columns, {})
+
+
+@pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan, np.inf])
+def test_records_of_no_episode_cannot_be_drawn(wrong: float) -> None:
+    columns = dict.fromkeys(COLUMNS, np.ones(2)) | {"episode": np.array([1.0, wrong])}
+    with pytest.raises(InvalidInputError, match="records before episode 1, or of none"):
+        History(columns, {}).plot()

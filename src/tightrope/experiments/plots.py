@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from matplotlib.figure import Figure
 
-from tightrope.arguments import instance, listed, text
+from tightrope.arguments import LARGEST, instance, listed, text
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.figures import draw
 from tightrope.experiments.history import History, budgets_of, in_units, use_columns
@@ -22,8 +22,11 @@ def plot_comparison(
     runs = {text(name, "a learner"): listed(of_seeds, f"histories[{name!r}]") for name, of_seeds in named.items()}
     for name, of_seeds in runs.items():
         for history in of_seeds:
-            if not len(instance(history, f"histories[{name!r}]", History)["episode"]):
+            episodes = instance(history, f"histories[{name!r}]", History)["episode"]
+            if not len(episodes):
                 raise InvalidInputError(f"histories[{name!r}] has a history without records")
+            if not ((episodes >= 1) & (episodes <= LARGEST)).all():
+                raise InvalidInputError(f"histories[{name!r}] has records before episode 1, or of none")
     if problem is None:
         return draw(runs, title=text(title, "title"))
     for column in use_columns(instance(problem, "problem", Problem)):

@@ -51,7 +51,8 @@ class Frontier:
 
     def vartheta(self, budget: float, sigma: float) -> float:
         """The least ϑ with q* − q(η) >= σ dist(η, V*) wherever the distance is at least ϑ."""
-        (low, high), sigma = self.multipliers(budget), number(sigma, "sigma", 0, EXTREME)
+        budget, sigma = number(budget, "budget", -EXTREME, EXTREME), number(sigma, "sigma", 0, EXTREME)
+        low, high = self.multipliers(budget)
         if high == np.inf:
             raise InfeasibleError(
                 f"no policy leaves something of a budget of {budget:g}, so its multipliers are unbounded"
