@@ -114,3 +114,10 @@ def test_who_is_asked_in_units_and_who_is_not() -> None:
         tr.InUnits(learner, problem.units)
     with pytest.raises(tr.InvalidInputError, match="the units are for 2 constraints; the learner has 1"):
         tr.InUnits(tr.UCPDPractical(diamond(), budgets=[1.0]), UNITS)
+
+
+def test_bounds_without_room_in_floats_are_refused() -> None:
+    with pytest.raises(tr.InvalidInputError, match=r"use_bounds is 1e\+308 at index 1; choose a larger unit"):
+        tr.Units.of_bounds(loss_bounds=1.0, use_bounds=[1.0, 1e308])
+    with pytest.raises(tr.InvalidInputError, match="loss_bounds is"):
+        tr.Units.of_bounds(loss_bounds=(-1e308, 1e308), use_bounds=[1.0])

@@ -18,6 +18,9 @@ from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray
 
+#: Bounds above this have no room in floats once they are summed and multiplied.
+LARGEST_BOUND = 1e100
+
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Units:
@@ -57,16 +60,18 @@ class Units:
             constraint gets an equal share of what Assumption 2 allows.
         factor : by how much noise may make a use larger.
         """
-        factor = number(factor, "factor", 0.0, 1e100)
+        factor = number(factor, "factor", 0.0, LARGEST_BOUND)
         top = finite(floats(use_bounds, "use_bounds", ("I",)), "use_bounds")
         for i in np.flatnonzero(top < 0)[:1].tolist():
             raise InvalidInputError(f"use_bounds is {top[i]:g} at index {i}; it cannot be negative")
+        for i in np.flatnonzero(top > LARGEST_BOUND)[:1].tolist():
+            raise InvalidInputError(f"use_bounds is {top[i]:g} at index {i}; choose a larger unit")
         scales = np.ones(len(top)) if top.sum() * factor <= 1 else np.where(top > 0, len(top) * factor * top, 1.0)
         largest = real(loss_bounds)
         if largest is not None:
             return cls(loss_scale=max(1.0, largest), constraint_scales=scales)
         low, high = floats(loss_bounds, "loss_bounds", (2,)).tolist()
-        if not (np.isfinite([low, high]).all() and low < high):
+        if not -LARGEST_BOUND <= low < high <= LARGEST_BOUND:
             raise InvalidInputError(f"loss_bounds is {loss_bounds}; expected the least loss and a larger one")
         return cls(loss_scale=(high - low) / 2, loss_offset=(high + low) / 2, constraint_scales=scales)
 
