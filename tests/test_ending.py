@@ -144,6 +144,19 @@ def test_streams_that_cannot_be_written(redirection: str, argument: str, code: i
     assert (done.returncode, done.stderr) == (code, err)
 
 
+def test_what_nobody_can_be_told_does_not_change_the_exit_code() -> None:
+    left = """
+import io, sys
+from tightrope.cli import main
+sys.argv[1:] = ["--version"]
+sys.stderr = io.TextIOWrapper(open(2, "wb", closefd=False))
+sys.stderr.write("left in the buffer")
+main()
+"""
+    with open("/dev/full", "w") as full:
+        assert subprocess.run([sys.executable, "-c", left], stdout=full, stderr=full, check=False).returncode == 1
+
+
 def test_who_has_read_enough_is_not_told() -> None:
     reader, writer = os.pipe()
     os.close(reader)
