@@ -153,7 +153,7 @@ sys.stderr = io.TextIOWrapper(open(2, "wb", closefd=False))
 sys.stderr.write("left in the buffer")
 main()
 """
-    with open("/dev/full", "w") as full:
+    with Path("/dev/full").open("w") as full:
         assert subprocess.run([sys.executable, "-c", left], stdout=full, stderr=full, check=False).returncode == 1
 
 
