@@ -235,6 +235,62 @@ def inspect(
 
 
 @app.command(epilog=EXIT_CODES)
+def serve(
+    directory: Annotated[
+        Path, typer.Argument(metavar="DIR", help="A learner's directory, or one with a directory for each of several.")
+    ],
+    problem: Annotated[
+        str | None,
+        typer.Option(
+            help="Make a learner for this problem, if there is none: a name, or a folder (tightrope new).",
+            autocompletion=options.complete("problems"),
+            show_default=False,
+        ),
+    ] = None,
+    learner: Annotated[
+        str, typer.Option(help="Which one. See: tightrope list learners.", autocompletion=options.complete("learners"))
+    ] = "ucpd-practical",
+    episodes: Annotated[
+        int | None, options.whole("How many are planned, for a learner that needs to know.", 1, LARGEST)
+    ] = None,
+    name: Annotated[
+        str | None, typer.Option(help="Make it in DIR/NAME, to serve several.", show_default="in DIR itself")
+    ] = None,
+    host: Annotated[str, typer.Option(help="The address to listen at; any but this machine's own needs a token.")] = (
+        "127.0.0.1"
+    ),
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where; 0: any that is free.")] = 8000,
+    token_file: Annotated[
+        Path | None,
+        typer.Option(help="Who sends what is in it is let in.", show_default="variable TIGHTROPE_TOKEN"),
+    ] = None,
+    certificate: Annotated[Path | None, typer.Option(help="For TLS, in PEM.", show_default="no TLS")] = None,
+    key: Annotated[Path | None, typer.Option(help="Of the certificate.", show_default="in the same file")] = None,
+    rate: Annotated[float, typer.Option(min=1.0, help="Requests a second from one address.")] = 5000.0,
+    max_body: Annotated[int, options.whole("Bytes of a request.", 1, LARGEST)] = 8 * 2**20,
+    max_open: Annotated[int, options.whole("Episodes open at once.", 1, LARGEST)] = 1000,
+    snapshot_every: Annotated[int, options.whole("Episodes after which the state is written.", 1, LARGEST)] = 1000,
+    keep_journal: Annotated[int, options.whole("Episodes to be kept that no snapshot needs.", 0, LARGEST)] = 0,
+) -> None:
+    """Serve learners over HTTP until Ctrl-C: asked, told, looked at (docs/service.md). What is not there is made."""
+    from tightrope.service.limits import Limits
+    from tightrope.service.server import Place, Server, token_of
+
+    made = None
+    if problem is not None:
+        from tightrope.cli.serving import made_for
+
+        made = made_for(directory, problem, learner, episodes, name)
+    place = Place(host, port, token_of(token_file), certificate, key, Limits(body=max_body, rate=rate))
+    if place.token is not None and certificate is None and not place.loopback:
+        note("the token is sent as it is, for all to read on the way; better give a --certificate")
+    learners = {"most_open": max_open, "snapshot_every": snapshot_every, "keep_journal": keep_journal}
+    server = Server(directory, place, made, **learners)
+    show(server.address)
+    server.run()
+
+
+@app.command(epilog=EXIT_CODES)
 def new(
     folder: Annotated[
         Path, typer.Argument(metavar="NAME", help="A folder that does not exist yet; those above it are made too.")

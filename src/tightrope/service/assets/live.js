@@ -1,0 +1,126 @@
+"use strict";
+
+/** Seconds between two looks, and states beyond which nobody looks at them one by one. */
+const EVERY = 2, MOST_STATES = 1500;
+
+const host = document.getElementById("live");
+const { learners, version } = JSON.parse(document.getElementById("content").textContent);
+
+/** What is answered at a place of this service. */
+async function get(place) {
+  const answer = await fetch(place, { cache: "no-store" });
+  const found = await answer.json();
+  if (!answer.ok) throw new Error(found.detail);
+  return found;
+}
+
+/** A learner on the page: its section, and what was last drawn of it. */
+class Learner {
+  constructor(name, k) {
+    this.name = name;
+    this.place = `/learners/${encodeURIComponent(name)}`;
+    this.head = element("div");
+    this.spending = element("div");
+    this.figures = element("div", { class: "figures" });
+    this.policy = element("figure", { class: "wide" });
+    this.section = element("section", { id: `learner-${k}`, "aria-labelledby": `name-${k}` },
+      element("h2", { id: `name-${k}` }, name), this.head, this.spending, this.figures, this.policy);
+    this.drawn = [];
+    this.told = -1;
+  }
+
+  /** Ask what is new; the figures wait while somebody reads them. */
+  async look() {
+    const state = await get(`${this.place}/state`);
+    this.space ??= await get(`${this.place}/space`);
+    this.head.replaceChildren(...this.headline(state));
+    if (state.told === this.told || (this.told >= 0 && inUse())) return;
+    const [series, policy] = await Promise.all([get(`${this.place}/series`), get(`${this.place}/policy`)]);
+    this.told = state.told;
+    this.spending.replaceChildren(this.table(state));
+    this.draw(state, series);
+    this.policy.replaceChildren(...this.states(policy));
+  }
+
+  headline({ learner, told, open, given_up, epoch, loss, loss_unit, spending, trouble }) {
+    const counts = [`${shown(told)} episodes learned`, `${shown(open)} open`, given_up && `${shown(given_up)} given up`, `epoch ${shown(epoch)}`];
+    return [
+      element("p", { class: "muted" }, `${learner.learner}: ${counts.filter(Boolean).join(", ")}. Loss so far ${shown(loss)} ${loss_unit}.`),
+      ...spending.filter(({ stopped }) => stopped).map(({ name }) => element("p", { class: "failed" }, `The stop-loss of ${name} has the safe policy played.`)),
+      trouble ? element("p", { class: "failed" }, element("strong", {}, "Trouble"), `: ${trouble}`) : null,
+    ].filter(Boolean);
+  }
+
+  table({ spending, told }) {
+    const rows = spending.map((one) => [
+      words(one.unit ? `${one.name}, ${one.unit}` : one.name),
+      amount(one.budget),
+      { ...amount(told ? one.spent / told : null), over: told > 0 && over(one.spent, one.allowed) },
+      amount(one.spent), amount(one.allowed),
+      { text: one.share === null ? "–" : `${shown(100 * one.share)} %`, value: one.share, over: over(one.spent, one.allowed) },
+      amount(one.multiplier)]);
+    return sortable("What was spent along all paths that were told, in the units of each budget.",
+      ["budget", "of an episode", "used, on average", "spent", "allowed", "share", "price of one unit"], rows);
+  }
+
+  /** For each budget what is used and what it costs the learner, since the service was started. */
+  draw({ spending }, series) {
+    const from = series.told.findIndex((told) => told > 0);
+    this.drawn.forEach((one) => { one.chart?.destroy(); charts.delete(one); });
+    this.drawn = [];
+    if (from < 0) return this.figures.replaceChildren(element("p", { class: "muted" }, "Nothing has been told yet."));
+    const section = { episodes: series.told.slice(from), curves: [{ label: this.name }] };
+    const view = { powers: false, hidden: new Set(), key: this.name };
+    const none = section.episodes.map(() => null);
+    const figure = (title, meaning, unit, limit, column, i) => ({
+      title, meaning, unit, limit, axes: "plain", curves: [{ mean: column.slice(from).map((row) => row[i]), low: none, high: none, power: null }],
+    });
+    spending.forEach(({ name, unit, budget }, i) => {
+      for (const one of [
+        figure(`Use of ${name}`, "in an episode, on average so far", unit, budget, series.use, i),
+        figure(`Price of ${name}`, "the learner's multiplier, for one unit", "", null, series.multiplier, i),
+      ]) {
+        const made = new Drawn(one, section, view, `${this.section.id}-${this.drawn.length}`);
+        this.drawn.push(made);
+        charts.add(made);
+      }
+    });
+    this.figures.replaceChildren(...this.drawn.map((one) => one.figure));
+    this.drawn.forEach((one) => one.draw());
+  }
+
+  /** What would be done in each state, were an episode asked for now. */
+  states(policy) {
+    const { states, layers: sizes, actions } = this.space, chosen = states.map(() => []);
+    policy.state.forEach((s, i) => { if (policy.probability[i] >= 0.005) chosen[s].push([policy.action[i], policy.probability[i]]); });
+    const title = [element("h3", {}, "Policy"), element("figcaption", {}, "What would be done in each state, step by step, in an episode asked for now.")];
+    if (states.length > MOST_STATES) return [...title, element("p", { class: "muted" }, `There are ${shown(states.length)} states, too many to show here.`)];
+    let at = 0;
+    const found = { actions, layers: sizes.slice(0, -1).map((size) => Array.from({ length: size }, () => ({ name: states[at++], cell: null }))) };
+    const rows = found.layers.flatMap((layer, step) => layer.map(({ name }) => [words(name), amount(step + 1)]));
+    rows.forEach((row, s) => row.push(words(choices(chosen[s], actions))));
+    return [...title, actionLegend(actions), layers(chosen.slice(0, at).map((one) => [null, one]), found, "Policy"),
+      later("Numbers", () => sortable("What would be done in each state.", ["state", "step", "choices"], rows))];
+  }
+}
+
+const shownLearners = learners.map((name, k) => new Learner(name, k));
+const following = element("p", { class: "muted", id: "following" }, "Live: the page follows the service.");
+host.replaceChildren(
+  element("header", {}, element("h1", {}, "tightrope, live"), following,
+    element("nav", { "aria-label": "Learners" }, element("ul", {},
+      learners.length > 1 ? learners.map((name, k) => element("li", {}, element("a", { href: `#learner-${k}` }, name))) : null,
+      element("li", {}, element("a", { href: "/docs" }, "calls")), element("li", {}, element("a", { href: "/metrics" }, "metrics"))))),
+  ...shownLearners.map(({ section }) => section),
+  element("footer", { class: "muted small" }, `tightrope ${version}; drawn with uPlot. Figures begin when the service was started.`));
+
+async function follow() {
+  try {
+    for (const one of shownLearners) await one.look();
+    following.textContent = "Live: the page follows the service.";
+  } catch (error) {
+    following.textContent = `No answer: ${error.message}. This is the last that was heard.`;
+  }
+  setTimeout(follow, 1000 * EVERY);
+}
+follow();

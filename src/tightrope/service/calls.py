@@ -1,0 +1,108 @@
+"""What can be asked of the service: one list, out of which the routes, the OpenAPI document and its page are made."""
+
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+from starlette.requests import Request
+
+from tightrope.service import messages
+from tightrope.service.keeper import Keeper
+from tightrope.service.refusals import Refusal
+
+#: Answers a request about a learner.
+Answer = Callable[[Keeper, Request, Any], Awaitable[Any] | Any]
+
+#: Parameters of a place: their names, and what they mean.
+IN_PATH = {"name": "of the learner", "episode": "the id that ask handed out"}
+IN_QUERY = {
+    "state": "its number, or its name",
+    "episode": "an open episode, whose policy is meant; without one, what would be handed out now",
+}
+
+
+@dataclass(frozen=True)
+class Call:
+    """A place, a method, and what happens there."""
+
+    method: str
+    path: str
+    summary: str
+    answers: type
+    answer: Answer
+    takes: type | None = None  #: the body
+    query: tuple[str, ...] = ()  #: parameters; those in `needs` must be there
+    needs: tuple[str, ...] = ()
+    refusals: tuple[str, ...] = ()
+
+
+def _query(request: Request, name: str) -> str | None:
+    return request.query_params.get(name)
+
+
+def _act(keeper: Keeper, request: Request, body: None) -> messages.Acted:
+    state = _query(request, "state")
+    if state is None:
+        raise Refusal("malformed", "the parameter state is missing: ?state=…")
+    return keeper.act(state, _query(request, "episode"))
+
+
+def _id(request: Request) -> str:
+    return str(request.path_params["episode"])
+
+
+LEARNER = "/learners/{name}"
+
+#: About one learner.
+CALLS = (
+    Call(
+        "POST", f"{LEARNER}/ask", "Hand out an episode", messages.Asked, lambda keeper, request, body: keeper.ask(),
+        refusals=("too-many-open", "busy", "storage"),
+    ),
+    Call(
+        "GET", f"{LEARNER}/act", "Draw an action for one state", messages.Acted, _act,
+        query=("state", "episode"), needs=("state",), refusals=("malformed", "refused", "unknown-episode"),
+    ),
+    Call(
+        "POST", f"{LEARNER}/episodes/{{episode}}/tell", "Learn what came of an episode", messages.Answered,
+        lambda keeper, request, body: keeper.tell(_id(request), body), takes=messages.Tell,
+        refusals=(
+            "malformed", "unknown-episode", "too-slow", "conflict", "too-large", "refused", "cannot-learn", "busy",
+            "storage",
+        ),
+    ),
+    Call(
+        "POST", f"{LEARNER}/episodes/{{episode}}/give-up", "Say that nobody will tell of an episode",
+        messages.Answered, lambda keeper, request, body: keeper.give_up(_id(request)),
+        refusals=("unknown-episode", "conflict", "busy", "storage"),
+    ),
+    Call(
+        "GET", f"{LEARNER}/episodes", "Which episodes are open", messages.Episodes,
+        lambda keeper, request, body: messages.Episodes(list(keeper.open)),
+    ),
+    Call(
+        "GET", f"{LEARNER}/policy", "A policy, as a table", messages.Table,
+        lambda keeper, request, body: keeper.table(_query(request, "episode")),
+        query=("episode",), refusals=("unknown-episode",),
+    ),
+    Call(
+        "GET", f"{LEARNER}/spending", "What was spent of each budget, in its own units", list[messages.Spent],
+        lambda keeper, request, body: keeper.spending(),
+    ),
+    Call(
+        "GET", f"{LEARNER}/state", "A learner in short", messages.State, lambda keeper, request, body: keeper.state()
+    ),
+    Call(
+        "GET", f"{LEARNER}/series", "How it went since the service was started", messages.Series,
+        lambda keeper, request, body: keeper.series,
+    ),
+    Call(
+        "GET", f"{LEARNER}/space", "States, actions and moves", messages.Space,
+        lambda keeper, request, body: keeper.space(),
+    ),
+)  # fmt: skip
+
+DECODERS: dict[type, msgspec.json.Decoder[Any]] = {
+    call.takes: msgspec.json.Decoder(call.takes) for call in CALLS if call.takes is not None
+}

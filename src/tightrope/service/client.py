@@ -1,0 +1,89 @@
+"""A client of few lines, with nothing but the standard library. The same in curl: docs/service.md."""
+
+import json
+import time
+from http.client import HTTPException
+from typing import Any
+from urllib.error import HTTPError, URLError
+from urllib.parse import quote, urlencode
+from urllib.request import Request, urlopen
+
+#: Seconds between two tries.
+PAUSE = 0.2
+
+
+class ServiceError(Exception):
+    """What the service refused: `kind` is the end of its type, such as "conflict"."""
+
+    def __init__(self, status: int, problem: dict[str, Any]) -> None:
+        super().__init__(problem.get("detail", f"status {status}"))
+        self.status, self.problem = status, problem
+        self.kind = str(problem.get("type", "")).rpartition("#")[2]
+
+
+class Client:
+    """One learner of a service.
+
+    Telling twice is telling once, so what fails is tried again for `patience` seconds: while nobody answers, or who
+    answers asks to come back later (503). An episode that was asked for and never arrived stays open.
+    """
+
+    def __init__(self, address: str, learner: str, token: str | None = None, patience: float = 30.0) -> None:
+        self._base = f"{address.rstrip('/')}/learners/{quote(learner, safe='')}"
+        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+        self._patience = patience
+
+    def ask(self) -> str:
+        """The id of an episode to be played."""
+        return str(self._send("/ask", {})["episode"])
+
+    def act(self, state: int | str, episode: str | None = None) -> Any:
+        """An action for a state, drawn from the policy of an open episode."""
+        return self._get("/act", state=state, episode=episode)
+
+    def tell(self, episode: str, states: list[Any], actions: list[Any], **told: Any) -> str:
+        """What came of it; `told` is loss or scenario, and constraints. Answers "learned" or "already"."""
+        body = {"states": states, "actions": actions, **told}
+        return str(self._send(f"/episodes/{quote(episode, safe='')}/tell", body)["answer"])
+
+    def give_up(self, episode: str) -> str:
+        """Nobody will tell of it."""
+        return str(self._send(f"/episodes/{quote(episode, safe='')}/give-up", {})["answer"])
+
+    def state(self) -> Any:
+        """The learner in short."""
+        return self._get("/state")
+
+    def policy(self, episode: str | None = None) -> Any:
+        """A policy as a table: columns for pandas or polars."""
+        return self._get("/policy", episode=episode)
+
+    def _get(self, place: str, **query: Any) -> Any:
+        given = {name: value for name, value in query.items() if value is not None}
+        return self._answer(Request(f"{self._base}{place}?{urlencode(given)}", headers=self._headers))
+
+    def _send(self, place: str, body: dict[str, Any]) -> Any:
+        return self._answer(Request(self._base + place, json.dumps(body).encode(), self._headers))
+
+    def _answer(self, request: Request) -> Any:
+        until = time.monotonic() + self._patience
+        while True:
+            try:
+                with urlopen(request, timeout=self._patience or None) as answer:
+                    return json.load(answer)
+            except HTTPError as error:
+                with error:
+                    refusal = ServiceError(error.code, _problem(error))
+                if error.code != 503 or time.monotonic() >= until:
+                    raise refusal from None
+            except (URLError, HTTPException, ConnectionError, TimeoutError):  # nobody, or nobody any more
+                if time.monotonic() >= until:
+                    raise
+            time.sleep(PAUSE)
+
+
+def _problem(error: HTTPError) -> dict[str, Any]:
+    try:
+        return dict(json.load(error))
+    except (ValueError, OSError):
+        return {}

@@ -1,0 +1,177 @@
+"""One learner of the service: written by a thread of its own, read by everybody without waiting for it."""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tightrope.durable import DurableLearner
+from tightrope.durable.status import Units
+from tightrope.errors import StorageError, UnknownEpisodeError
+from tightrope.model import Policy
+from tightrope.service.messages import Acted, Answered, Asked, Called, Series, Space, Spent, State, Table, Tell
+from tightrope.service.reading import Reader
+from tightrope.service.refusals import Refusal
+from tightrope.service.tables import Tables
+
+Result = TypeVar("Result")
+
+#: So many records of how it went are kept; when there are more, every second one goes.
+MOST_RECORDS = 600
+
+
+class Keeper:
+    """Opens the learner, hands what changes it to one thread, and answers all else from what that one published.
+
+    Whatever is published does not change any more (a status, a policy, a number in a list), so it is read as it is.
+    """
+
+    def __init__(self, name: str, folder: Path, open_learner: Callable[[], DurableLearner], most_waiting: int) -> None:
+        self.name, self.folder, self._open_learner, self._most_waiting = name, folder, open_learner, most_waiting
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writes {name}")
+        self._rng = np.random.default_rng()
+        self.waiting = 0
+        self.ready = False
+        self.out_of_order = ""  #: what the disk said when it was last written to; "" if that went well
+        self.open: dict[str, Policy] = {}  #: episodes, and what they are played with
+        self.series = Series([], [], [])
+
+    async def begin(self) -> None:
+        """Open the learner; until then, nothing of it is answered."""
+        await self._write(self._begin)
+
+    def _begin(self) -> None:
+        with ExitStack() as stack:
+            self.learner = stack.enter_context(self._open_learner())
+            facts, space = self.learner.facts, self.learner.space
+            self.tables = Tables.read(self.folder, space.n_tuples)
+            self._space = space.named(facts["states"], facts["actions"])
+            self.reader = Reader(self._space, self.learner.feedback, Units.read(facts["units"]), self.tables)
+            self.open = {id_: episode.policy for id_, episode in self.learner.open_episodes().items()}
+            self._record()
+            stack.pop_all()
+        self.ready = True
+
+    async def end(self) -> None:
+        """Do what waits, then let go of the directory."""
+        self.ready = False
+        await asyncio.get_running_loop().run_in_executor(self._writer, self.learner.close)
+        self._writer.shutdown()
+
+    async def _write(self, change: Callable[..., Result], *arguments: Any) -> Result:
+        """What `change` answers, once it was its turn."""
+        if self.waiting >= self._most_waiting:
+            raise Refusal("busy", f"{self.waiting} requests wait for {self.name} already")
+        self.waiting += 1
+        try:
+            result = await asyncio.get_running_loop().run_in_executor(self._writer, change, *arguments)
+        except StorageError as error:
+            self.out_of_order = str(error)
+            raise
+        finally:
+            self.waiting -= 1
+        self.out_of_order = ""
+        return result
+
+    async def ask(self) -> Asked:
+        """An episode to be played."""
+        return await self._write(self._ask)
+
+    def _ask(self) -> Asked:
+        episode = self.learner.ask()
+        self.open[episode.id] = episode.policy
+        return Asked(episode.id)
+
+    async def tell(self, episode: str, told: Tell) -> Answered:
+        """Learn from it; what was told is on disk before it is answered."""
+        return await self._write(self._tell, episode, told)
+
+    def _tell(self, episode: str, told: Tell) -> Answered:
+        answer = self.learner.tell(episode, **self.reader.read(told))
+        if self.open.pop(episode, None):
+            self._record()
+        return Answered(episode, answer)
+
+    async def give_up(self, episode: str) -> Answered:
+        """Nobody will tell of it."""
+        return await self._write(self._give_up, episode)
+
+    def _give_up(self, episode: str) -> Answered:
+        answer = self.learner.give_up(episode)
+        self.open.pop(episode, None)
+        return Answered(episode, answer)
+
+    def policy(self, episode: str | None) -> Policy:
+        """What an open episode is played with; without one, what would be handed out now."""
+        found = self.learner.policy if episode is None else self.open.get(episode)
+        if found is None:
+            raise UnknownEpisodeError(f"episode {episode!r} is not open here; ask for one")
+        return Policy.unchecked(self._space, found.probabilities)
+
+    def act(self, called: Called, episode: str | None) -> Acted:
+        """Draw an action for a state."""
+        policy, space, state = self.policy(episode), self._space, self.reader.state(called)
+        action = policy.sample(state, self._rng)
+        return Acted(state, space.state_name(state), action, space.action_name(action), policy[state][action])
+
+    def table(self, episode: str | None) -> Table:
+        """A whole policy."""
+        return Table(**self.policy(episode).table())
+
+    def spending(self) -> list[Spent]:
+        """Every budget."""
+        return [
+            Spent(
+                one.name, one.unit, one.budget, one.spent, one.allowed, finite(one.share), one.multiplier, one.stopped
+            )
+            for one in self.learner.status.spending
+        ]
+
+    def state(self) -> State:
+        """All in short."""
+        status, tables, L = self.learner.status, self.tables, self.learner.space.n_layers
+        return State(
+            name=self.name,
+            learner=self.learner.settings,
+            feedback=self.learner.feedback,
+            asked=status.asked,
+            open=status.open,
+            told=status.told,
+            given_up=status.given_up,
+            epoch=status.epoch,
+            loss=tables.loss_scale * status.loss + tables.loss_offset * L * status.told,
+            loss_unit=tables.loss_unit,
+            spending=self.spending(),
+            trouble=status.trouble or self.out_of_order,
+        )
+
+    def space(self) -> Space:
+        """What there is to be told of."""
+        space = self._space
+        return Space(
+            states=[space.state_name(state) for state in range(space.n_states)],
+            actions=[space.action_name(action) for action in range(space.n_actions)],
+            layers=list(space.layer_sizes),
+            moves=space.tuples.tolist(),
+            scenarios=len(self.tables.scenarios),
+            budgets=list(self.reader.budgets.names),
+        )
+
+    def _record(self) -> None:
+        """One more entry of how it went; a new object, for others may be reading the old one."""
+        status, old = self.learner.status, self.series
+        every = 2 if len(old.told) >= MOST_RECORDS else 1
+        self.series = Series(
+            [*old.told[::every], status.told],
+            [*old.use[::every], [one.spent / max(status.told, 1) for one in status.spending]],
+            [*old.multiplier[::every], [one.multiplier for one in status.spending]],
+        )
+
+
+def finite(value: float) -> float | None:
+    """None where there is no number, as JSON knows none."""
+    return float(value) if np.isfinite(value) else None

@@ -1,0 +1,139 @@
+"""What is sent and answered, as JSON. Losses and uses are in the units of the problem, as in its tables."""
+
+from typing import Annotated, Any, Literal
+
+from msgspec import Meta, Struct
+
+#: A state or an action: its number, or its name. A state that has a name of its own for every step ("good, step 3") can
+#: be called without ("good") where the step is known.
+Called = int | str
+
+#: One number for each move of the space (for each step of the path, if that is all the learner wants to know); or by
+#: name: {"good": {"run": -100, "service": 20}, …}, every state and action.
+Values = list[float] | dict[str, dict[str, float]]
+
+
+class Tell(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What came of an episode."""
+
+    states: Annotated[list[Called], Meta(description="the path, state by state; the end may be left out")]
+    actions: Annotated[list[Called], Meta(description="what was done in each of them")]
+    loss: Annotated[Values | None, Meta(description="what each move cost, or would have cost")] = None
+    scenario: Annotated[
+        Annotated[int, Meta(ge=1)] | None,
+        Meta(description="in place of loss: the number of a recorded episode in the problem's table"),
+    ] = None
+    constraints: Annotated[
+        dict[str, Values] | None,
+        Meta(description="what each move used of each budget, by name; left out where the problem's tables say it"),
+    ] = None
+
+
+class Asked(Struct):
+    """An episode to be played."""
+
+    episode: Annotated[str, Meta(description="its id: no other episode ever has it")]
+
+
+class Answered(Struct):
+    """What became of an episode."""
+
+    episode: str
+    answer: Literal["learned", "given up", "already"]
+
+
+class Acted(Struct):
+    """An action, drawn for one state."""
+
+    state: int
+    state_name: str
+    action: int
+    action_name: str
+    probability: Annotated[float, Meta(description="with which it was drawn")]
+
+
+class Spent(Struct):
+    """One budget, in its own units."""
+
+    name: str
+    unit: str
+    budget: Annotated[float, Meta(description="of an episode, now")]
+    spent: Annotated[float, Meta(description="along all paths that were told")]
+    allowed: Annotated[float, Meta(description="the budgets of those episodes")]
+    share: Annotated[float | None, Meta(description="of what was allowed, how much was spent; null if nothing was")]
+    multiplier: Annotated[float, Meta(description="the learner's price of one unit")]
+    stopped: Annotated[bool, Meta(description="whether its stop-loss has the safe policy played")]
+
+
+class State(Struct):
+    """A learner, after the last episode that was answered."""
+
+    name: str
+    learner: dict[str, Any]
+    feedback: Annotated[Literal["full", "bandit"], Meta(description="whether it wants to know every move, or its own")]
+    asked: int
+    open: int
+    told: int
+    given_up: int
+    epoch: int
+    loss: Annotated[float, Meta(description="summed over all paths that were told, in the problem's units")]
+    loss_unit: str
+    spending: list[Spent]
+    trouble: Annotated[str, Meta(description="what went wrong and was put off; empty if nothing did")]
+
+
+class Names(Struct):
+    """Who is served."""
+
+    learners: list[str]
+
+
+class Episodes(Struct):
+    """Those that were handed out, and are neither told nor given up."""
+
+    open: list[str]
+
+
+class Table(Struct):
+    """A policy: one entry of each column for each action that a state has."""
+
+    layer: list[int]
+    state: list[int]
+    action: list[int]
+    probability: list[float]
+    state_name: list[str]
+    action_name: list[str]
+
+
+class Space(Struct):
+    """What `loss` and `constraints` are in the order of, if they are given as numbers."""
+
+    states: Annotated[list[str], Meta(description="the names of the states, in layer order")]
+    actions: list[str]
+    layers: Annotated[list[int], Meta(description="how many states each layer has")]
+    moves: Annotated[list[tuple[int, int, int]], Meta(description="state, action, next state: all that can happen")]
+    scenarios: Annotated[int, Meta(description="how many recorded losses the problem's table has")]
+    budgets: list[str]
+
+
+class Series(Struct):
+    """How it went since the service was started: for each of some episodes, one entry for each budget."""
+
+    told: list[int]
+    use: Annotated[list[list[float]], Meta(description="in an episode, on average since the beginning of all")]
+    multiplier: list[list[float]]
+
+
+class Health(Struct):
+    """Somebody is there."""
+
+    status: Literal["ok"]
+
+
+class Problem(Struct, omit_defaults=True):
+    """What went wrong (RFC 9457)."""
+
+    type: Annotated[str, Meta(description="which kind, a place on the page /docs")]
+    title: str
+    status: int
+    detail: Annotated[str, Meta(description="what was wrong with this request, and what to do about it")]

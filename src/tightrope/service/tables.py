@@ -1,0 +1,69 @@
+"""What the tables of a problem say, kept in the directory of its learner: so a client tells only what they do not."""
+
+import io
+import zipfile
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+
+from tightrope.arguments import printable
+from tightrope.errors import StorageError
+from tightrope.problems.constraints import Deterministic
+from tightrope.problems.losses import Scenarios
+from tightrope.space import FloatArray
+from tightrope.storage.files import write_bytes
+
+NAME = "tables.npz"
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """Losses and uses as the learner meets them, and the way to the units of the problem."""
+
+    scenarios: FloatArray  #: (K, n_tuples) recorded losses; none, if nobody said what they are
+    uses: FloatArray  #: (I, n_tuples) the constraints, if they are the same in every episode; else (0, n_tuples)
+    loss_scale: float = 1.0
+    loss_offset: float = 0.0
+    loss_unit: str = ""
+
+    @classmethod
+    def none(cls, n_tuples: int) -> Self:
+        """Nothing is known: all has to be told, in the units of the learner."""
+        return cls(np.empty((0, n_tuples)), np.empty((0, n_tuples)))
+
+    @classmethod
+    def of(cls, problem: Any) -> Self:
+        """Those of a problem."""
+        n, losses, constraints = problem.space.n_tuples, problem.losses, problem.constraints
+        return cls(
+            losses.scenarios if isinstance(losses, Scenarios) else np.empty((0, n)),
+            constraints.mean if isinstance(constraints, Deterministic) else np.empty((0, n)),
+            problem.loss_scale,
+            problem.loss_offset,
+            problem.loss_unit,
+        )
+
+    def write(self, folder: Path) -> None:
+        """Keep them beside the journal."""
+        buffer = io.BytesIO()
+        arrays: dict[str, Any] = {field.name: np.array(getattr(self, field.name)) for field in fields(self)}
+        np.savez_compressed(buffer, **arrays)
+        write_bytes(folder / NAME, buffer.getvalue())
+
+    @classmethod
+    def read(cls, folder: Path, n_tuples: int) -> Self:
+        """What `write` kept; nothing, if nobody did."""
+        path = folder / NAME
+        if not path.exists():
+            return cls.none(n_tuples)
+        try:
+            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
+                arrays = {field.name: found[field.name] for field in fields(cls)}
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise StorageError(f"{printable(path)} cannot be read: {error}; restore it from a copy") from error
+        tables = cls(**{name: array if array.ndim else array.item() for name, array in arrays.items()})
+        if any(array.shape[1:] != (n_tuples,) for array in (tables.scenarios, tables.uses)):
+            raise StorageError(f"{printable(path)} is of another problem; restore it from a copy")
+        return tables

@@ -1,0 +1,129 @@
+"""Who is let in: every place is tried without the token, and with a wrong one."""
+
+import base64
+import shutil
+import ssl
+import subprocess
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.service.running import Running
+from tightrope.errors import InvalidInputError
+from tightrope.service import Client
+from tightrope.service.app import Service
+from tightrope.service.gate import MOST_ADDRESSES, Bucket, Gate
+from tightrope.service.limits import Limits
+from tightrope.service.metrics import Metrics
+from tightrope.service.refusals import Refusal
+from tightrope.service.server import Place
+
+TOKEN = "a token of more than 16 characters"
+WRONG = [
+    "", "Bearer", "Bearer ", f"Bearer {TOKEN}x", f"Bearer {TOKEN[:-1]}", f"Bearer {TOKEN.upper()}", TOKEN,
+    f"Token {TOKEN}", "Basic", "Basic ????", f"Basic {base64.b64encode(b'no colon').decode()}",
+    f"Basic {base64.b64encode(f'{TOKEN}:'.encode()).decode()}", "Bearer \xff\xfe",
+]  # fmt: skip
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, machine: Path) -> Iterator[Running]:
+    running = Running(tmp_path / "guarded", machine, place=Place(token=TOKEN))
+    running.authorization = f"Bearer {TOKEN}"
+    with running:
+        running.authorization = ""
+        yield running
+
+
+def test_without_the_token_nothing_but_health_answers(guarded: Running) -> None:
+    service = Service(guarded.server.keepers, Limits(), print)
+    places = {route.path.format(name="guarded", episode="1-x") for route in service.routes()}
+    assert len(places) == 17
+    for place in places | {"/nowhere", "/health/", "/learners/other/state", "/docs#x"}:
+        for method in ("GET", "POST", "DELETE", "OPTIONS"):
+            answer = guarded.send(method, place, b"{}" if method == "POST" else None)
+            if place == "/health":
+                assert answer.status == (200 if method == "GET" else 405)
+                continue
+            assert (answer.status, answer.kind) == (401, "no-token")
+            assert answer.headers["www-authenticate"] == 'Basic realm="tightrope"'
+    assert guarded.server.keepers["guarded"].learner.status.asked == 0
+
+
+def test_a_wrong_token_is_none(guarded: Running) -> None:
+    for authorization in WRONG:
+        assert guarded.get("/learners", Authorization=authorization).status == 401
+    password = base64.b64encode(f"anybody:{TOKEN}".encode()).decode()
+    for right in (f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {password}"):
+        assert guarded.get("/learners", Authorization=right).status == 200
+    assert Client(guarded.server.address, "guarded", TOKEN).state()["told"] == 0
+
+
+def test_a_page_from_elsewhere_may_not_ask(running: Running, guarded: Running) -> None:
+    host = running.server.address.removeprefix("http://").rstrip("/")
+    for headers in (
+        {"Host": "example.org"},
+        {"Host": "example.org:80"},
+        {"Host": "["},
+        {"Origin": "https://example.org"},
+    ):
+        assert running.send("POST", "/learners/machine/ask", **headers).kind == "elsewhere"
+    for headers in ({"Origin": f"http://{host}"}, {"Host": "localhost:1"}, {"Host": "127.0.0.1"}, {"Host": "[::1]:5"}):
+        assert running.send("POST", "/learners/machine/ask", **headers).status == 200
+    right = f"Bearer {TOKEN}"
+    assert guarded.get("/learners", Authorization=right, Host="example.org").status == 200  # whatever it is called
+    assert guarded.get("/learners", Authorization=right, Origin="null").kind == "elsewhere"
+
+
+def test_a_bucket_fills_with_time() -> None:
+    bucket = Bucket(rate=2.0, now=0.0)
+    assert [bucket.take(2.0, now) for now in (0, 0, 0, 0.4, 0.5, 0.5, 9, 9, 9)] == [
+        True, True, False, False, True, False, True, True, False,
+    ]  # fmt: skip
+
+
+def test_each_address_has_its_own_rate() -> None:
+    now = [0.0]
+    gate = Gate(None, None, Limits(rate=2), Metrics(), lambda: now[0])  # type: ignore[arg-type]
+
+    def asks(address: str, path: str = "/learners") -> bool:
+        scope = {"path": path, "client": (address, 1), "headers": [(b"host", b"localhost")]}
+        try:
+            gate._admit(scope)
+            return True
+        except Refusal as refusal:
+            assert refusal.kind == "too-many-requests"
+            return False
+
+    assert [asks("a"), asks("a"), asks("a"), asks("b")] == [True, True, False, True]
+    assert all(asks("a", "/health") for _ in range(9))
+    now[0] = 0.5
+    assert [asks("a"), asks("a")] == [True, False]
+    for k in range(2 * MOST_ADDRESSES):
+        asks(str(k))
+    assert len(gate._buckets) <= MOST_ADDRESSES
+
+
+@pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
+def test_tls(tmp_path: Path, machine: Path) -> None:
+    certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
+    subprocess.run(
+        [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes", "-days",
+            "9", "-subj", "/CN=localhost", "-addext", "subjectAltName=IP:127.0.0.1",
+            "-keyout", key, "-out", certificate,
+        ],
+        check=True,
+        capture_output=True,
+    )  # fmt: skip
+    running = Running(tmp_path / "it", machine, place=Place(certificate=certificate, key=key))
+    context = ssl.create_default_context(cafile=str(certificate))
+    running._opened = lambda: True  # type: ignore[method-assign]
+    with running:
+        assert running.server.address.startswith("https://")
+        with urllib.request.urlopen(f"{running.server.address}health", context=context, timeout=60) as answer:
+            assert answer.status == 200
+    with pytest.raises(InvalidInputError, match="the certificate or its key cannot be used"):
+        Running(tmp_path / "it", machine, place=Place(certificate=key))

@@ -1,0 +1,54 @@
+"""The live page in a real browser: it follows the service, asks nobody else, and is behind the token."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.report.test_browser import CHROMIUM, Opened, browser  # noqa: F401
+from tests.service.running import Running
+from tests.service.test_service import WEEK
+from tightrope.service import page
+from tightrope.service.server import Place
+
+TOKEN = "a token of more than 16 characters"
+
+
+def test_nothing_in_a_name_can_end_its_element() -> None:
+    hostile = "</script><script>alert(1)</script>"
+    assert hostile not in page.page([hostile])
+    assert page.page(["one"]).count("</script>") == 2
+
+
+@pytest.fixture
+def guarded(tmp_path: Path, machine: Path) -> Iterator[Running]:
+    running = Running(tmp_path / "machine", machine, place=Place(token=TOKEN))
+    running.authorization = f"Bearer {TOKEN}"
+    with running:
+        yield running
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+def test_the_page_follows_the_service(browser: Any, guarded: Running) -> None:  # noqa: F811
+    url = guarded.server.address
+    guarded.tell(guarded.ask(), WEEK)
+    password = {"username": "anybody", "password": TOKEN}
+    opened = Opened(browser, url, offline=False, http_credentials=password, viewport={"width": 390, "height": 800})
+    look = opened.page
+    opened.wait_until(lambda: look.locator("canvas").count() == 2)
+    text = look.inner_text("main")
+    assert "ucpd-practical: 1 episodes learned" in text
+    assert "Loss so far −360 euros" in text
+    assert "400 %" in text  # eight hours of two
+    assert look.locator(".layer").count() == 7
+    guarded.tell(guarded.ask(), WEEK)
+    opened.wait_until(lambda: "2 episodes learned" in look.inner_text("main"))
+    look.click("text=Numbers >> nth=2")
+    assert "good, step 0" in look.inner_text("table >> nth=-1")
+    assert look.evaluate("document.documentElement.scrollWidth") <= 390
+    look.goto(f"{url}docs")
+    assert "POST /learners/{name}/ask" in look.inner_text("main")
+    assert opened.complaints == []
+    assert all(asked.startswith((url, "data:")) for asked in opened.asked)
+    opened.context.close()

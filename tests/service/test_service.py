@@ -1,0 +1,403 @@
+"""Asked, told and looked at over HTTP: the numbers are those worked out by hand, the bits those of a plain learner."""
+
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Event, Thread
+from typing import Any
+from urllib.parse import quote
+
+import numpy as np
+import pytest
+from prometheus_client.parser import text_string_to_metric_families
+
+from tests.durable.conftest import MEMORY
+from tests.service.running import Running
+from tightrope.durable import DurableLearner
+from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
+from tightrope.learners import Episode, make_learner
+from tightrope.problems.files import load_problem
+from tightrope.service import Client, ServiceError
+from tightrope.service.app import Service
+from tightrope.service.keeper import MOST_RECORDS, Keeper
+from tightrope.service.limits import Limits
+from tightrope.service.messages import Tell, Values
+from tightrope.service.server import Made, Place, Server, token_of
+from tightrope.storage import checkpoints
+
+STATES: list[int | str] = ["good", "good", "worn", "good", "worn", "broken", "good"]
+ACTIONS: list[int | str] = ["run", "run", "service", "run", "run", "repair", "run"]
+WEEK = {"states": STATES, "actions": ACTIONS, "scenario": 1}
+
+
+def test_a_week_is_told_in_names_and_units(running: Running) -> None:
+    episode = running.ask()
+    answer = running.tell(episode, WEEK)
+    assert (answer.status, answer.body) == (200, {"episode": episode, "answer": "learned"})
+    state = running.of("/state")
+    assert [state[key] for key in ("asked", "open", "told", "given_up", "loss_unit")] == [1, 0, 1, 0, "euros"]
+    assert state["loss"] == pytest.approx(-100 * 4 + 20 - 40 + 60)  # as loss.csv has it
+    [technician] = running.of("/spending")
+    assert (technician["name"], technician["unit"]) == ("technician", "hours")
+    assert (technician["budget"], technician["spent"]) == pytest.approx((2, 2 + 6))
+    assert technician["share"] == pytest.approx(4)
+    assert state["spending"] == [technician]
+
+
+def test_the_learner_has_the_bits_of_a_plain_one(running: Running, machine: Path) -> None:
+    problem = load_problem(machine)
+    twin = make_learner("ucpd-practical", problem, episodes=1000)
+    for k in range(5):
+        episode = running.ask()
+        states = [problem.space.state_number(f"{name}, step {i}") for i, name in enumerate(STATES)]
+        assert running.tell(episode, {**WEEK, "scenario": k % 3 + 1}).status == 200
+        actions = [problem.action_names.index(name) for name in ACTIONS]
+        end = [problem.space.n_states - 1]
+        twin.observe(Episode(states + end, actions, problem.losses.scenarios[k % 3], problem.constraints.mean))  # type: ignore[attr-defined]
+    folder = keeper_of(running).folder
+    running.__exit__()
+    with DurableLearner(folder) as learner:
+        assert learner.fingerprint() == checkpoints.fingerprint(twin)
+
+
+def test_told_twice_is_told_once(running: Running) -> None:
+    episode, other = running.ask(), running.ask()
+    assert running.of("/episodes")["open"] == [episode, other]
+    assert running.tell(episode, WEEK).body["answer"] == "learned"
+    assert running.tell(episode, WEEK).body["answer"] == "already"
+    assert running.tell(episode, {**WEEK, "scenario": 2}).kind == "conflict"
+    give_up = f"/learners/{running.name}/episodes/{{}}/give-up"
+    assert running.send("POST", give_up.format(episode)).kind == "conflict"
+    assert [running.send("POST", give_up.format(other)).body["answer"] for _ in range(2)] == ["given up", "already"]
+    assert running.tell(other, WEEK).kind == "conflict"
+    assert running.tell("7-nobody", WEEK).kind == "unknown-episode"
+    assert running.of("/state")["told"] == 1
+
+
+@pytest.fixture(scope="module")
+def unchanged(machine: Path) -> Iterator[Running]:
+    """One for all that is refused."""
+    memory = TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
+    with memory as folder, Running(Path(folder, "machine"), machine) as running:
+        yield running
+
+
+@pytest.mark.parametrize(
+    ("told", "kind", "words"),
+    [
+        (b"{", "malformed", "Input data was truncated"),
+        (b"\xff\xfe", "malformed", ""),
+        ({"states": STATES}, "malformed", "missing required field `actions`"),
+        ({**WEEK, "luck": 3}, "malformed", "unknown field `luck`"),
+        ({**WEEK, "states": STATES[1:]}, "refused", "an episode has 7 of each"),
+        ({**WEEK, "states": ["good"] * 6 + ["rusty"]}, "refused", "there is no state 'rusty'"),
+        ({**WEEK, "states": ["worn", *STATES[1:]]}, "refused", "no states are called 'worn' at step 0"),
+        ({**WEEK, "actions": ["fly"] * 7}, "refused", "there is no action 'fly'"),
+        ({**WEEK, "actions": ["repair", *ACTIONS[1:]]}, "refused", "step 0 of the trajectory cannot happen"),
+        ({**WEEK, "scenario": 4}, "refused", "3 losses are recorded"),
+        ({**WEEK, "scenario": None}, "refused", "loss is missing"),
+        ({**WEEK, "loss": [0] * 56}, "refused", "both loss and scenario"),
+        ({**WEEK, "scenario": None, "loss": [0] * 7}, "refused", "one for every move, 56"),
+        ({**WEEK, "scenario": None, "loss": [61] * 56}, "refused", "a loss is 61; these units are for -100 to 60"),
+        ({**WEEK, "scenario": None, "loss": {"good": {"run": 0}}}, "refused", "says nothing of 'service' in 'good"),
+        ({**WEEK, "scenario": None, "loss": {"good": {"repair": 0}}}, "refused", "'repair' cannot be done in 'good"),
+        ({**WEEK, "constraints": {"fuel": [0] * 56}}, "refused", "there is no budget 'fuel'"),
+        ({**WEEK, "constraints": {"technician": [7] * 56}}, "refused", "constraint"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_and_changes_nothing(running: Running, told: Any, kind: str, words: str) -> None:
+    episode = running.ask()
+    answer = running.tell(episode, told)
+    assert answer.kind == kind
+    assert words in answer.body["detail"]
+    assert running.of("/episodes")["open"] == [episode]
+    assert running.of("/state")["told"] == 0
+
+
+def test_a_loss_by_name_is_that_of_the_table(running: Running, machine: Path) -> None:
+    reader = keeper_of(running).reader
+    by_name: dict[str, dict[str, float]] = {
+        "good": {"run": -100, "service": 20}, "worn": {"run": -40, "service": 20}, "broken": {"stand": 30, "repair": 60}
+    }  # fmt: skip
+    hours: Values = {
+        "good": {"run": 0, "service": 2},
+        "worn": {"run": 0, "service": 2},
+        "broken": {"stand": 0, "repair": 6},
+    }
+    one = reader.read(Tell(STATES, ACTIONS, scenario=1))
+    other = reader.read(Tell([*STATES, "end"], ACTIONS, loss=by_name, constraints={"technician": hours}))
+    for name, value in one.items():
+        np.testing.assert_allclose(value, other[name], atol=1e-15)
+
+
+def test_one_who_sees_only_the_path_is_told_the_path(tmp_path: Path, machine: Path) -> None:
+    with Running(tmp_path / "it", machine, "ucpd-bandit") as running:
+        costs, hours = [-100, -100, 20, -100, -40, 60, -100], [0, 0, 2, 0, 0, 6, 0]
+        told = {"states": STATES, "actions": ACTIONS, "loss": costs, "constraints": {"technician": hours}}
+        episodes = running.ask(), running.ask()
+        assert running.tell(episodes[0], told).status == 200
+        assert running.tell(episodes[1], WEEK).status == 200  # the tables know what was met on the way, too
+        state = running.of("/state")
+        assert (state["loss"], state["spending"][0]["spent"]) == pytest.approx((-360 * 2, 16))
+
+
+def test_an_action_is_drawn_from_the_policy_of_its_episode(running: Running) -> None:
+    episode = running.ask()
+    for _ in range(3):
+        assert running.tell(running.ask(), WEEK).status == 200
+    before, now = running.of(f"/policy?episode={episode}"), running.of("/policy")
+    assert set(before["probability"]) == {0.5}
+    assert before["probability"] != now["probability"]
+    assert (before["state_name"][0], before["action_name"][0]) == ("good, step 0", "run")
+    for table, query in ((before, f"&episode={episode}"), (now, "")):
+        acted = running.of(f"/act?state={quote('worn, step 1')}{query}")
+        assert (acted["state"], acted["state_name"]) == (2, "worn, step 1")
+        rows = zip(table["state"], table["action"], table["probability"], strict=True)
+        assert acted["probability"] == {(s, a): p for s, a, p in rows}[2, acted["action"]]
+        assert acted["action_name"] in ("run", "service")
+    assert running.get(f"/learners/{running.name}/act?state=0&episode=9-x").kind == "unknown-episode"
+    assert running.get(f"/learners/{running.name}/act").kind == "malformed"
+    assert running.get(f"/learners/{running.name}/act?state=end").kind == "refused"
+    assert running.get(f"/learners/{running.name}/act?state=worn").kind == "refused"
+
+
+def keeper_of(running: Running, name: str | None = None) -> Keeper:
+    return running.server.keepers[name or running.name]
+
+
+def slowly(observe: Callable[[Any], None], begun: Event, go_on: Event) -> Callable[[Any], None]:
+    """Learn, but not before somebody says so."""
+
+    def slow(episode: Any) -> None:
+        begun.set()
+        go_on.wait()
+        observe(episode)
+
+    return slow
+
+
+def test_readers_do_not_wait_for_who_learns(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on = Event(), Event()
+    learner = keeper_of(running).learner._in.state.learner
+    observe = learner.observe
+
+    monkeypatch.setattr(learner, "observe", slowly(observe, begun, go_on))
+    episode, answers = running.ask(), []
+    telling = Thread(target=lambda: answers.append(running.tell(episode, WEEK)))
+    telling.start()
+    begun.wait()
+    for place in ("act?state=0", f"act?state=0&episode={episode}", "policy", "state", "spending", "episodes", "series"):
+        assert running.get(f"/learners/{running.name}/{place}").status == 200
+    assert running.get("/metrics").status == running.get("/ready").status == 200
+    assert not answers
+    go_on.set()
+    telling.join()
+    assert answers[0].body["answer"] == "learned"
+
+
+def test_a_stop_waits_for_who_is_being_told(tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    begun, go_on, answers = Event(), Event(), []
+    with Running(tmp_path / "it", machine) as running:
+        learner = keeper_of(running).learner._in.state.learner
+        observe = learner.observe
+        monkeypatch.setattr(learner, "observe", slowly(observe, begun, go_on))
+        episode = running.ask()
+        telling = Thread(target=lambda: answers.append(running.tell(episode, WEEK)))
+        telling.start()
+        begun.wait()
+        running.server.stop()
+        go_on.set()
+    telling.join()
+    assert answers[0].body["answer"] == "learned"
+    with DurableLearner(tmp_path / "it") as found:
+        assert found.status.told == 1
+
+
+def test_what_cannot_be_learnt_or_written_is_said(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, episode = keeper_of(running).learner, running.ask()
+    for error, kind, ready in ((ConvergenceError("no"), "cannot-learn", 200), (StorageError("full"), "storage", 503)):
+
+        def fails(*arguments: Any, error: Exception = error, **named: Any) -> None:
+            raise error
+
+        with monkeypatch.context() as broken:
+            broken.setattr(learner, "tell", fails)
+            assert running.tell(episode, WEEK).kind == kind
+            assert running.get("/ready").status == ready
+    assert 'tightrope_trouble{learner="machine"} 1.0' in running.get("/metrics").body
+    assert running.tell(episode, WEEK).body["answer"] == "learned"
+    assert running.get("/ready").status == 200
+
+
+def test_a_bug_of_ours_is_said_and_harms_nobody(
+    running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    with monkeypatch.context() as broken:
+        broken.setattr(Keeper, "state", lambda self: 1 / 0)
+        assert running.get(f"/learners/{running.name}/state").kind == "failed"
+    assert running.of("/state")["told"] == 0
+    running.__exit__()
+    assert "ZeroDivisionError" in caplog.text
+
+
+def test_too_many_open_and_too_many_waiting(tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Running(tmp_path / "it", machine, most_open=2) as running:
+        running.ask()
+        running.ask()
+        answer = running.send("POST", "/learners/it/ask")
+        assert (answer.kind, answer.headers["retry-after"]) == ("too-many-open", "1")
+        monkeypatch.setattr(keeper_of(running), "_most_waiting", 0)
+        assert running.send("POST", "/learners/it/ask").kind == "busy"
+
+
+def test_several_learners_have_a_name_each(tmp_path: Path, machine: Path) -> None:
+    problem = load_problem(machine)
+    for name in ("one", "the other"):
+        DurableLearner(tmp_path / name, make_learner("uniform", problem, episodes=9), problem=problem).close()
+    (tmp_path / "no learner").mkdir()
+    with Running(tmp_path) as running:
+        assert running.get("/learners").body == {"learners": ["one", "the other"]}
+        assert running.send("POST", "/learners/the%20other/ask").status == 200
+        asked = [running.get(f"/learners/{quote(name)}/state").body["asked"] for name in ("one", "the other")]
+        assert asked == [0, 1]
+        assert running.get("/learners/third/state").kind == "unknown-learner"
+        episode = running.send("POST", "/learners/one/ask").body["episode"]
+        answer = running.send("POST", f"/learners/one/episodes/{episode}/tell", WEEK)
+        assert "0 losses are recorded" in answer.body["detail"]  # nobody kept the tables
+
+
+def test_where_there_is_no_learner_one_is_needed(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match=r"there is no learner in .*--problem"):
+        Server(tmp_path / "nowhere", Place())
+
+
+def test_a_learner_that_cannot_be_opened_ends_the_service_in_words(tmp_path: Path, machine: Path) -> None:
+    with Running(tmp_path / "it", machine) as running:
+        running.ask()
+    for path in (tmp_path / "it").glob("snapshot-*"):
+        path.write_bytes(b"junk")
+    with Running(tmp_path / "it") as running:
+        pass
+    assert "is damaged" in str(running.raised[0])
+    assert isinstance(running.raised[0], StorageError)
+
+
+def test_two_services_cannot_have_one_learner(running: Running) -> None:
+    with Running(keeper_of(running).folder) as second:
+        pass
+    assert "belongs to one process at a time" in str(second.raised[0])
+    assert running.of("/state")["asked"] == 0
+
+
+def test_it_goes_on_where_it_was(tmp_path: Path, machine: Path) -> None:
+    with Running(tmp_path / "it", machine) as running:
+        told, still_open = running.ask(), running.ask()
+        running.tell(told, WEEK)
+        before, policy = running.of("/state"), running.of(f"/policy?episode={still_open}")
+    with Running(tmp_path / "it") as running:  # without the problem: its tables were kept
+        assert running.of("/state") == before
+        assert running.of(f"/policy?episode={still_open}") == policy
+        assert running.tell(told, WEEK).body["answer"] == "already"
+        assert running.tell(still_open, WEEK).body["answer"] == "learned"
+
+
+def test_metrics_are_what_prometheus_reads(running: Running) -> None:
+    running.tell(running.ask(), WEEK)
+    running.get("/nowhere")
+    answer = running.get("/metrics")
+    assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+    found = {
+        (sample.name, *sorted(sample.labels.items())): sample.value
+        for family in text_string_to_metric_families(answer.body)
+        for sample in family.samples
+    }
+    budget = (("budget", "technician"), ("learner", "machine"), ("unit", "hours"))
+    assert found["tightrope_spent", *budget] == 8
+    assert found["tightrope_budget", *budget] == 2
+    assert found["tightrope_episodes_told_total", ("learner", "machine")] == 1
+    tell = ("place", "/learners/{name}/episodes/{episode}/tell")
+    assert found["tightrope_http_requests_total", ("method", "POST"), tell, ("status", "200")] == 1
+    assert found["tightrope_http_request_seconds_count", tell] == 1
+    assert found["tightrope_http_request_seconds_bucket", ("le", "+Inf"), tell] == 1
+    assert found["tightrope_http_requests_total", ("method", "any"), ("place", "elsewhere"), ("status", "404")] == 1
+
+
+def test_the_series_stays_short(running: Running) -> None:
+    keeper = keeper_of(running)
+    for _ in range(3 * MOST_RECORDS):
+        keeper._record()
+    assert MOST_RECORDS / 2 <= len(keeper.series.told) <= MOST_RECORDS + 1
+    assert len(keeper.series.told) == len(keeper.series.use) == len(keeper.series.multiplier)
+
+
+def test_the_client_of_few_lines(running: Running) -> None:
+    client = Client(running.server.address, running.name)
+    episode = client.ask()
+    assert client.act("worn, step 1", episode)["state"] == 2
+    assert client.tell(episode, STATES, ACTIONS, scenario=1) == "learned"
+    assert client.tell(episode, STATES, ACTIONS, scenario=1) == "already"
+    assert client.give_up(client.ask()) == "given up"
+    assert client.state()["told"] == 1
+    assert len(client.policy()["probability"]) == 36
+    with pytest.raises(ServiceError, match="told otherwise before") as refused:
+        client.tell(episode, STATES, ACTIONS, scenario=2)
+    assert (refused.value.kind, refused.value.status) == ("conflict", 409)
+
+
+def test_the_tables_of_another_problem_are_refused(tmp_path: Path, machine: Path) -> None:
+    with Running(tmp_path / "it", machine):
+        pass
+    tables = tmp_path / "it" / "tables.npz"
+    whole = tables.read_bytes()
+    for content, words in ((whole[: len(whole) // 2], "cannot be read"), (b"", "cannot be read")):
+        tables.write_bytes(content)
+        with Running(tmp_path / "it") as running:
+            pass
+        assert words in str(running.raised[0])
+
+
+def test_the_openapi_document_and_its_page(running: Running) -> None:
+    document = running.get("/openapi.json").body
+    json.dumps(document)
+    places = {(path, method.upper()) for path, methods in document["paths"].items() for method in methods}
+    service = Service(running.server.keepers, Limits(), print)
+    assert places == {(route.path, *((route.methods or set()) - {"HEAD"})) for route in service.routes()}
+    page = running.get("/docs").body
+    for path, _ in places:
+        assert path in page
+    assert "http://" not in page and "https://" not in page.replace("https://github", "")
+    for kind in ("conflict", "too-large"):
+        assert f'<tr id="{kind}">' in page
+
+
+def test_the_token_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("TIGHTROPE_TOKEN", raising=False)
+    assert token_of(None) is None
+    monkeypatch.setenv("TIGHTROPE_TOKEN", "from the environment")
+    assert token_of(None) == "from the environment"
+    (tmp_path / "token").write_text("from the file\n")
+    assert token_of(tmp_path / "token") == "from the file"
+    with pytest.raises(InvalidInputError, match=r"cannot read the token: .*nowhere"):
+        token_of(tmp_path / "nowhere")
+
+
+def test_who_is_reached_from_elsewhere_needs_a_token(tmp_path: Path) -> None:
+    for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
+        with pytest.raises(InvalidInputError, match="give a token"):
+            Place(host)
+        Place(host, token="x" * 16)
+    for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost"):
+        Place(host)
+    with pytest.raises(InvalidInputError, match="at least 16 characters"):
+        Place(token="short")
+    with pytest.raises(InvalidInputError, match="a key needs its certificate"):
+        Place(key=tmp_path / "key")
+
+
+def test_a_port_that_is_taken_is_refused_in_words(running: Running, tmp_path: Path, machine: Path) -> None:
+    port = int(running.server.address.rstrip("/").rpartition(":")[2])
+    problem = load_problem(machine)
+    made = Made(tmp_path / "second", problem, make_learner("uniform", problem, episodes=9))
+    with pytest.raises(InvalidInputError, match=f"cannot serve at 127.0.0.1, port {port}"):
+        Server(tmp_path / "second", Place(port=port), made)
