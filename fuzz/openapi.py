@@ -1,0 +1,54 @@
+"""The service against its own OpenAPI document: schemathesis sends what it allows and what it does not.
+
+python -m fuzz.openapi --seed 0 --examples 100
+
+Every answer has to be one that the document announces, of the type and the schema that it announces, and none may be an
+error of ours. What follows is schemathesis's own output, with its counts.
+"""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from threading import Thread
+
+from tightrope.learners import make_learner
+from tightrope.problems.files import load_problem, write_example
+from tightrope.service import Client
+from tightrope.service.limits import Limits
+from tightrope.service.server import Made, Place, Server
+
+#: What a document cannot say: which episodes there are, and which paths can happen.
+EXCLUDED = "positive_data_acceptance"
+
+
+def main() -> None:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m fuzz.openapi", description=__doc__.splitlines()[0])
+    parser.add_argument("--seed", type=int, default=0, help="other requests (default 0)")
+    parser.add_argument("--examples", type=int, default=100, help="for each operation (default 100)")
+    given = parser.parse_args()
+    with TemporaryDirectory(prefix="fuzz-") as name:
+        folder = Path(name)
+        write_example(folder / "machine")
+        problem = load_problem(folder / "machine")
+        made = Made(folder / "learner", problem, make_learner("ucpd-practical", problem))
+        server = Server(folder / "learner", Place(limits=Limits(rate=1e9)), made, most_open=10**6)
+        running = Thread(target=server.run)
+        running.start()
+        try:
+            Client(server.address, "learner", patience=600).state()
+            command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.address}openapi.json"]
+            command += ["--checks", "all", "--exclude-checks", EXCLUDED, "--continue-on-failure"]
+            command += ["--seed", str(given.seed), "--max-examples", str(given.examples), "--no-color"]
+            code = subprocess.run(command, cwd=folder).returncode
+            Client(server.address, "learner").state()  # it is still there
+        finally:
+            server.stop()
+            running.join()
+    sys.exit(code)
+
+
+if __name__ == "__main__":
+    main()

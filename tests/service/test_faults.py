@@ -1,0 +1,117 @@
+"""Clients that go away, send half, send too much; signals and SIGKILL under load: nothing acknowledged is lost."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+
+from fuzz.service import disturb
+from tests.service.running import Running
+from tests.service.test_service import WEEK
+from tightrope.durable import DurableLearner
+from tightrope.service import Client
+from tightrope.service.limits import Limits
+from tightrope.service.server import Place
+
+
+def connected(running: Running) -> socket.socket:
+    parts = urlsplit(running.server.address)
+    return socket.create_connection((parts.hostname, parts.port), timeout=600)
+
+
+def hang_up_after(running: Running, data: bytes) -> None:
+    with connected(running) as connection:
+        connection.sendall(data)
+
+
+def status_after(running: Running, data: bytes) -> bytes:
+    """The first line of the answer."""
+    with connected(running) as connection, connection.makefile("rb") as answer:
+        connection.sendall(data)
+        return answer.readline()
+
+
+def sent_before_it_hung_up(running: Running, head: bytes, piece: bytes, most: int) -> int:
+    """How many bytes of a body could be sent."""
+    with connected(running) as connection:
+        connection.sendall(head)
+        sent = 0
+        try:
+            while sent < most:
+                connection.sendall(piece)
+                sent += len(piece)
+        except ConnectionError:
+            pass
+        return sent
+
+
+def post(place: str, *headers: str) -> bytes:
+    return "\r\n".join([f"POST {place} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode()
+
+
+def test_clients_that_go_away_harm_nobody(running: Running) -> None:
+    episode = running.ask()
+    tell, body = f"/learners/machine/episodes/{episode}/tell", json.dumps(WEEK).encode()
+    whole = post(tell, f"Content-Length: {len(body)}") + body
+    for cut in range(0, len(whole), 7):
+        hang_up_after(running, whole[:cut])
+    hang_up_after(running, post(tell, "Transfer-Encoding: chunked") + b'9\r\n{"sta')
+    hang_up_after(running, b"\x00\xff" * 500)
+    assert running.of("/episodes")["open"] == [episode]
+    assert running.of("/state")["told"] == 0
+    hang_up_after(running, whole)  # all was sent, nobody waits for the answer: it is learned, once
+    assert running.tell(episode, WEEK).status == 200
+    assert running.of("/state")["told"] == 1
+
+
+def test_a_body_that_is_too_large_is_refused_while_it_comes(tmp_path: Path, machine: Path) -> None:
+    with Running(tmp_path / "machine", machine, place=Place(limits=Limits(body=1000))) as running:
+        episode = running.ask()
+        tell = f"/learners/machine/episodes/{episode}/tell"
+        answer = running.tell(episode, b" " * 1001)
+        assert answer.kind == "too-large"
+        assert answer.body["detail"] == "at most 1000 bytes are taken"
+        assert b" 413 " in status_after(running, post(tell, f"Content-Length: {2**30}"))
+        chunked, chunk = post(tell, "Transfer-Encoding: chunked"), b"10000\r\n" + bytes(2**16) + b"\r\n"
+        assert b" 413 " in status_after(running, chunked + chunk)
+        for head in (chunked, post(tell, f"Content-Length: {2**30}")):
+            assert sent_before_it_hung_up(running, head, chunk, most=2**30) < 2**25  # what sockets hold
+        assert running.tell(episode, WEEK).status == 200
+
+
+def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path, machine: Path) -> None:
+    with Running(tmp_path / "machine", machine, place=Place(limits=Limits(patience=0.05))) as running:
+        half = post("/learners/machine/episodes/1-x/tell", "Content-Length: 100") + b"{"
+        assert b" 408 " in status_after(running, half)
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+def test_a_signal_ends_it_with_all_that_was_acknowledged(tmp_path: Path, machine: Path, number: signal.Signals) -> None:
+    command = ["serve", str(tmp_path / "it"), "--problem", str(machine), "--port", "0"]
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tightrope.cli", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    )  # fmt: skip
+    assert process.stdout is not None
+    client = Client(process.stdout.readline().strip(), "it", patience=120)
+    for _ in range(2):
+        client.tell(client.ask(), **WEEK)  # type: ignore[arg-type]
+    os.kill(process.pid, number)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 128 + number
+    assert said.splitlines() == [
+        "tightrope: interrupted" if number == signal.SIGINT else "tightrope: ended on request (SIGTERM)"
+    ]
+    with DurableLearner(tmp_path / "it") as learner:
+        assert learner.status.told == 2
+
+
+def test_killed_under_load_it_has_the_bits_of_one_that_was_not(tmp_path: Path) -> None:
+    found = disturb(tmp_path, kills=3, seed=1, n_clients=3, say=print)
+    assert found["learned"] >= 3
