@@ -15,9 +15,9 @@ from numpy.typing import NDArray
 
 from tightrope.arguments import MANY, choice, file_path, function, having, instance, whole
 from tightrope.errors import CallbackError, InvalidInputError
+from tightrope.experiments.account import Account, norm
 from tightrope.experiments.callbacks import Callback, Record, ask
 from tightrope.experiments.history import COLUMNS, VIOLATION, History, in_units, use_columns
-from tightrope.experiments.kernels import play
 from tightrope.learners import LearnerBase, load, make_learner
 from tightrope.learners.base import BanditEpisode, Episode, Learner
 from tightrope.learners.episodes import checked_feedback
@@ -25,7 +25,7 @@ from tightrope.learners.in_units import InUnits
 from tightrope.model import Policy
 from tightrope.planning.hindsight import HindsightLP
 from tightrope.problems.base import Problem
-from tightrope.space import FloatArray, IntArray
+from tightrope.space import FloatArray
 from tightrope.storage import checkpoints
 from tightrope.streams import streams
 
@@ -39,33 +39,6 @@ def spaced(episodes: int, records: int = 60, spacing: Spacing = "log") -> NDArra
     choice(spacing, "spacing", ("log", "linear"))
     space = np.geomspace if spacing == "log" else np.linspace
     return np.unique(np.round(space(episodes, 1, records)).astype(np.int64))
-
-
-class Account:
-    """What the policies played so far cost, in exact expectation under the true model."""
-
-    def __init__(self, problem: Problem) -> None:
-        self.problem = problem
-        space = problem.space
-        self.loss = 0.0  #: Σ <f^τ, θ̄^τ>
-        self.total_loss = np.zeros(space.n_tuples)  #: Σ f^τ
-        self.over = np.zeros(len(problem.budgets))  #: Σ (g^τ(θ̄^τ) − c)
-        self.strong_violation = 0.0  #: Σ ‖[g(θ̄^τ) − c]_+‖₂
-        self._mean = np.ascontiguousarray(problem.constraints.mean, dtype=np.float64)
-
-    def play(self, policy: Policy, f: FloatArray, g: FloatArray, uniforms: FloatArray) -> tuple[IntArray, ...]:
-        """Sample one episode and account for its policy; returns states, actions and the tuple of each step."""
-        space, mdp, problem = self.problem.space, self.problem.mdp, self.problem
-        L = space.n_layers
-        states, actions, steps = np.empty(L + 1, np.int64), np.empty(L, np.int64), np.empty(L, np.int64)
-        d, theta = np.empty(space.n_states), np.empty(space.n_tuples)  # not kept: the learner needs the memory next
-        loss, strong_violation = play(
-            space.csr, policy.probabilities, mdp.transitions, uniforms, f, g, self._mean, problem.budgets,
-            states, actions, steps, d, theta, self.total_loss, self.over,
-        )  # fmt: skip
-        self.loss += loss
-        self.strong_violation += strong_violation
-        return states, actions, steps
 
 
 class Run:
@@ -309,8 +282,3 @@ def _check(
             checked_feedback(player.space.tuples, f, g, len(g), "loss")
         except InvalidInputError as error:
             raise InvalidInputError(f"episode {t}: {error}") from None
-
-
-def norm(values: FloatArray) -> float:
-    """Euclidean norm."""
-    return float(np.sqrt(values @ values))
