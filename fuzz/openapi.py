@@ -22,6 +22,8 @@ from tightrope.service.server import Made, Place, Server
 #: What a document cannot say: which episodes there are, and which paths can happen.
 EXCLUDED = "positive_data_acceptance"
 
+TOKEN = "known to schemathesis"
+
 
 def main() -> None:
     """The command line."""
@@ -34,16 +36,17 @@ def main() -> None:
         write_example(folder / "machine")
         problem = load_problem(folder / "machine")
         made = Made(folder / "learner", problem, make_learner("ucpd-practical", problem))
-        server = Server(folder / "learner", Place(limits=Limits(rate=1e9)), made, most_open=10**6)
+        server = Server(folder / "learner", Place(token=TOKEN, limits=Limits(rate=1e9)), made, most_open=10**6)
         running = Thread(target=server.run)
         running.start()
         try:
-            Client(server.address, "learner", patience=600).state()
+            Client(server.address, "learner", TOKEN, patience=600).state()
             command = [sys.executable, "-m", "schemathesis.cli", "run", f"{server.address}openapi.json"]
             command += ["--checks", "all", "--exclude-checks", EXCLUDED, "--continue-on-failure"]
+            command += ["--header", f"Authorization: Bearer {TOKEN}"]
             command += ["--seed", str(given.seed), "--max-examples", str(given.examples), "--no-color"]
             code = subprocess.run(command, cwd=folder).returncode
-            Client(server.address, "learner").state()  # it is still there
+            Client(server.address, "learner", TOKEN).state()  # it is still there
         finally:
             server.stop()
             running.join()

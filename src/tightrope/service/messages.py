@@ -13,6 +13,10 @@ Called = int | str
 Values = list[float] | dict[str, dict[str, float]]
 
 
+#: State, action, next state.
+Move = Annotated[list[int], Meta(min_length=3, max_length=3, description="state, action, next state")]
+
+
 class Tell(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """What came of an episode."""
 
@@ -111,7 +115,7 @@ class Space(Struct):
     states: Annotated[list[str], Meta(description="the names of the states, in layer order")]
     actions: list[str]
     layers: Annotated[list[int], Meta(description="how many states each layer has")]
-    moves: Annotated[list[tuple[int, int, int]], Meta(description="state, action, next state: all that can happen")]
+    moves: Annotated[list[Move], Meta(description="all that can happen")]
     scenarios: Annotated[int, Meta(description="how many recorded losses the problem's table has")]
     budgets: list[str]
 
