@@ -2,10 +2,9 @@
 
 from collections.abc import Sequence
 from importlib.resources import files
-from string import Template
 
 from tightrope import __version__
-from tightrope.report.parts import HARMLESS, LICENCE, SCRIPTS, STYLES, as_json
+from tightrope.report.parts import STYLES, whole_page
 from tightrope.report.parts import asset as of_report
 
 ASSETS = files("tightrope.service") / "assets"
@@ -13,17 +12,13 @@ ASSETS = files("tightrope.service") / "assets"
 
 def page(names: Sequence[str]) -> str:
     """A page that asks this service, and nobody else, for what is new."""
-    return Template(asset("live.html")).substitute(
-        styles=styles(),
-        scripts="\n".join([*map(of_report, SCRIPTS), asset("live.js")]),
-        licence=of_report(LICENCE),
-        content=as_json({"learners": list(names), "version": __version__}).translate(HARMLESS),
-    )
+    content = {"learners": list(names), "version": __version__}
+    return whole_page("Live", content, asset("live.js"), live=True)
 
 
 def styles() -> str:
-    """Of the report."""
-    return "\n".join([*map(of_report, STYLES), asset("live.css")])
+    """Of the report, and what the page of calls needs besides."""
+    return "\n".join([*map(of_report, STYLES), asset("docs.css")])
 
 
 def asset(name: str) -> str:

@@ -3,7 +3,7 @@
 /** Seconds between two looks, and states beyond which nobody looks at them one by one. */
 const EVERY = 2, MOST_STATES = 1500;
 
-const host = document.getElementById("live");
+const host = document.getElementById("report");
 const { learners, version } = JSON.parse(document.getElementById("content").textContent);
 
 /** What is answered at a place of this service. */
