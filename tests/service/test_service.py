@@ -65,6 +65,7 @@ def test_told_twice_is_told_once(running: Running) -> None:
     episode, other = running.ask(), running.ask()
     assert running.of("/episodes")["open"] == [episode, other]
     assert running.tell(episode, WEEK).body["answer"] == "learned"
+    assert running.of("/episodes")["open"] == [other]
     assert running.tell(episode, WEEK).body["answer"] == "already"
     assert running.tell(episode, {**WEEK, "scenario": 2}).kind == "conflict"
     give_up = f"/learners/{running.name}/episodes/{{}}/give-up"
