@@ -1,21 +1,27 @@
 """Shadow mode, stop-loss, champion and challenger: each outlasts being opened again, to the bit."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, story
 from tests.durable.test_learner import episode_fields, observe
 from tightrope.durable import DurableLearner, StopLoss
 from tightrope.durable.guard import Guard
-from tightrope.durable.shadow import Shadow
+from tightrope.durable.shadow import LARGEST, Shadow, weights
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
 SAFE = Policy.uniform(WORLD.space)
+
+
+def _pairs(told: dict[str, Any]) -> NDArray[np.int64]:
+    return WORLD.space.pair_of_tuple[WORLD.space.path(told["states"], told["actions"])]
 
 
 def told(learner: DurableLearner, id: str, policy: Policy) -> None:
@@ -48,6 +54,27 @@ class TestShadow:
         again = shadow.after(costs, np.array([0, 3]), own, None)
         assert again.by_path == pytest.approx([2.0, 0.75])
         assert (again.weighed, again.met) == (1, 1)
+
+    @pytest.mark.parametrize("rare", [1e-200, 1e-310])
+    def test_what_is_hardly_ever_played_leaves_a_directory_that_opens(self, tmp_path: Path, rare: float) -> None:
+        """The product of the ratios has no room in a float; with what π never does behind it, it is 0."""
+        hardly = SAFE.probabilities.copy()
+        first = WORLD.space.csr.state_ptr[:-2]
+        hardly[:] = rare
+        hardly[first] = 1.0
+        others = Policy(WORLD.space, hardly)
+        episode = next(
+            told for k in range(1000) if not others.probabilities[_pairs(told := story(SAFE, "full", k))].max() > rare
+        )
+        with opened(tmp_path, fresh(), snapshot_every=1) as learner:
+            assert learner.tell(learner.watch(others), **episode) == "learned"
+            [standing] = learner.status.standings
+            assert np.isfinite([*standing.would_have_spent, *standing.standard_errors]).all()
+        with opened(tmp_path) as learner:
+            assert learner.status.told == 1
+        space = LayeredSpace.dense([1, 1, 1, 1], 2)
+        own, played_ = Policy(space, [0.5, 0.5, 0.5, 0.5, 1, 0]), Policy(space, [1, rare, 1, rare, 0.5, 0.5])
+        assert weights(np.array([1, 3, 5]), own, played_).tolist() == [LARGEST, LARGEST, 0.0]
 
     def test_importance_has_the_right_mean(self) -> None:
         """Against the exact occupancy measure; within four standard errors, and these are not wide."""

@@ -6,7 +6,8 @@ Where it is known which policy μ played, by importance, step by step:
 
 x_k the loss or the use of step k: its mean is what π costs, whatever the dynamics, wherever μ may do all that π does.
 For the policy that was played it is what was met. Where μ is not known, what was met on the played path is all there
-is, and it is summed apart.
+is, and it is summed apart. Weights beyond LARGEST count as LARGEST: what μ hardly ever does was done all the same, the
+estimate says nothing any more, and its standard error shows that.
 """
 
 from collections.abc import Mapping
@@ -18,6 +19,9 @@ from numpy.typing import NDArray
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy
 from tightrope.space import FloatArray
+
+#: Of a weight; its square, summed over all episodes of a life, has room in a float.
+LARGEST = 1e100
 
 
 class Shadow:
@@ -36,7 +40,7 @@ class Shadow:
         if played is None:
             changes = {"met": self.met + 1, "by_path": self.by_path + costs.sum(axis=1)}
         else:
-            estimate = (np.cumprod(ratios(pairs, own, played)) * costs).sum(axis=1)
+            estimate = (weights(pairs, own, played) * costs).sum(axis=1)
             changes = {
                 "weighed": self.weighed + 1,
                 "by_importance": self.by_importance + estimate,
@@ -63,7 +67,10 @@ class Shadow:
         vars(self).update(state)
 
 
-def ratios(pairs: NDArray[np.int64], own: Policy, played: Policy) -> FloatArray:
-    """(L,) π(a|s) / μ(a|s) at each step; 0 where neither does what was done, so that sums stay finite."""
+def weights(pairs: NDArray[np.int64], own: Policy, played: Policy) -> FloatArray:
+    """(L,) ρ, at most LARGEST; where neither does what was done, the ratio of that step is 0."""
     pi, mu = own.probabilities[pairs], played.probabilities[pairs]
-    return np.divide(pi, mu, out=np.zeros_like(pi), where=mu > 0)
+    with np.errstate(over="ignore", invalid="ignore"):
+        products = np.cumprod(np.divide(pi, mu, out=np.zeros_like(pi), where=mu > 0))
+    found: FloatArray = np.minimum(np.nan_to_num(products, nan=0.0), LARGEST)  # ∞ · 0 is 0: π does not do it
+    return found
