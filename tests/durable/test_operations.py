@@ -183,6 +183,12 @@ class TestStopLoss:
         with pytest.raises(InvalidInputError, match=words):
             StopLoss(**({"most": 1.0} | change))  # type: ignore[arg-type]
 
+    def test_numbers_may_be_numpys(self, tmp_path: Path) -> None:
+        rule = StopLoss(np.float32(0.5), "predicted", back=np.int64(0), horizon=np.int64(9), window=np.int32(3))
+        with opened(tmp_path, fresh()) as learner:
+            learner.stop_loss({learner.status.spending[0].name: rule}, SAFE)
+        assert [type(value) for value in (rule.most, rule.back, rule.horizon, rule.window)] == [float, float, int, int]
+
     def test_a_budget_that_is_not_there_is_refused(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh()) as learner, pytest.raises(InvalidInputError, match="no budget 'delay'"):
             learner.stop_loss({"delay": StopLoss(most=1.0)}, SAFE)

@@ -36,11 +36,12 @@ class StopLoss:
 
     def __post_init__(self) -> None:
         choice(self.by, "by", ("spent", "predicted"))
-        number(self.most, "most", -LARGEST, LARGEST)
-        if number(self.back, "back", -LARGEST, LARGEST) > self.most:
+        for name in ("most", "back"):
+            object.__setattr__(self, name, number(getattr(self, name), name, -LARGEST, LARGEST))
+        if self.back > self.most:
             raise InvalidInputError(f"back is {self.back:g}, above most, {self.most:g}: it would never stop")
-        whole(self.horizon, "horizon", 1 if self.by == "predicted" else 0)
-        whole(self.window, "window", 1)
+        for name, least in (("horizon", int(self.by == "predicted")), ("window", 1)):
+            object.__setattr__(self, name, whole(getattr(self, name), name, least))
 
 
 class Guard:
