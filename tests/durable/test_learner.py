@@ -151,7 +151,7 @@ def test_ids_are_of_one_directory_and_never_come_again(tmp_path: Path) -> None:
     assert len(set(ids)) == 6
     with DurableLearner(tmp_path / "other", fresh()) as other:
         mine = other.ask()
-        for stranger in (ids[0], "1", "1-", "x", f"{2**70}-abc", "٣-abc", mine.id + "0"):
+        for stranger in (ids[0], "1", "1-", "x", f"{2**70}-abc", "٣-abc", mine.id + "0", "0" + mine.id):
             with pytest.raises(UnknownEpisodeError, match="no episode"):
                 other.give_up(stranger)
         with pytest.raises(InvalidInputError, match="id is 1"):

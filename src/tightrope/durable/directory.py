@@ -99,11 +99,11 @@ class Directory:
 
     def find(self, id: str) -> Handed:
         """The episode of that id."""
-        number, _, token = text(id, "id").partition("-")
+        number, *_ = text(id, "id").partition("-")
         if number.isascii() and number.isdecimal() and len(number) < 19:
             found = self.open.get(int(number))
             known = [found] if found else self.journal.handed("number = ?", int(number))
-            if known and known[0].token == token:
+            if known and known[0].id == id:
                 return known[0]
         raise UnknownEpisodeError(
             f"there is no episode {shown(id)} here; it was handed out elsewhere, or settled more than "
