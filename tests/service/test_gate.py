@@ -68,6 +68,7 @@ def test_a_page_from_elsewhere_may_not_ask(running: Running, guarded: Running) -
         {"Host": "example.org:80"},
         {"Host": "["},
         {"Origin": "https://example.org"},
+        {"Origin": "http://["},
     ):
         assert running.send("POST", "/learners/machine/ask", **headers).kind == "elsewhere"
     for headers in ({"Origin": f"http://{host}"}, {"Host": "localhost:1"}, {"Host": "127.0.0.1"}, {"Host": "[::1]:5"}):

@@ -6,6 +6,7 @@ from binascii import Error
 from collections.abc import Callable
 from hashlib import sha256
 from time import monotonic, perf_counter
+from typing import Literal
 from urllib.parse import urlsplit
 
 from starlette.datastructures import Headers
@@ -87,10 +88,10 @@ class Gate:
     def _refuse_elsewhere(self, headers: Headers) -> None:
         """A page from elsewhere that is open in a browser here must not ask for anything in its owner's name."""
         host = headers.get("host", "")
-        if self._digest is None and _name(f"//{host}") not in LOOPBACK:
+        if self._digest is None and _place(f"//{host}", "hostname") not in LOOPBACK:
             raise Refusal("elsewhere", f"the host {host!r} is no name of this machine, and there is no token")
         origin = headers.get("origin")
-        if origin is not None and urlsplit(origin).netloc != host:
+        if origin is not None and _place(origin) != host:
             raise Refusal("elsewhere", f"a page of {origin} may not ask here")
 
     def _refuse_many(self, scope: Scope) -> None:
@@ -117,9 +118,10 @@ class Gate:
         return self._digest is not None and hmac.compare_digest(sha256(token).digest(), self._digest)
 
 
-def _name(url: str) -> str | None:
-    """The host in it, without its port."""
+def _place(url: str, part: Literal["netloc", "hostname"] = "netloc") -> str | None:
+    """The host in it, with its port or without; None if there is no such address."""
     try:
-        return urlsplit(url).hostname
+        found: str | None = getattr(urlsplit(url), part)
     except ValueError:
         return None
+    return found
