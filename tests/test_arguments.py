@@ -44,6 +44,12 @@ def test_a_name_like_nothing_else_gets_the_list_alone() -> None:
     )
 
 
+def test_what_is_near_to_a_book_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It would take seconds, and whoever sends such a name to a service has them of us."""
+    monkeypatch.setattr("difflib.get_close_matches", lambda *_, **__: pytest.fail("it was looked for"))
+    assert "there is no fruit 'zzz" in str(unknown("there is no fruit", "z" * 8 * 2**20, ["pear", "apple"]))
+
+
 def test_numbers_of_numpy_count_too() -> None:
     assert type(whole(np.int32(4), "size", at_least=0)) is int
     assert type(number(np.float32(0.5), "share", 0, 1)) is float

@@ -57,7 +57,7 @@ def printable(path: object) -> str:
 def unknown(complaint: str, name: object, known: Iterable[str]) -> InvalidInputError:
     """The error for a `name` that is none of `known`: the complaint, the nearest one, and all of them."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1) if isinstance(name, str) else []
+    near = difflib.get_close_matches(name, names, n=1) if isinstance(name, str) and len(name) <= LONGEST else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
     return InvalidInputError(f"{complaint} {shown(name)}{hint} (known: {', '.join(names) or 'none'})")
 
