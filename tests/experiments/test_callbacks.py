@@ -53,6 +53,13 @@ def test_a_run_that_is_stopped_says_where_and_why(regret: Any) -> None:
     assert "stopped" not in whole.settings
 
 
+def test_a_stop_leaves_nothing_behind_where_regret_is_only_of_the_last() -> None:
+    problem = problem_with("switching")
+    run = tr.Run(problem, "ucpd", regret="last", **HOW)
+    assert np.isfinite(run.play(callback=partial(stop_at, 20))["regret"][-1])
+    assert_same_history(tr.run(problem, "ucpd", regret="last", **HOW), run.play())
+
+
 def test_the_class_will_do() -> None:
     history = tr.run(problem_with("fixed"), callback=lambda record: tr.Stop, **HOW)
     assert history["episode"].tolist() == [1]
@@ -161,3 +168,10 @@ def test_polars_takes_them_too() -> None:
     history = tr.run(problem_with("fixed"), **HOW)
     assert polars.DataFrame(history.table()).height == len(history["episode"])
     assert polars.DataFrame(tr.Policy.uniform(tr.make("grid").space).table())["probability"].sum() > 0
+
+
+def test_units_of_another_problem_are_refused() -> None:
+    history = tr.run(tr.make("edge-cloud"), "uniform", episodes=2)
+    for ask in (history.table, history.plot):
+        with pytest.raises(tr.InvalidInputError, match=r"no runs? of 'media-streaming': .*'use_fast_steps'"):
+            ask(tr.make("media-streaming"))

@@ -158,6 +158,8 @@ def in_units(problem: Problem, history: History) -> History:
         columns[name] = columns[name] * scale
     for prefix in (USE, VIOLATION):
         for name, scale in zip(use_columns(problem, prefix), problem.constraint_scales, strict=True):
+            if name not in columns:
+                raise InvalidInputError(f"the history is no run of {problem.name!r}: it has no {name!r}")
             columns[name] = columns[name] * scale
     return History(columns, history.settings)
 

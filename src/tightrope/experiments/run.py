@@ -129,9 +129,6 @@ class Run:
             raise
         if answer is not None:
             self.stopped = f"after {self.episode} of {self.episodes} episodes: {answer.reason}"
-            if self._hindsight is not None and self.regret == "last" and not self.done:
-                best = self._hindsight.solve(self.account.total_loss).value
-                self._table[row, 2:4] = best, self.account.loss - best
 
     def step(self) -> None:
         """Play the next episode."""
@@ -166,7 +163,7 @@ class Run:
             spent = (account.loss, best, account.loss - best, norm(violations), account.strong_violation)
             used = account.over + t * problem.budgets
             self._table[row] = (t, *spent, norm(multipliers), epoch, *used, *violations)
-        self.episode = t
+        self.episode, self.stopped = t, ""
 
     def _rows(self, episode: int) -> int:
         """How many records there are up to there."""
@@ -184,9 +181,12 @@ class Run:
             "planned_episodes": player.settings.get("episodes", self.episodes),  # what the learner was made for
             "seed": self.seed,
         }
+        table = self._table[: self._rows(self.episode)].T.copy()
         if self.stopped:
             settings["stopped"] = self.stopped
-        table = self._table[: self._rows(self.episode)].T.copy()
+            if self._hindsight is not None and self.regret == "last":  # here, for as long as it does not go on
+                best = self._hindsight.solve(self.account.total_loss).value
+                table[2:4, -1] = best, self.account.loss - best
         return History(dict(zip(self._columns, table, strict=True)), settings)
 
     def save(self, path: str | PathLike[str]) -> None:
