@@ -5,9 +5,12 @@ from pathlib import Path
 
 import pytest
 
+import tightrope as tr
 from tests.test_cli import invoke
 from tightrope.learners.ucpd import UCPD
 from tightrope.space import LayeredSpace
+from tightrope.theory.check import check
+from tightrope.theory.picture import draw
 
 
 @pytest.fixture(autouse=True)
@@ -45,6 +48,17 @@ def test_a_picture(name: str) -> None:
     assert (code, err) == (0, f"picture  {name}\n")
     head = Path(name).read_bytes()[:300]
     assert head.startswith(b"\x89PNG") if name.endswith("png") else b"<?xml" in head
+
+
+@pytest.mark.parametrize("budget", [1.0, 5.0, 6.0, 8.0])
+def test_all_words_of_a_picture_are_on_their_panel(budget: float) -> None:
+    figure = draw(check(tr.make("media-streaming", budget=budget), episodes=40))
+    (axes,) = figure.axes
+    inside = [words for words in axes.texts if words.get_text().startswith(("yours", "one more gains"))]
+    assert len(inside) == 2
+    for words in inside:
+        box = axes.transAxes.inverted().transform(words.get_window_extent())
+        assert box.min() >= 0.0 and box.max() <= 1.0
 
 
 def test_json_and_losses_that_answer() -> None:

@@ -64,25 +64,27 @@ def _panel(axes: Axes, problem: Problem, curve: Curve) -> None:
         size=8.5,
     )
     if curve.yours is not None and np.isfinite(curve.multipliers[curve.yours]):
-        _tangent(axes, curve, curve.yours)
+        _tangent(axes, curve, curve.yours, side)
     axes.set_xlabel(drawable(", ".join(filter(None, [f"budget of {name}", unit]))), loc="left", color=MUTED)
     loss = f"best loss, {problem.loss_unit}" if problem.loss_unit else "best loss"
     head(axes, drawable(f"{name}"), drawable(f"{loss}; grey: cannot be met"))
 
 
-def _tangent(axes: Axes, curve: Curve, k: int) -> None:
-    """At point k."""
+def _tangent(axes: Axes, curve: Curve, k: int, side: str) -> None:
+    """At point k, with words where the curve, which falls ever less, is not: to the right above, to the left below."""
     b, v, price = curve.budgets[k], curve.losses[k], curve.multipliers[k]
     step = np.array([-0.18, 0.18]) * (curve.budgets[-1] - curve.budgets[0])
     low, high = axes.get_ylim()
     axes.plot(b + step, v - price * step, color=SLOPE, linewidth=1.4, zorder=3)
     axes.plot(b, v, "o", color=SLOPE, markersize=5, zorder=4)
-    axes.set_ylim(low, high)
+    axes.set_ylim(low - (0.12 * (high - low) if side == "right" else 0.0), high)
     axes.annotate(
         f"one more gains {price:.3g}",
         (b, v),
-        (8, 8),
+        (8, 8) if side == "left" else (-8, -8),
         textcoords="offset points",
+        ha=side,
+        va="bottom" if side == "left" else "top",
         color=SLOPE,
         size=8.5,
         weight="bold",
