@@ -97,3 +97,10 @@ def test_what_learners_play_on_a_problem_has_its_names(tmp_path: Path) -> None:
     learner.save(tmp_path / "learner")  # names are the problem's, and not saved
     again = tr.Policy(problem.space, tr.load(tmp_path / "learner").policy.probabilities)
     assert again.table() == learner.policy.table()
+
+
+def test_of_many_states_only_some_are_listed() -> None:
+    policy = tr.Policy.uniform(tr.make("edge-cloud").space)
+    with pytest.raises(tr.InvalidInputError, match=r"no state 'cell 9'.* and 2\d\d more\)$") as caught:
+        policy["cell 9"]
+    assert len(str(caught.value)) < 1000

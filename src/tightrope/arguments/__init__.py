@@ -19,6 +19,9 @@ from tightrope.errors import InvalidInputError
 #: The most characters of a value that an error shows.
 LONGEST = 200
 
+#: The most names that an error lists.
+LISTED = 30
+
 #: Whole numbers above this have no room in floats, where they end up.
 LARGEST = 2**53
 
@@ -55,11 +58,12 @@ def printable(path: object) -> str:
 
 
 def unknown(complaint: str, name: object, known: Iterable[str]) -> InvalidInputError:
-    """The error for a `name` that is none of `known`: the complaint, the nearest one, and all of them."""
+    """The error for a `name` that is none of `known`: the complaint, the nearest one, and all of them or the first."""
     names = sorted(known)
     near = difflib.get_close_matches(name, names, n=1) if isinstance(name, str) and len(name) <= LONGEST else []
     hint = f"; did you mean {near[0]!r}?" if near else ""
-    return InvalidInputError(f"{complaint} {shown(name)}{hint} (known: {', '.join(names) or 'none'})")
+    more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
+    return InvalidInputError(f"{complaint} {shown(name)}{hint} (known: {', '.join(names[:LISTED]) or 'none'}{more})")
 
 
 def options_of(function: Callable[..., object]) -> dict[str, Any]:
