@@ -184,7 +184,13 @@ class TestStopLoss:
             StopLoss(**({"most": 1.0} | change))  # type: ignore[arg-type]
 
     def test_numbers_may_be_numpys(self, tmp_path: Path) -> None:
-        rule = StopLoss(np.float32(0.5), "predicted", back=np.int64(0), horizon=np.int64(9), window=np.int32(3))
+        numbers: dict[str, Any] = {
+            "most": np.float32(0.5),
+            "back": np.int64(0),
+            "horizon": np.int64(9),
+            "window": np.int32(3),
+        }
+        rule = StopLoss(by="predicted", **numbers)
         with opened(tmp_path, fresh()) as learner:
             learner.stop_loss({learner.status.spending[0].name: rule}, SAFE)
         assert [type(value) for value in (rule.most, rule.back, rule.horizon, rule.window)] == [float, float, int, int]
