@@ -1,6 +1,8 @@
 """Asked, told and looked at over HTTP: the numbers are those worked out by hand, the bits those of a plain learner."""
 
 import json
+import re
+import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -255,7 +257,7 @@ def test_too_many_open_and_too_many_waiting(tmp_path: Path, machine: Path, monke
 def test_several_learners_have_a_name_each(tmp_path: Path, machine: Path) -> None:
     problem = load_problem(machine)
     for name in ("one", "the other"):
-        DurableLearner(tmp_path / name, make_learner("uniform", problem, episodes=9), problem=problem).close()
+        DurableLearner(tmp_path / name, make_learner("uniform", problem, episodes=9)).close()
     (tmp_path / "no learner").mkdir()
     with Running(tmp_path) as running:
         assert running.get("/learners").body == {"learners": ["one", "the other"]}
@@ -264,8 +266,15 @@ def test_several_learners_have_a_name_each(tmp_path: Path, machine: Path) -> Non
         assert asked == [0, 1]
         assert running.get("/learners/third/state").kind == "unknown-learner"
         episode = running.send("POST", "/learners/one/ask").body["episode"]
-        answer = running.send("POST", f"/learners/one/episodes/{episode}/tell", WEEK)
-        assert "0 losses are recorded" in answer.body["detail"]  # nobody kept the tables
+        moves = {s: (a, successor) for s, a, successor in reversed(problem.space.tuples.tolist())}
+        states, actions = [0], []
+        while states[-1] in moves:
+            action, successor = moves[states[-1]]
+            actions.append(action)
+            states.append(successor)
+        numbers = {"states": states, "actions": actions, "scenario": 1}
+        answer = running.send("POST", f"/learners/one/episodes/{episode}/tell", numbers)
+        assert "0 losses are recorded" in answer.body["detail"]  # nobody said what they are for
 
 
 def test_where_there_is_no_learner_one_is_needed(tmp_path: Path) -> None:
@@ -356,6 +365,26 @@ def test_the_tables_of_another_problem_are_refused(tmp_path: Path, machine: Path
         with Running(tmp_path / "it") as running:
             pass
         assert words in str(running.raised[0])
+
+
+def test_units_are_neither_lost_nor_changed(tmp_path: Path, machine: Path) -> None:
+    """Told in euros it must not go on in other units, because a file is gone or the problem was edited."""
+    with Running(tmp_path / "it", machine):
+        pass
+    edited = tmp_path / "machine"
+    shutil.copytree(machine, edited)
+    losses = (edited / "loss.csv").read_text()
+    (edited / "loss.csv").write_text(re.sub(r"(?m)^(.*),-?\d+(\.\d+)?$", r"\1,7", losses, count=1))
+    assert losses != (edited / "loss.csv").read_text()
+    with Running(tmp_path / "it", edited) as running:
+        pass
+    assert "was told in other tables" in str(running.raised[0])
+    with Running(tmp_path / "it", machine) as running:  # the same again
+        running.ask()
+    (tmp_path / "it" / "tables.npz").unlink()
+    with Running(tmp_path / "it") as running:
+        pass
+    assert "in which units losses of machine are told" in str(running.raised[0])
 
 
 def test_the_openapi_document_and_its_page(running: Running) -> None:

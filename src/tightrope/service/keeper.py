@@ -48,7 +48,7 @@ class Keeper:
         with ExitStack() as stack:
             self.learner = stack.enter_context(self._open_learner())
             facts, space = self.learner.facts, self.learner.space
-            self.tables = Tables.read(self.folder, space.n_tuples)
+            self.tables = Tables.read(self.folder, space.n_tuples, facts["problem"])
             self._space = space.named(facts["states"], facts["actions"])
             self.reader = Reader(self._space, self.learner.feedback, Units.read(facts["units"]), self.tables)
             self.open = {id_: episode.policy for id_, episode in self.learner.open_episodes().items()}

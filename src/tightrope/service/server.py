@@ -5,6 +5,7 @@ import os
 import socket
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -119,8 +120,10 @@ def opener(folder: Path, made: Made | None, **options: Any) -> Callable[[], Dura
     def open_learner() -> DurableLearner:
         if made is None or made.folder != folder:
             return DurableLearner(folder, **options)
-        learner = DurableLearner(folder, made.learner, problem=made.problem, **options)
-        Tables.of(made.problem).write(folder)
+        with ExitStack() as stack:
+            learner = stack.enter_context(DurableLearner(folder, made.learner, problem=made.problem, **options))
+            Tables.of(made.problem).write(folder)
+            stack.pop_all()
         return learner
 
     return open_learner

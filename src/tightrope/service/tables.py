@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 
 from tightrope.arguments import printable
-from tightrope.errors import StorageError
+from tightrope.errors import InvalidInputError, StorageError
 from tightrope.problems.constraints import Deterministic
 from tightrope.problems.losses import Scenarios
 from tightrope.space import FloatArray
@@ -46,17 +46,30 @@ class Tables:
         )
 
     def write(self, folder: Path) -> None:
-        """Keep them beside the journal."""
+        """Keep them beside the journal, where there are none yet; others than those that are there are refused."""
+        if (folder / NAME).exists():
+            kept = self.read(folder, self.scenarios.shape[1])
+            if any(not np.array_equal(getattr(kept, field.name), getattr(self, field.name)) for field in fields(self)):
+                raise InvalidInputError(
+                    f"the learner in {printable(folder)} was told in other tables than those of this problem; leave "
+                    "the problem out to go on with what is there, or choose another directory"
+                )
+            return
         buffer = io.BytesIO()
         arrays: dict[str, Any] = {field.name: np.array(getattr(self, field.name)) for field in fields(self)}
         np.savez_compressed(buffer, **arrays)
         write_bytes(folder / NAME, buffer.getvalue())
 
     @classmethod
-    def read(cls, folder: Path, n_tuples: int) -> Self:
-        """What `write` kept; nothing, if nobody did."""
+    def read(cls, folder: Path, n_tuples: int, problem: str = "") -> Self:
+        """What `write` kept; nothing, if the learner is for no problem that has a name."""
         path = folder / NAME
         if not path.exists():
+            if problem:
+                raise StorageError(
+                    f"{printable(path)} is missing, so that nobody knows in which units losses of {problem} are told; "
+                    "restore it from a copy, or name the problem as when the learner was made"
+                )
             return cls.none(n_tuples)
         try:
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
