@@ -77,7 +77,7 @@ def folders() -> list[bytes]:
 def read_folder(data: bytes) -> None:
     with tempfile.TemporaryDirectory() as place:
         for name, content in parted(data).items():
-            if name.isprintable() and name.strip(".") and "/" not in name and len(name) < 100:
+            if name.isprintable() and name.strip(".") and "/" not in name and len(name.encode()) < 200:
                 (Path(place) / name).write_bytes(content)
         try:
             load_problem(place)
