@@ -260,6 +260,7 @@ def test_several_learners_have_a_name_each(tmp_path: Path, machine: Path) -> Non
         DurableLearner(tmp_path / name, make_learner("uniform", problem, episodes=9)).close()
     (tmp_path / "no learner").mkdir()
     with Running(tmp_path) as running:
+        assert not running.raised
         assert running.get("/learners").body == {"learners": ["one", "the other"]}
         assert running.send("POST", "/learners/the%20other/ask").status == 200
         asked = [running.get(f"/learners/{quote(name)}/state").body["asked"] for name in ("one", "the other")]
