@@ -20,7 +20,7 @@ from tightrope.durable.folder import claimed
 from tightrope.durable.journal import Event, Handed, Journal, digest_of
 from tightrope.durable.records import bytes_of
 from tightrope.durable.state import UNKNOWN, State
-from tightrope.durable.status import Status, Units, status_of
+from tightrope.durable.status import BudgetUnits, Status, status_of
 from tightrope.errors import InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
 from tightrope.learners import load
 from tightrope.learners.base import LearnerBase
@@ -62,7 +62,7 @@ class Directory:
                 self._begin(learner, problem)
             elif learner is not None:
                 refuse_other(self.journal.facts(), learner, path)
-            self.units = Units.read(self.journal.facts()["units"])
+            self.units = BudgetUnits.read(self.journal.facts()["units"])
             self._recover()
             self._held: ExitStack | None = stack.pop_all()
 
@@ -71,7 +71,7 @@ class Directory:
         if learner is None:
             raise InvalidInputError(f"{printable(self.path)} holds no learner yet; give it one to begin with")
         with self.journal.commit():
-            self.journal.write_facts(facts_of(learner, Units.of(problem, len(learner.budgets)), problem))
+            self.journal.write_facts(facts_of(learner, BudgetUnits.of(problem, len(learner.budgets)), problem))
         snapshots.write(self.path, self.journal, State(learner))
 
     def _recover(self) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from tightrope import __version__
 from tightrope.durable.journal import digest_of
-from tightrope.durable.status import Units
+from tightrope.durable.status import BudgetUnits
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
 from tightrope.space import LayeredSpace
@@ -15,7 +15,7 @@ from tightrope.space import LayeredSpace
 FORMAT = 1
 
 
-def facts_of(learner: LearnerBase, units: Units, problem: Any) -> dict[str, Any]:
+def facts_of(learner: LearnerBase, units: BudgetUnits, problem: Any) -> dict[str, Any]:
     """All that is kept."""
     return {
         "format": FORMAT,

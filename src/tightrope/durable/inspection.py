@@ -11,7 +11,7 @@ from tightrope.confidence import Box, KLBall, L1Ball
 from tightrope.durable import snapshots
 from tightrope.durable.directory import replayed
 from tightrope.durable.journal import NAME, Journal
-from tightrope.durable.status import Status, Units, status_of
+from tightrope.durable.status import BudgetUnits, Status, status_of
 from tightrope.errors import InvalidInputError, StorageError
 from tightrope.learners.base import LearnerBase
 from tightrope.space import FloatArray
@@ -75,7 +75,7 @@ def _look(folder: Path, classes: tuple[type, ...]) -> Inspection:
         damage += _damaged(folder, journal)
         state, _ = replayed(folder, journal, classes)
         open_ = len(journal.handed("fate = 'open'"))
-        status = status_of(state, Units.read(facts["units"]), journal.last, journal.last_episode(), open_)
+        status = status_of(state, BudgetUnits.read(facts["units"]), journal.last, journal.last_episode(), open_)
         widths = {name: wide for name, one in state.entrants.items() if (wide := widths_of(one.learner))}
     except (StorageError, LookupError) as error:
         damage.append(str(error))

@@ -15,7 +15,7 @@ from tightrope.space import FloatArray
 
 
 @dataclass(frozen=True, slots=True)
-class Units:
+class BudgetUnits:
     """What the budgets are called, and what a use of 1 is in their own units."""
 
     names: tuple[str, ...]
@@ -23,7 +23,7 @@ class Units:
     units: tuple[str, ...]
 
     @classmethod
-    def of(cls, problem: Any, n_constraints: int) -> "Units":
+    def of(cls, problem: Any, n_constraints: int) -> "BudgetUnits":
         """Those of a problem; without one, numbers, and the units of the learner."""
         if problem is None:
             numbered = tuple(f"constraint {i}" for i in range(n_constraints))
@@ -36,7 +36,7 @@ class Units:
         return cls(names, tuple(scales.tolist()), units)
 
     @classmethod
-    def read(cls, facts: Mapping[str, Any]) -> "Units":
+    def read(cls, facts: Mapping[str, Any]) -> "BudgetUnits":
         """As the journal keeps them."""
         return cls(**{name: tuple(values) for name, values in facts.items()})
 
@@ -102,7 +102,7 @@ class Status:
         return any(one.stopped for one in self.spending)
 
 
-def status_of(state: State, units: Units, event: int, asked: int, open_: int, trouble: str = "") -> Status:
+def status_of(state: State, units: BudgetUnits, event: int, asked: int, open_: int, trouble: str = "") -> Status:
     """What is to be seen now."""
     learner, account = state.learner, state.account
     numbers = zip(
@@ -130,7 +130,7 @@ def status_of(state: State, units: Units, event: int, asked: int, open_: int, tr
     )
 
 
-def _standing(name: str, entrant: Entrant, units: Units) -> Standing:
+def _standing(name: str, entrant: Entrant, units: BudgetUnits) -> Standing:
     shadow, scales = entrant.shadow, np.array(units.scales)
     uses = (shadow.by_importance, shadow.standard_error(), shadow.by_path)
     estimated, error, met = (tuple((scales * sums[1:]).tolist()) for sums in uses)

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tightrope.durable import DurableLearner
-from tightrope.durable.status import Units
+from tightrope.durable.status import BudgetUnits
 from tightrope.errors import StorageError, UnknownEpisodeError
 from tightrope.model import Policy
 from tightrope.service.messages import Acted, Answered, Asked, Called, Series, Space, Spent, State, Table, Tell
@@ -54,7 +54,7 @@ class Keeper:
             facts, space = self.learner.facts, self.learner.space
             self.tables = Tables.read(self.folder, space.n_tuples, facts["problem"])
             self._space = space.named(facts["states"], facts["actions"])
-            self.reader = Reader(self._space, self.learner.feedback, Units.read(facts["units"]), self.tables)
+            self.reader = Reader(self._space, self.learner.feedback, BudgetUnits.read(facts["units"]), self.tables)
             self.open = {id_: episode.policy for id_, episode in self.learner.open_episodes().items()}
             self._record()
             stack.pop_all()

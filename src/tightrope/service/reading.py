@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from tightrope.arguments import shown, unknown
 from tightrope.arguments.arrays import floats
-from tightrope.durable.status import Units as Budgets
+from tightrope.durable.status import BudgetUnits
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Feedback
 from tightrope.service.messages import Called, Tell, Values
@@ -24,7 +24,7 @@ STEP = re.compile(r", step \d+$")
 class Reader:
     """Knows what states, actions and budgets are called, and what is known of losses and uses without being told."""
 
-    def __init__(self, space: LayeredSpace, feedback: Feedback, budgets: Budgets, tables: Tables) -> None:
+    def __init__(self, space: LayeredSpace, feedback: Feedback, budgets: BudgetUnits, tables: Tables) -> None:
         self.space, self.feedback, self.budgets, self.tables = space, feedback, budgets, tables
         self.layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)
         self._units = Units(
