@@ -47,8 +47,11 @@ class Service:
             await asyncio.gather(*(keeper.end() for keeper in self.keepers.values() if keeper.ready))
 
     async def _begin(self) -> None:
-        for error in await asyncio.gather(*(one.begin() for one in self.keepers.values()), return_exceptions=True):
-            if isinstance(error, Exception):
+        """One after another: modules are imported and kernels compiled on the way."""
+        for keeper in self.keepers.values():
+            try:
+                await keeper.begin()
+            except Exception as error:
                 self._failed(error)
 
     def routes(self) -> list[Route]:

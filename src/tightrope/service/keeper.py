@@ -5,7 +5,6 @@ from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from pathlib import Path
-from threading import Lock
 from typing import Any, TypeVar
 
 import numpy as np
@@ -23,9 +22,6 @@ Result = TypeVar("Result")
 
 #: So many records of how it went are kept; when there are more, every second one goes.
 MOST_RECORDS = 600
-
-#: Learners are opened one after another: modules are imported and kernels compiled on the way.
-OPENING = Lock()
 
 
 class Keeper:
@@ -49,7 +45,7 @@ class Keeper:
         await self._write(self._begin)
 
     def _begin(self) -> None:
-        with OPENING, ExitStack() as stack:
+        with ExitStack() as stack:
             self.learner = stack.enter_context(self._open_learner())
             facts, space = self.learner.facts, self.learner.space
             self.tables = Tables.read(self.folder, space.n_tuples, facts["problem"])

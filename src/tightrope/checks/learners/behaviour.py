@@ -190,7 +190,7 @@ def check_a_copy_goes_on_the_same_and_alone(make: Maker) -> None:
     drive(at, learner, last=EPISODES // 2)
     copies = [("copy.deepcopy", copy.deepcopy(learner))]
     try:
-        packed = pickle.dumps(learner)
+        packed = pickle.dumps(learner)  # as joblib and Dask send it to workers; no file of ours is one
     except Exception:
         pass  # refused where one still has the learner
     else:
