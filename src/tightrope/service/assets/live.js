@@ -33,9 +33,10 @@ class Learner {
   async look() {
     const state = await get(`${this.place}/state`);
     this.space ??= await get(`${this.place}/space`);
+    const stays = state.told === this.told || (this.told >= 0 && inUse());
+    const [series, policy] = stays ? [] : await Promise.all([get(`${this.place}/series`), get(`${this.place}/policy`)]);
     this.head.replaceChildren(...this.headline(state));
-    if (state.told === this.told || (this.told >= 0 && inUse())) return;
-    const [series, policy] = await Promise.all([get(`${this.place}/series`), get(`${this.place}/policy`)]);
+    if (stays) return;
     this.told = state.told;
     this.spending.replaceChildren(this.table(state));
     this.draw(state, series);
