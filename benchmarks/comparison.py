@@ -60,8 +60,9 @@ def table(rows: Sequence[Row]) -> str:
     lines = []
     for learner in ordered(rows):
         cells = [" / ".join(f"{mean[measure][learner, losses]:.2f}" for measure in MEASURES) for losses in LOSSES]
-        lines.append((learner, LEARNERS[learner.removesuffix(", with ties")].feedback, *cells))
-    return page.table(("learner", "feedback", *LOSSES), lines)
+        kind = LEARNERS[learner.removesuffix(", with ties")]
+        lines.append((learner, kind.feedback, kind.constants, *cells))
+    return page.table(("learner", "feedback", "constants", *LOSSES), lines)
 
 
 def picture(rows: Sequence[Row], title: str) -> bytes:

@@ -377,7 +377,7 @@ def test_lists() -> None:
     code, out, _ = invoke("list", "learners")
     [line] = [line for line in out.splitlines() if line.startswith("o-reps ")]
     assert line.split()[:3] == ["o-reps", "full", "model"]
-    assert line.endswith("Zimin & Neu (NIPS 2013)")
+    assert line.endswith("Zimin & Neu (NIPS 2013)             published")
     code, out, _ = invoke("list", "problems")
     [line] = [line for line in out.splitlines() if line.startswith("edge-cloud ")]
     assert line.split()[1:4] == ["318", "12", "2"]

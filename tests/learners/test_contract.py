@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable
 from copy import copy
 from dataclasses import field
-from typing import Any
+from typing import Any, get_args
 
 import numpy as np
 import pytest
@@ -13,7 +13,7 @@ from tightrope import Episode, InvalidInputError, LayeredSpace, Policy
 from tightrope.checks import check_learner, yield_learner_checks
 from tightrope.kernels.occupancy import policy_of
 from tightrope.learners import LEARNERS, LearnerBase
-from tightrope.learners.base import BanditEpisode, Feedback
+from tightrope.learners.base import BanditEpisode, Constants, Feedback
 from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
 from tightrope.learners.episodes import checked_bandit_episode, checked_episode
 from tightrope.learners.needs import NEEDS
@@ -33,7 +33,10 @@ def test_every_learner_says_who_it_is(name: str) -> None:
     learner = LEARNERS[name]
     assert learner.name == name
     assert 20 < len(learner.summary()) <= 110
-    assert learner.reference
+    assert (learner.constants == "none") == (learner.reference == "none")
+    assert learner.constants in get_args(Constants)
+    if learner.constants == "declared departure" and not learner.reference.startswith("tightrope"):
+        assert "Where we depart from the publication" in (inspect.getmodule(learner).__doc__ or "")
     assert set(learner.needs) <= set(NEEDS)
     parameters = inspect.signature(learner).parameters
     assert [*parameters][:3] == ["space", "budgets", "episodes"]

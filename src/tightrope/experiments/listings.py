@@ -20,12 +20,12 @@ def problems() -> list[str]:
 
 
 def learners() -> list[str]:
-    """Every learner: what it is shown and told, what it does, who published it."""
+    """Every learner: what it is shown and told, what it does and where, who published it, whose constants it has."""
     rows = [
-        (name, learner.feedback, _told(learner), learner.summary().removesuffix("."), _published(learner))
-        for name, learner in sorted(LEARNERS.items())
+        (name, kind.feedback, _told(kind), kind.summary().removesuffix("."), _published(kind), _constants(kind))
+        for name, kind in sorted(LEARNERS.items())
     ]
-    headings = ("learner", "feedback", "is told", "what it does", "published")
+    headings = ("learner", "feedback", "is told", "what it does", "method", "constants")
     return aligned(headings, rows, text=headings)
 
 
@@ -54,6 +54,10 @@ def listing(kind: str) -> list[str]:
 
 def _told(learner: type[LearnerBase]) -> str:
     return ", ".join(need.replace("_", " ") for need in learner.needs if need != "rng")
+
+
+def _constants(learner: type[LearnerBase]) -> str:
+    return "" if learner.constants == "none" else learner.constants
 
 
 def _published(learner: type[LearnerBase]) -> str:

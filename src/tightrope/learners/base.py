@@ -33,6 +33,10 @@ Feedback = Literal["full", "bandit"]
 #: Whose episodes a learner can learn from: any policy's; any's, if it is told which (`BanditEpisode.policy`); its own.
 LearnsFrom = Literal["any", "told", "own"]
 
+#: Where the numbers come from that a learner runs with unless told otherwise: from its publication; from its order of
+#: magnitude or its bound, where it does not print them or we could not read them; not from it, as the module says.
+Constants = Literal["published", "balanced by us", "declared departure", "none"]
+
 #: What learners are told (`needs`) is of these kinds; the rest are numbers.
 TOLD: dict[str, type] = {
     "model": LayeredMDP,
@@ -91,6 +95,7 @@ class LearnerBase(Declared, ABC):
 
     name: ClassVar[str]
     reference: ClassVar[str]  #: who published it, where
+    constants: ClassVar[Constants] = "none"  #: where its numbers come from
     feedback: ClassVar[Feedback] = "full"
     plans: ClassVar[bool] = True  #: whether anything depends on `episodes`
     needs: ClassVar[tuple[str, ...]] = ()  #: what it must be told beyond space and budgets (`learners.needs.NEEDS`)

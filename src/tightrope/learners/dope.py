@@ -48,6 +48,7 @@ class DOPE(EstimatingLearner):
         "Bura, HasanzadeZonuzy, Kalathil, Shakkottai, Chamberland: DOPE: doubly optimistic and pessimistic exploration "
         "for safe reinforcement learning (NeurIPS 2022)"
     )
+    constants = "declared departure"
     needs = ("safe_policy", "safe_usage")
 
     safe_policy: Policy

@@ -39,6 +39,7 @@ class DriftPlusPenalty(LearnerBase):
         "Wei, Yu, Neely: Online learning in weakly coupled Markov decision processes: a convergence time study "
         "(SIGMETRICS 2018)"
     )
+    constants = "balanced by us"
     needs = ("model",)
     learns_from = "any"
 

@@ -49,6 +49,7 @@ class FPOP(CountingLearner):
         "Neu, György, Szepesvári: The adversarial stochastic shortest path problem with unknown transition "
         "probabilities (AISTATS 2012)"
     )
+    constants = "balanced by us"
     needs = ("rng",)
 
     rng: np.random.Generator

@@ -38,6 +38,7 @@ class OREPS(MirrorLearner):
         "Zimin, Neu: Online learning in episodic Markovian decision processes by relative entropy policy search "
         "(NIPS 2013)"
     )
+    constants = "published"
     needs = ("model",)
 
     model: LayeredMDP

@@ -48,6 +48,7 @@ class OPDOP(EstimatingLearner):
         "Ding, Wei, Yang, Wang, Jovanović: Provably efficient safe exploration via primal-dual policy optimization "
         "(AISTATS 2021)"
     )
+    constants = "balanced by us"
     needs = ("slack",)
 
     slack: float = parameter(ANY)

@@ -34,6 +34,7 @@ class OptCMDP(EstimatingLearner):
 
     name = "opt-cmdp"
     reference = "Efroni, Mannor, Pirotta: Exploration-exploitation in constrained MDPs (2020)"
+    constants = "published"
 
     def __post_init__(self) -> None:
         super().__post_init__()

@@ -41,6 +41,7 @@ class OptDualCMDP(EstimatingLearner):
 
     name = "opt-dual-cmdp"
     reference = "Efroni, Mannor, Pirotta: Exploration-exploitation in constrained MDPs (2020)"
+    constants = "published"
     needs = ("slack",)
 
     slack: float = parameter(ANY)

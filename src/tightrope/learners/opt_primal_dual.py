@@ -44,6 +44,7 @@ class OptPrimalDual(EstimatingLearner):
 
     name = "opt-primal-dual"
     reference = "Efroni, Mannor, Pirotta: Exploration-exploitation in constrained MDPs (2020)"
+    constants = "published"
     needs = ("slack",)
 
     slack: float = parameter(ANY)

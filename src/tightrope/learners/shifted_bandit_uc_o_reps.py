@@ -68,6 +68,7 @@ class ShiftedBanditUCOREPS(MirrorLearner):
         "Rosenberg, Mansour: Online stochastic shortest path with bandit feedback and unknown transition function "
         "(NeurIPS 2019)"
     )
+    constants = "balanced by us"
     feedback = "bandit"
     learns_from = "own"  # θ has what it divides by
 

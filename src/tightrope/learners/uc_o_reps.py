@@ -37,6 +37,7 @@ class UCOREPS(ConfidentLearner):
 
     name = "uc-o-reps"
     reference = "Rosenberg, Mansour: Online convex optimization in adversarial Markov decision processes (ICML 2019)"
+    constants = "balanced by us"
 
     learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
 

@@ -42,6 +42,7 @@ class UCBVI(CountingLearner):
 
     name = "ucbvi"
     reference = "Azar, Osband, Munos: Minimax regret bounds for reinforcement learning (ICML 2017)"
+    constants = "declared departure"
     feedback = "bandit"
 
     level: float = parameter(PROBABILITY, default=0.01)

@@ -66,6 +66,7 @@ class UCPD(ConfidentLearner):
         "Qiu, Wei, Yang, Ye, Wang: Upper confidence primal-dual reinforcement learning for CMDP with adversarial loss "
         "(NeurIPS 2020)"
     )
+    constants = "published"
 
     alpha: float = parameter(POSITIVE, default=PUBLISHED)
     V: float = parameter(POSITIVE, default=PUBLISHED)

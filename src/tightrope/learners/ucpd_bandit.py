@@ -59,6 +59,7 @@ class UCPDBandit(PricingLearner, EstimatingLearner):
         "tightrope: ucpd-practical with the loss estimates of Jin, Jin, Luo, Sra, Yu (ICML 2020) and bounds on the "
         "constraints' means (this package)"
     )
+    constants = "declared departure"
 
     learns_from = "told"
 

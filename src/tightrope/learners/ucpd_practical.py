@@ -57,6 +57,7 @@ class UCPDPractical(PricingLearner):
 
     name = "ucpd-practical"
     reference = "tightrope: after Qiu, Wei, Yang, Ye, Wang, with prices and steps of its own (this package)"
+    constants = "declared departure"
 
     mean_constraints: FloatArray = carried()  #: (I, n_tuples) ḡ
     last_loss: FloatArray = carried()  #: (n_tuples,) f of the step before

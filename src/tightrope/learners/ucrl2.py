@@ -40,6 +40,7 @@ class UCRL2(CountingLearner):
 
     name = "ucrl2"
     reference = "Jaksch, Ortner, Auer: Near-optimal regret bounds for reinforcement learning (JMLR 2010)"
+    constants = "declared departure"
     feedback = "bandit"
 
     level: float = parameter(PROBABILITY, default=0.01)

@@ -47,6 +47,7 @@ class UOBREPS(MirrorLearner):
         "Jin, Jin, Luo, Sra, Yu: Learning adversarial Markov decision processes with bandit feedback and unknown "
         "transition (ICML 2020)"
     )
+    constants = "published"
     feedback = "bandit"
     learns_from = "told"
 
