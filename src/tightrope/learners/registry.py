@@ -12,6 +12,7 @@ from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
 from tightrope.learners.fixed import Hindsight, SafeBaseline, Uniform
 from tightrope.learners.follow_the_leader import FollowTheLeader
 from tightrope.learners.fpop import FPOP
+from tightrope.learners.mdp_e import MDPE
 from tightrope.learners.needs import NEEDS, Problem
 from tightrope.learners.o_reps import OREPS
 from tightrope.learners.opdop import OPDOP
@@ -42,6 +43,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         UCPDPracticalKnown,
         UCPDBandit,
         OREPS,
+        MDPE,
         UCOREPS,
         DriftPlusPenalty,
         OptCMDP,

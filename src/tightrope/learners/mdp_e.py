@@ -1,0 +1,51 @@
+"""MDP-E: an expert algorithm in every state, with the model known (Even-Dar, Kakade & Mansour 2009).
+
+In every episode t, with losses ℓ in [0, 1]:
+1. Play π_t(a|s) ∝ exp(−η Σ_{τ<t} Q_τ(s,a)): exponential weights at every state.
+2. Q_t are the action values of π_t under the losses of the episode and the model:
+   Q_t(s,a) = Σ_s' P(s'|s,a) (ℓ^t(s,a,s') + Σ_a' π_t(a'|s') Q_t(s',a')), 0 at the last state.
+
+No state needs to know what others do: each only has to have little regret on the values that it is fed with.
+
+Feedback: full information. Needs to know: the space, the number of episodes T and the model. Budgets are not looked at.
+Where we depart from the publication: losses here are ℓ = (f + 1)/2. It has an endless, ergodic process with a new loss
+in every step, values relative to the average, and a regret that grows with the mixing time; here a loss is that of an
+episode, values are those of the steps that are left, L takes the place of the mixing time, and policies need not change
+slowly. It takes any expert algorithm whose regret is of order M √(T log|A|) for losses up to M; ours is exponential
+weights, at the rate that is best for M = L.
+"""
+
+from tightrope.learners.base import Episode
+from tightrope.learners.shared.experts import StateExperts, action_values, hedge_rate
+from tightrope.model import LayeredMDP
+
+
+class MDPE(StateExperts):
+    """Exponential weights in every state: adversarial losses, known dynamics, no budgets.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand; the budgets are not looked at.
+    episodes : T, the number of episodes that the parameters are set for.
+    model : the true one.
+    learning_rate : η; by default √(8 log|A| / T) / L, for which the regret is at most L² √(T log|A| / 2).
+    """
+
+    name = "mdp-e"
+    reference = "Even-Dar, Kakade, Mansour: Online Markov decision processes (Mathematics of Operations Research 2009)"
+    constants = "balanced by us"
+    needs = ("model",)
+    learns_from = "any"
+
+    model: LayeredMDP
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.default_to(learning_rate=hedge_rate(self.space, self.episodes))
+
+    def observe(self, episode: Episode) -> None:
+        """Line 2, and line 1 for the next episode."""
+        _, f, _ = self._read(episode)
+        losses = self.space.sum_over_successors(self.model.transitions * (f + 1) / 2)
+        total_values = self.total_values + action_values(self.model, self.policy, losses)
+        self._learn(total_values=total_values, policy=self._policy_for(total_values))

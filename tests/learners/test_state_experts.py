@@ -1,0 +1,109 @@
+"""Experts in every state against naive twins over whole runs: dictionaries and plain loops, from the publications."""
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from tests.learners.problems import problem_with
+from tightrope import Episode, LayeredMDP, LayeredSpace, run
+from tightrope.checks.learners.play import WORLDS, World
+from tightrope.learners import make_learner
+from tightrope.learners.base import LearnerBase
+from tightrope.learners.mdp_e import MDPE
+
+#: By state, by action.
+Table = dict[int, dict[int, float]]
+
+HOMES = ["a_sparse_space", "transitions_of_probability_zero"]
+
+
+def table(at: World) -> Table:
+    """Zeros."""
+    actions: Table = {}
+    for s, a in at.space.pairs.tolist():
+        actions.setdefault(s, {})[a] = 0.0
+    return actions
+
+
+def boltzmann(total: Table, eta: float) -> Table:
+    weights = {s: {a: math.exp(-eta * Q) for a, Q in here.items()} for s, here in total.items()}
+    return {s: {a: w / sum(here.values()) for a, w in here.items()} for s, here in weights.items()}
+
+
+def values_of(at: World, pi: Table, loss: Callable[[int], float]) -> Table:
+    """Q of π under the model, for the loss of each tuple; the last states first."""
+    V, Q = dict.fromkeys(range(at.space.n_states), 0.0), table(at)
+    for s in sorted(pi, reverse=True):
+        for j, (s_here, a, s_next) in enumerate(at.space.tuples.tolist()):
+            if s_here == s:
+                Q[s][a] += float(at.mdp.transitions[j]) * (loss(j) + V[s_next])
+        V[s] = sum(pi[s][a] * Q[s][a] for a in pi[s])
+    return Q
+
+
+def played(learner: LearnerBase) -> Table:
+    pi: Table = {s: learner.policy[s] for s in range(learner.space.n_states - 1)}
+    return pi
+
+
+def assert_same(one: Table, other: Table) -> None:
+    for s in one:
+        assert one[s] == pytest.approx(other[s], abs=1e-11)
+
+
+@pytest.mark.parametrize("home", HOMES)
+def test_a_whole_run_of_mdp_e(home: str) -> None:
+    """Weights that are multiplied by exp(−η Q) in every episode, at every state."""
+    at, eta, T = WORLDS[home](), 0.7, 40
+    learner = make_learner("mdp-e", at, episodes=T, learning_rate=eta)
+    total = table(at)
+    for t in range(1, T + 1):
+        pi = boltzmann(total, eta)
+        assert_same(played(learner), pi)
+        f = np.random.default_rng([3, t]).uniform(-1, 1, at.space.n_tuples)
+        Q = values_of(at, pi, lambda j, f=f: (float(f[j]) + 1) / 2)  # type: ignore[misc]
+        for s in total:
+            for a in total[s]:
+                total[s][a] += Q[s][a]
+        episode = at.play(learner.policy, "full", t, np.random.default_rng(t))
+        learner.observe(Episode(episode.states, episode.actions, f, episode.constraints))
+    assert max(max(here.values()) for here in pi.values() if len(here) > 1) > 0.8
+
+
+def test_two_episodes_of_mdp_e_by_hand() -> None:
+    """Two steps, two actions; action 0 leads to state 1, action 1 to state 2, at which both actions lead to the end.
+
+    f = 1 for action 0 of state 1 and 0 elsewhere, so ℓ is 1 there and ½ elsewhere. π_1 is uniform: V(1) = ¾, V(2) = ½,
+    Q(0,·) = (1¼, 1), Q(1,·) = (1, ½). After two episodes with η = 2: at state 1 the weights are e^{−2·2} and e^{−2·1};
+    at state 0, π_2(0|1) = e^{−2} / (e^{−2} + e^{−1}) = 0.268941, so V_2(1) = ½ + 0.268941/2 = 0.634471 and
+    Q_2(0,·) = (1.134471, 1): the weights differ by e^{−2 · (0.25 + 0.134471)} = e^{−0.768941}.
+    """
+    space = LayeredSpace.from_tuples([1, 2, 1], 2, [(0, 0, 1), (0, 1, 2), (1, 0, 3), (1, 1, 3), (2, 0, 3), (2, 1, 3)])
+    learner = MDPE(space, [], episodes=2, model=LayeredMDP(space, np.ones(6)), learning_rate=2.0)
+    for _ in range(2):
+        learner.observe(Episode([0, 1, 3], [0, 0], [0, 0, 1, 0, 0, 0], np.zeros((0, 6))))
+    assert learner.policy[0] == pytest.approx({0: 0.316708, 1: 0.683292}, abs=1e-6)
+    assert learner.policy[1] == pytest.approx({0: 0.119203, 1: 0.880797}, abs=1e-6)
+    assert learner.policy[2] == {0: 0.5, 1: 0.5}
+
+
+def test_the_rate_of_mdp_e() -> None:
+    """L = 3, |A| = 2, T = 50: √(8 · 0.693147 / 50) / 3 = √0.110904 / 3 = 0.333022 / 3."""
+    learner = make_learner("mdp-e", problem_with(0), episodes=50)
+    assert learner.settings["learning_rate"] == pytest.approx(0.111007, abs=1e-6)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_mdp_e_keeps_its_bound(seed: int) -> None:
+    """L² √(T log|A| / 2) for losses in [0, 1], for certain; f is twice as wide."""
+    for T in (20, 400):
+        history = run(problem_with(0, seed=seed, period=40), "mdp-e", episodes=T, seed=seed)
+        assert history["regret"][-1] <= 2 * 9 * math.sqrt(T * math.log(2) / 2)
+
+
+def test_regret_per_episode_falls() -> None:
+    problem = problem_with(0, period=5)
+    early, late = (run(problem, "mdp-e", episodes=T)["regret"][-1] / T for T in (50, 1500))
+    assert 0 < late < early / 3
