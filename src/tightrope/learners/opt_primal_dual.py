@@ -12,7 +12,7 @@ No program is solved and nothing is planned: a step of a policy, a step of a pri
 back are of order √K.
 
 Feedback: bandit, as published. Needs to know: the space, the budgets, the number of episodes K and the slack γ.
-Where we depart from the publication: the units of costs (`learners.estimating`); ρ = H/γ as in OptDual-CMDP; β^p is 1
+Where we depart from the publication: the units of costs (`shared.averaging`); ρ = H/γ as in OptDual-CMDP; β^p is 1
 at most.
 """
 
@@ -22,7 +22,8 @@ from numpy.typing import ArrayLike
 from tightrope.learners.base import BanditEpisode
 from tightrope.learners.kernels.policies import evaluate, mirror_step
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, carried, parameter
-from tightrope.learners.shared.estimating import Estimates, EstimatingLearner, largest_multiplier
+from tightrope.learners.shared.averaging import Estimates
+from tightrope.learners.shared.estimating import EstimatingLearner, largest_multiplier
 from tightrope.model import Policy
 from tightrope.space import FloatArray
 

@@ -30,7 +30,8 @@ from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode
 from tightrope.learners.kernels.lower_means import lower_means
 from tightrope.learners.parameters import SHARE, carried, parameter
-from tightrope.learners.shared.estimating import EstimatingLearner, Sums
+from tightrope.learners.shared.averaging import Sums
+from tightrope.learners.shared.estimating import EstimatingLearner
 from tightrope.learners.shared.importance import estimated, published_exploration
 from tightrope.learners.shared.pricing import PricingLearner, View
 from tightrope.space import FloatArray
