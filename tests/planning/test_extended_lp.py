@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import OptimizeResult, linprog
 
-from tests.conftest import mdps, pair_of_tuple, random_counts, random_mdp, random_policy, rngs
+from tests.conftest import mdps, random_counts, random_mdp, random_policy, rngs
+from tests.extended_lp import extended_lp
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy
 from tightrope.planning import mixtures
 from tightrope.planning.extended_lp import plan
@@ -15,34 +15,6 @@ from tightrope.planning.intervals import Intervals
 from tightrope.planning.kernels.simplex import first_to_leave
 from tightrope.planning.mixtures import best_response
 from tightrope.space import FloatArray
-
-
-def published_lp(
-    space: LayeredSpace, intervals: Intervals, c: FloatArray, D: FloatArray, alpha: FloatArray
-) -> OptimizeResult:
-    """The extended LP over q(s,a,s') as it is published, and a last variable, the common excess, at a high price."""
-    n, pair = space.n_tuples, pair_of_tuple(space)
-    of_pair = np.zeros((space.n_pairs, n))
-    of_pair[pair, np.arange(n)] = 1.0
-    mass = of_pair[pair]  # Σ_y q(s,a,y) for each tuple (s,a,s')
-    flow = np.zeros((space.n_states, n))
-    flow[space.tuples[:, 0], np.arange(n)] += 1.0
-    flow[space.tuples[:, 2], np.arange(n)] -= 1.0
-    source = np.zeros(space.n_states)
-    source[0] = 1.0
-    rows = np.vstack(
-        [np.eye(n) - intervals.upper[:, None] * mass, intervals.lower[:, None] * mass - np.eye(n), D @ of_pair]
-    )
-    relief = np.append(np.zeros(2 * n), np.full(len(alpha), -1.0))
-    return linprog(
-        np.append(c @ of_pair, 1e4),
-        A_ub=np.column_stack([rows, relief]),
-        b_ub=np.append(np.zeros(2 * n), alpha),
-        A_eq=np.column_stack([flow[:-1], np.zeros(space.n_states - 1)]),
-        b_eq=source[:-1],
-        method="highs-ds",
-        options={"primal_feasibility_tolerance": 1e-10, "dual_feasibility_tolerance": 1e-10},
-    )
 
 
 @st.composite
@@ -62,12 +34,12 @@ def test_the_plan_is_the_answer_of_the_extended_lp(
     task: tuple[LayeredSpace, Intervals, FloatArray, FloatArray, FloatArray],
 ) -> None:
     space, intervals, c, D, alpha = task
-    answer, expected = plan(space, intervals, c, D, alpha), published_lp(*task)
-    excess = expected.x[-1]
-    assert answer.excess == pytest.approx(excess, abs=1e-6)
+    answer = plan(space, intervals, c, D, alpha)
+    expected = extended_lp(space, intervals.lower, intervals.upper, c, D, alpha)
+    assert answer.excess == pytest.approx(expected.excess, abs=1e-6)
     Policy(space, answer.policy.probabilities)
-    if excess < 1e-9:
-        assert answer.value == pytest.approx(expected.fun, abs=1e-6)
+    if expected.excess < 1e-9:
+        assert answer.value == pytest.approx(expected.value, abs=1e-6)
         assert (D @ answer.visits <= alpha + 1e-6).all()
         assert (answer.multipliers >= 0).all()
 
