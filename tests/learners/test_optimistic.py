@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import pair_of_tuple
+from tests.learners.averages import averages, backwards, radii
 from tests.learners.problems import Coins, problem_with
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, Problem, run
 from tightrope.kernels.paths import sample_path
@@ -81,42 +81,6 @@ def tell_the_truth(learner: EstimatingLearner, problem: Problem, f: FloatArray, 
     learner._restored()
 
 
-def averages(problem: Problem, plays: list[BanditEpisode]) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """N, M and the sums of (f + 1)/2 and (g + 1)/2, step by step."""
-    space, n_constraints = problem.space, len(problem.budgets)
-    N, M, sums = np.zeros(space.n_pairs), np.zeros(space.n_tuples), np.zeros((1 + n_constraints, space.n_pairs))
-    for play in plays:
-        for k, j in enumerate(space.path(play.states, play.actions)):
-            i = pair_of_tuple(space)[j]
-            N[i] += 1
-            M[j] += 1
-            sums[:, i] += (np.append(np.asarray(play.losses)[k], np.asarray(play.constraints)[:, k]) + 1) / 2
-    return N, M, sums
-
-
-def radii(problem: Problem, N: FloatArray, M: FloatArray, K: int, scale: float = 1.0) -> tuple[FloatArray, FloatArray]:
-    """β^c (n_pairs,) and β^p (n_tuples,), at most 1, as they are published (δ = 0.01), times `scale`."""
-    space, n = problem.space, np.maximum(N, 1)
-    beta_c = scale * np.sqrt(2 * np.log(6 * space.n_pairs * max(1, len(problem.budgets)) * K / 0.01) / n)
-    n, log_term = space.expand_to_tuples(n), np.log(6 * space.n_tuples * K / 0.01)
-    P = M / n
-    return beta_c, np.minimum(scale * (np.sqrt(4 * P * (1 - P) * log_term / n) + 14 * log_term / (3 * n)), 1)
-
-
-def backwards(
-    space: LayeredSpace, pi: FloatArray, P: FloatArray, r: FloatArray, most: float
-) -> tuple[FloatArray, FloatArray]:
-    """V and Q of a policy by loops, Q between 0 and `most` for each step left."""
-    V, Q = np.zeros(space.n_states), np.zeros(space.n_pairs)
-    for s in range(space.n_states - 2, -1, -1):
-        for i in np.flatnonzero(space.pairs[:, 0] == s):
-            to = np.flatnonzero(pair_of_tuple(space) == i)
-            left = space.n_layers - space.layer_of(s)
-            Q[i] = np.clip(r[i] + P[to] @ V[space.tuples[to, 2]], 0, most * left)
-            V[s] += pi[i] * Q[i]
-    return V, Q
-
-
 @pytest.mark.parametrize("name", NAMES)
 def test_estimates_are_averages_over_the_visits_of_a_pair(name: str) -> None:
     problem = problem_with(2)
@@ -187,51 +151,6 @@ def test_opt_cmdp_over_the_budgets_whatever_it_does_exceeds_them_least() -> None
     used = problem.constraints.mean @ problem.mdp.occupancy(learner.policy)
     assert used == pytest.approx(0.1)
     np.testing.assert_array_equal(learner.multipliers, [0.0])
-
-
-def test_opt_dual_responds_to_its_prices_and_moves_them_by_what_is_over() -> None:
-    problem, K = two_choices(), 100
-    learner = OptDualCMDP(problem.space, problem.budgets, episodes=K, slack=0.8)
-    assert learner.rho == pytest.approx(2 / 0.4)  # H / γ, γ = slack / 2
-    assert learner.dual_step == pytest.approx(learner.rho / (2 * np.sqrt(K)))
-    learner = OptDualCMDP(problem.space, problem.budgets, episodes=K, slack=0.8, radius_scale=0.0)
-    f = mean_loss(problem)
-    tell_the_truth(learner, problem, f, visits=10)
-    np.testing.assert_array_equal(learner.policy.probabilities, [1, 0, 1, 0, 1, 0])  # nothing costs yet
-    play = episodes_of(problem, learner.policy, 1)[0]
-    learner.observe(play)
-    over = (1.8 + 2) / 2 - (0.9 + 2) / 2  # in [0, 1] units: 0.9 in both steps
-    np.testing.assert_allclose(learner.multipliers, [learner.dual_step * over])
-    learner.multipliers = np.array([2.2])  # above the optimal 1.956: no longer worth it
-    learner._restored()
-    np.testing.assert_array_equal(learner.policy.probabilities, [0, 1, 0, 1, 0, 1])
-
-
-def test_opt_primal_dual_steps_as_published() -> None:
-    problem, K, scale = problem_with(2), 60, 0.003
-    space, H = problem.space, problem.space.n_layers
-    learner: Any = make_learner("opt-primal-dual", problem, episodes=K, radius_scale=scale)
-    assert isinstance(learner, OptPrimalDual)
-    rho = 2 * H / slater_slack(problem.mdp, problem.constraints.mean, problem.budgets)
-    t_K = np.sqrt(2 * np.log(2) / (H**2 * (1 + 2 * rho) ** 2 * K))
-    assert learner.policy_step == pytest.approx(t_K)
-    plays = episodes_of(problem, Policy.uniform(space), K)
-    learner.multipliers = np.array([0.7, 0.2])
-    for k, play in enumerate(plays):
-        pi, prices = learner.policy.probabilities, learner.multipliers
-        learner.observe(play)
-        N, M, sums = averages(problem, plays[:k])
-        n, (beta_c, beta_p) = np.maximum(N, 1), radii(problem, N, M, K, scale)
-        bonus = beta_c + H * space.sum_over_successors(beta_p)
-        P = M / space.expand_to_tuples(n)
-        V, Q = zip(*(backwards(space, pi, P, total / n - bonus, np.inf) for total in sums), strict=True)
-        weights = pi * np.exp(-t_K * (Q[0] + prices @ np.array(Q[1:])))
-        states = space.pairs[:, 0]
-        np.testing.assert_allclose(learner.policy.probabilities, weights / np.bincount(states, weights)[states])
-        over = np.array([V[1][0], V[2][0]]) - (problem.budgets + H) / 2
-        expected = np.clip(prices + over * rho / (H * np.sqrt(2 * K)), 0, rho)
-        np.testing.assert_allclose(learner.multipliers, expected)
-    assert (Q[0] > 0).all()  # at first all were truncated
 
 
 def test_opdop_steps_as_published() -> None:
