@@ -70,6 +70,50 @@ def test_the_bonus_of_an_episode_by_hand() -> None:
     assert learner.policy.probabilities.tolist() == [0, 1, 1, 0, 1, 0]
 
 
+def published_values(
+    space: LayeredSpace, N: np.ndarray, M: np.ndarray, total: FloatArray, T: int, before: FloatArray
+) -> tuple[FloatArray, list[float]]:
+    """Q of Algorithm 4 by loops (δ = 0.01), from that of the episode before, and what N(s') is held against H² in."""
+    H, S, A = space.n_layers, space.n_states, space.n_actions
+    iota = math.log(5 * S * A * H * T / 0.01)
+    Q, V, rare = before.copy(), [0.0] * S, []
+    for s in reversed(range(S - 1)):
+        for i in np.flatnonzero(space.pairs[:, 0] == s):
+            if N[i] > 0:
+                to = [(M[j] / N[i], int(space.tuples[j, 2])) for j in np.flatnonzero(pair_of_tuple(space) == i)]
+                mean = sum(p * V[y] for p, y in to)
+                b = math.sqrt(iota / (2 * N[i]))
+                if space.layer_of(s) < H - 1:
+                    visits = {y: N[space.pairs[:, 0] == y].sum() for _, y in to}
+                    unsure = sum(p * min(100**2 * H**3 * S**2 * A * iota**2 / visits[y], H**2) for p, y in to)
+                    rare += [100**2 * H**3 * S**2 * A * iota**2 / visits[y] for _, y in to]
+                    b += math.sqrt(8 * iota * sum(p * (V[y] - mean) ** 2 for p, y in to) / N[i])
+                    b += 14 * H * iota / (3 * N[i]) + math.sqrt(8 * unsure / N[i])
+                Q[i] = max(Q[i], total[i] / N[i] + mean - b)
+        V[s] = min(Q[space.pairs[:, 0] == s])
+    return Q, rare
+
+
+def test_a_run_after_so_many_visits_that_rare_ones_no_longer_matter_everywhere() -> None:
+    """Two thousand million episodes have gone before, nearly all by way of state 1."""
+    rng, space, T = np.random.default_rng(5), LayeredSpace.dense([1, 2, 1], 2), 60
+    learner = UCBVI(space, [], episodes=T)
+    learner.counts.M[:] = [4000, 1000, 2 * 10**9, 3000, 10**9, 10**9 + 4000, 1500, 2500]
+    learner.counts.N[:] = [5000, 2 * 10**9 + 3000, 10**9, 10**9 + 4000, 1500, 2500]
+    learner.total_loss = learner.counts.N * np.array([0.3, 0.9, 0.8, 0.7, 0.9, 0.8])
+    N, M, total, Q = learner.counts.N.copy(), learner.counts.M.copy(), learner.total_loss.copy(), np.zeros(6)
+    for t in range(T):
+        a, s, b = t % 2, int(rng.integers(1, 3)), int(rng.integers(2))
+        losses = rng.uniform(-1, 1, 2)
+        learner.observe(BanditEpisode([0, s, 3], [a, b], losses, np.zeros((0, 2))))
+        pairs, tuples = [a, 2 * s + b], [2 * a + s - 1, 2 + 2 * s + b]
+        N[pairs], M[tuples], total[pairs] = N[pairs] + 1, M[tuples] + 1, total[pairs] + (losses + 1) / 2
+        Q, rare = published_values(space, N, M, total, T, Q)
+        np.testing.assert_allclose(learner.values, Q, rtol=1e-9)
+        assert min(rare) < 0.3 < 4 < max(rare)  # H² = 4
+    assert (Q > 0).all()
+
+
 def test_counts_and_losses_are_those_of_the_path() -> None:
     problem = gap_problem("iid")
     space, pair = problem.space, pair_of_tuple(problem.space)
