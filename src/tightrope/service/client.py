@@ -69,21 +69,26 @@ class Client:
         until = time.monotonic() + self._patience
         while True:
             try:
-                with urlopen(request, timeout=self._patience or None) as answer:
-                    return json.load(answer)
-            except HTTPError as error:
-                with error:
-                    refusal = ServiceError(error.code, _problem(error))
-                if error.code != 503 or time.monotonic() >= until:
-                    raise refusal from None
+                return self._once(request)
+            except ServiceError as refusal:
+                if refusal.status != 503 or time.monotonic() >= until:
+                    raise
             except (URLError, HTTPException, ConnectionError, TimeoutError):  # nobody, or nobody any more
                 if time.monotonic() >= until:
                     raise
             time.sleep(PAUSE)
 
+    def _once(self, request: Request) -> Any:
+        try:
+            with urlopen(request, timeout=self._patience or None) as answer:
+                return json.load(answer)
+        except HTTPError as error:
+            with error:
+                raise ServiceError(error.code, _problem(error)) from None
+
 
 def _problem(error: HTTPError) -> dict[str, Any]:
     try:
         return dict(json.load(error))
-    except (ValueError, OSError):
+    except ValueError:  # somebody else's refusal, such as a proxy's
         return {}

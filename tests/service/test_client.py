@@ -1,0 +1,54 @@
+"""The client where the service is not as it should be: it ends in the middle of an answer."""
+
+from socket import create_server
+from threading import Thread
+
+import pytest
+
+from tightrope.service.client import Client, ServiceError
+
+WHOLE = b'{"answer": "learned"}'
+REFUSAL = b'{"type": "x#conflict", "detail": "told otherwise before"}'
+
+
+def served(*answers: bytes) -> tuple[str, Thread]:
+    """An address at which each connection gets the next answer and is closed, whole or not."""
+    listener = create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with listener:
+            for answer in answers:
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(65536)
+                    connection.sendall(answer)
+
+    thread = Thread(target=serve, daemon=True)
+    thread.start()
+    return f"http://127.0.0.1:{listener.getsockname()[1]}", thread
+
+
+def head(status: str, length: int) -> bytes:
+    return f"HTTP/1.1 {status}\r\nContent-Type: application/json\r\nContent-Length: {length}\r\n\r\n".encode()
+
+
+@pytest.mark.parametrize("cut", [head("200 OK", 40) + WHOLE[:5], head("409 Conflict", 40) + REFUSAL[:5], b""])
+def test_an_answer_that_is_cut_is_asked_for_again(cut: bytes) -> None:
+    address, thread = served(cut, head("200 OK", len(WHOLE)) + WHOLE)
+    assert Client(address, "machine", patience=20).tell("1", states=[], actions=[]) == "learned"
+    thread.join()
+
+
+def test_a_refusal_is_not_asked_for_again() -> None:
+    address, thread = served(head("409 Conflict", len(REFUSAL)) + REFUSAL)
+    with pytest.raises(ServiceError, match="told otherwise before") as refusal:
+        Client(address, "machine", patience=20).tell("1", states=[], actions=[])
+    assert refusal.value.kind == "conflict"
+    thread.join()
+
+
+def test_a_refusal_that_is_not_ours_is_one_all_the_same() -> None:
+    address, thread = served(head("502 Bad Gateway", 4) + b"oops")
+    with pytest.raises(ServiceError, match="status 502"):
+        Client(address, "machine", patience=20).tell("1", states=[], actions=[])
+    thread.join()
