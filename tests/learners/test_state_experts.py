@@ -103,7 +103,41 @@ def test_mdp_e_keeps_its_bound(seed: int) -> None:
         assert history["regret"][-1] <= 2 * 9 * math.sqrt(T * math.log(2) / 2)
 
 
-def test_regret_per_episode_falls() -> None:
+@pytest.mark.parametrize("home", HOMES)
+def test_a_whole_run_of_politex(home: str) -> None:
+    """Every visit kept in lists: where it led, what it cost. Phases end in the first episode t >= 3.5 i."""
+    at, eta, tau, T = WORLDS[home](), 0.9, 3.5, 40
+    learner = make_learner("politex", at, episodes=T, learning_rate=eta, phase_length=tau)
+    total, ends = table(at), {math.ceil(tau * i) for i in range(1, 20)}
+    seen: list[tuple[int, int, int, float]] = []
+    for t in range(1, T + 1):
+        pi = boltzmann(total, eta)
+        assert_same(played(learner), pi)
+        assert learner.epoch == 1 + sum(end < t for end in ends)
+        episode = at.play(learner.policy, "bandit", t, np.random.default_rng(t))
+        steps = zip(episode.states, episode.actions, episode.states[1:], episode.losses, strict=False)
+        seen += [(int(s), int(a), int(s_next), (float(f) + 1) / 2) for s, a, s_next, f in steps]
+        learner.observe(episode)
+        if t in ends:
+            V = dict.fromkeys(range(at.space.n_states), 0.0)
+            for s in sorted(pi, reverse=True):
+                for a in pi[s]:
+                    visits = [(s_next, cost) for s_, a_, s_next, cost in seen if (s_, a_) == (s, a)]
+                    Q = sum(cost + V[s_next] for s_next, cost in visits) / max(1, len(visits))
+                    total[s][a] += Q
+                    V[s] += pi[s][a] * Q
+
+
+def test_the_parameters_of_politex() -> None:
+    """L = 3, |A| = 2, T = 100: τ = 10 and η = √(8 · 0.693147 · 10 / 100) / 3 = √0.554518 / 3 = 0.744660 / 3."""
+    settings = make_learner("politex", problem_with(0), episodes=100).settings
+    assert settings["phase_length"] == 10
+    assert settings["learning_rate"] == pytest.approx(0.248220, abs=1e-6)
+
+
+@pytest.mark.parametrize(("name", "T", "share"), [("mdp-e", 1500, 0.4), ("politex", 9000, 0.75)])
+def test_regret_per_episode_falls(name: str, T: int, share: float) -> None:
+    """Like T^(-1/2), with estimates in phases T^(-1/4)."""
     problem = problem_with(0, period=5)
-    early, late = (run(problem, "mdp-e", episodes=T)["regret"][-1] / T for T in (50, 1500))
-    assert 0 < late < early / 3
+    early, late = (run(problem, name, episodes=episodes)["regret"][-1] / episodes for episodes in (50, T))
+    assert 0 < late < share * early

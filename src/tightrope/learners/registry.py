@@ -19,6 +19,7 @@ from tightrope.learners.opdop import OPDOP
 from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
 from tightrope.learners.opt_primal_dual import OptPrimalDual
+from tightrope.learners.politex import Politex
 from tightrope.learners.q_learning_ucb import QLearningUCB
 from tightrope.learners.shifted_bandit_uc_o_reps import ShiftedBanditUCOREPS
 from tightrope.learners.uc_o_reps import UCOREPS
@@ -55,6 +56,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         FPOP,
         UOBREPS,
         ShiftedBanditUCOREPS,
+        Politex,
         UCRL2,
         UCBVI,
         QLearningUCB,
