@@ -93,18 +93,6 @@ def test_a_whole_run_against_algorithm_1(scale: float) -> None:
     assert len(policies) > 3
 
 
-def test_published_parameters() -> None:
-    """|S||A| = 4·2, L = 2, layers of 1 and 2 states: Σ log(|S_k||A|)/L = (log 2 + log 4)/2."""
-    space = LayeredSpace.dense([1, 2, 1], 2)
-    learner = fpop(space, episodes=10**6)
-    eta = math.sqrt(math.log2(1e6) * (1 + (math.log(2) + math.log(4)) / 2) / ((math.e - 1) * 1e6))
-    assert learner.settings["learning_rate"] == pytest.approx(eta, rel=1e-12)
-    assert learner.settings["level"] == 1e-6
-    assert learner.settings["radius_scale"] == 1.0
-    assert fpop(space, episodes=10).settings["learning_rate"] == 1 / 8
-    assert fpop(space, episodes=1).settings["level"] == 0.5
-
-
 def test_with_the_model_known_it_follows_the_perturbed_leader() -> None:
     """No radius and counts that are the model: the policy is the best one for the losses so far minus Y."""
     rng = np.random.default_rng(5)

@@ -99,16 +99,6 @@ def test_budgets_and_constraints_are_not_looked_at(name: str) -> None:
         assert not one.multipliers.any()
 
 
-def test_the_default_rates_are_the_published_ones() -> None:
-    """|S| = 8, |A| = 2, L = 3, T = 50."""
-    problem = problem_with(1)
-    known, unknown = (make_learner(name, problem, episodes=50) for name in ("o-reps", "uc-o-reps"))
-    assert known.settings["learning_rate"] == pytest.approx(np.sqrt(np.log(8 * 2 / 3) / 50))
-    assert unknown.settings["learning_rate"] == pytest.approx(np.sqrt(np.log(64 * 2 / 9) / 50))
-    assert "radius_scale" not in known.settings
-    assert unknown.settings["radius_scale"] == 1.0
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_o_reps_keeps_its_theorem(seed: int) -> None:
     """Regret against the best policy (no budgets) is at most 2L sqrt(T log(|S||A|/L)), for certain."""

@@ -134,9 +134,7 @@ def test_drift_plus_penalty_against_a_conic_solver() -> None:
     assert (x < 1e-9).any()
 
 
-def test_drift_plus_penalty_takes_the_published_parameters() -> None:
-    settings = make_learner("drift-plus-penalty", problem_with(1), episodes=400).settings
-    assert (settings["alpha"], settings["V"]) == (400, 20)
+def test_drift_plus_penalty_refuses_weights_that_are_not_positive() -> None:
     with pytest.raises(InvalidInputError, match="alpha is 0"):
         make_learner("drift-plus-penalty", problem_with(1), episodes=400, alpha=0.0)
     with pytest.raises(InvalidInputError, match="V is -1"):

@@ -114,16 +114,6 @@ def test_the_estimate_is_off_by_how_far_the_measure_is_off() -> None:
     np.testing.assert_allclose(mean, np.bincount(pair, losses * mdp.transitions)[pair], rtol=1e-10)
 
 
-def test_default_parameters() -> None:
-    """W = 2, |S| = 4, |A| = 2, L = 2: α = sqrt(4) (2/T)^(1/4), η = sqrt(α log 8 / (4T))."""
-    space, T = LayeredSpace.dense([1, 2, 1], 2), 2 * 10**8
-    settings = ShiftedBanditUCOREPS(space, [], episodes=T).settings
-    assert settings["shift"] == pytest.approx(0.02, rel=1e-12)
-    assert settings["learning_rate"] == pytest.approx(math.sqrt(0.02 * math.log(8) / (4 * T)), rel=1e-12)
-    assert ShiftedBanditUCOREPS(space, [], episodes=10).settings["shift"] == 0.5
-    assert settings["radius_scale"] == 1.0
-
-
 def test_all_of_the_shift_is_a_uniform_model() -> None:
     space = LayeredSpace.dense([1, 2, 2, 1], 2)
     learner = ShiftedBanditUCOREPS(space, [], episodes=20, shift=1.0)

@@ -137,11 +137,6 @@ def test_regret_per_episode_falls() -> None:
     assert 0 < late < early / 3
 
 
-def test_settings_are_the_published_ones() -> None:
-    settings = UCBVI(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7).settings
-    assert settings == {"learner": "ucbvi", "episodes": 7, "level": 0.01, "radius_scale": 1.0, "ties": "none"}
-
-
 @pytest.mark.parametrize(
     ("option", "value"), [("level", 0.0), ("level", 1.0), ("radius_scale", -0.1), ("radius_scale", np.inf)]
 )

@@ -145,15 +145,6 @@ def test_with_the_model_known_only_the_exploration_is_left() -> None:
     np.testing.assert_allclose(mean, np.bincount(pair, losses * mdp.transitions)[pair], rtol=1e-6)
 
 
-def test_published_parameters() -> None:
-    """L = 2, |S||A| = 8, δ = 0.01."""
-    settings = UOBREPS(LayeredSpace.dense([1, 2, 1], 2), [], episodes=500).settings
-    published = math.sqrt(2 * math.log(2 * 8 / 0.01) / (500 * 8))
-    assert settings["learning_rate"] == settings["exploration"] == pytest.approx(published, rel=1e-12)
-    assert settings["level"] == 0.01
-    assert settings["radius_scale"] == 1.0
-
-
 def test_regret_per_episode_falls() -> None:
     early, late = (regret_per_episode("uob-reps", "switching", T) for T in (500, 8000))
     assert 0 < late < early / 2

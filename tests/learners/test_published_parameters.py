@@ -1,0 +1,164 @@
+"""What every learner runs with unless told otherwise, worked out by hand for one space, and written out.
+
+|S| = 14 in L = 4 layers of 1, 6, 4 and 2 states and a last one, |A| = 3; so |S||A| = 42, but 39 pairs have actions, and
+there are 3 (6 + 24 + 8 + 2) = 120 tuples. T = 90,000 episodes, I = 2 budgets, slack 0.5 (0.25 in units of [0, 1]),
+δ = 0.01. A new learner adds its line: each number from the formula of its publication or its docstring, not from its
+code.
+"""
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.learners.problems import Turns
+from tightrope import LayeredMDP, LayeredSpace, Problem
+from tightrope.confidence import Box
+from tightrope.learners import LEARNERS, LearnerBase, make_learner
+from tightrope.learners.registry import options_of
+from tightrope.problems.constraints import Deterministic
+
+T = 90_000
+
+Row = dict[str, float | str]
+
+#: Settings that most learners share.
+RADII: Row = {"level": 0.01, "radius_scale": 1.0}
+BALLS: Row = {**RADII, "confidence": "paper", "renewal": 1.0}
+AS_PUBLISHED: Row = {"charge": "optimistic", "proportional": 0.0, "draws": "last"}
+PRACTICAL: Row = {
+    "first_rate": 1.0, "change_rate": 5.0, "correction": 0.3, "integral": 3.0, "realism": 0.5, "largest_tilt": 100.0,
+    "block": 6,
+}  # fmt: skip
+
+PARAMETERS: dict[str, Row] = {
+    # L T, L √T, 1/T
+    "ucpd": {**BALLS, **AS_PUBLISHED, "alpha": 360_000.0, "V": 1200.0, "mixing": 1.1111111e-5},
+    "ucpd-known": {**AS_PUBLISHED, "alpha": 360_000.0, "V": 1200.0, "mixing": 1.1111111e-5},
+    "ucpd-practical": {**PRACTICAL, **RADII, "confidence": "kl", "renewal": 0.1, "prudence": 0.5},
+    "ucpd-practical-known": {**PRACTICAL, "prudence": 0.0},
+    "ucpd-bandit": {**PRACTICAL, **RADII, "confidence": "kl-box", "renewal": 0.1, "prudence": 0.5, "optimism": 0.1},
+    # √(log(42/4) / T) = √2.3513753 / 300
+    "o-reps": {"learning_rate": 0.0051113982},
+    # √(log(14² · 3 / 4²) / T) = √3.6041382 / 300
+    "uc-o-reps": {**BALLS, "learning_rate": 0.0063281893},
+    # √(8 log 3 / T) / 4 = √8.7888983 / 1200
+    "mdp-e": {"learning_rate": 0.0024705063},
+    # √T; √(8 log 3 · 300 / T) / 4 = √(8.7888983 / 300) / 4
+    "politex": {"phase_length": 300.0, "learning_rate": 0.042790425},
+    # T, √T
+    "drift-plus-penalty": {"alpha": 90_000.0, "V": 300.0},
+    "opt-cmdp": {**RADII},
+    # ρ = 4 / 0.25; ρ / (4 √(2 T)) = 4 / 424.26407
+    "opt-dual-cmdp": {**RADII, "rho": 16.0, "dual_step": 0.0094280904},
+    # √(2 log 3 / T) / (4 (1 + 2 · 16)) = √2.1972246 / (300 · 132)
+    "opt-primal-dual": {**RADII, "rho": 16.0, "dual_step": 0.0094280904, "policy_step": 3.7431914e-5},
+    # √(log 3) / (4² √T), 1/√T, 1/T, 2 · 4 / 0.25; β = 4 √(6 log(39 T / 0.01)) = 4 √(6 · 19.676297)
+    "opdop": {**RADII, "policy_step": 2.1836397e-4, "dual_step": 0.0033333333, "mixing": 1.1111111e-5,
+              "largest": 32.0, "beta": 43.461759},
+    "dope": {**RADII},
+    # epochs log2(8 T / 42) = 14.065320; (log 3 + log 18 + log 12 + log 6) / 4 = 2.0664125;
+    # √(14.065320 · 3.0664125 / (1.7182818 T)), which is below 1/42
+    "fpop": {"learning_rate": 0.016700199, "level": 1.1111111e-5, "radius_scale": 1.0},
+    # √(4 log(4 · 42 / 0.01) / (42 T)) = √(4 · 9.7291342 / 3780000), both
+    "uob-reps": {**RADII, "learning_rate": 0.0032086415, "exploration": 0.0032086415},
+    # √(6 · 14 / 4) (3 / T)^(1/4) = 4.5825757 · 0.075983569; √(0.34820045 · 3.6041382 / (6 · 3 T))
+    "shifted-bandit-uc-o-reps": {**RADII, "shift": 0.34820045, "learning_rate": 8.8015240e-4},
+    "ucrl2": {**RADII},
+    "ucbvi": {**RADII},
+    "q-learning-ucb": {**RADII},
+    "follow-the-leader": {"growth": 0.01},
+}  # fmt: skip
+
+
+def worked_out() -> Problem:
+    """Every policy uses 1 of 1.5 and 1.6 of 2.3."""
+    space = LayeredSpace.dense([1, 6, 4, 2, 1], 3)
+    return Problem(
+        name="worked out",
+        mdp=LayeredMDP.even(space),
+        losses=Turns([np.zeros(space.n_tuples)]),
+        constraints=Deterministic(np.repeat([[0.25], [0.4]], space.n_tuples, axis=1)),
+        budgets=np.array([1.5, 2.3]),
+        constraint_names=("use", "other use"),
+    )
+
+
+def made(name: str, episodes: int = T) -> Any:
+    return make_learner(name, worked_out(), episodes=episodes)
+
+
+def settings_of(learner: LearnerBase) -> Row:
+    return {name: value for name, value in learner.settings.items() if name not in ("learner", "episodes", "ties")}
+
+
+def test_no_learner_with_parameters_is_missing() -> None:
+    chosen = {name for name, learner in LEARNERS.items() if {*options_of(learner)} - {"ties"}}
+    assert chosen == {*PARAMETERS}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+def test_the_parameters_are_those_worked_out_by_hand(name: str) -> None:
+    settings, expected = settings_of(made(name)), PARAMETERS[name]
+    assert settings.keys() == expected.keys()
+    for parameter, value in expected.items():
+        close = value if isinstance(value, str) else pytest.approx(value, rel=1e-7)
+        assert settings[parameter] == close, parameter
+
+
+def test_parameters_for_few_episodes_are_held_below_what_the_theorems_ask_for() -> None:
+    assert made("fpop", 700).learning_rate == pytest.approx(1 / 42)  # and not √(7.0588937 · 3.0664125 / 1202.7973)
+    assert made("fpop", 1).level == 0.5  # and not 1
+    assert made("shifted-bandit-uc-o-reps", 700).shift == 0.5  # and not 4.5825757 (3 / 700)^(1/4)
+
+
+#: The first pair was visited 10,000 times, and led to the six states so often; no other was visited.
+LED = [3000, 1000, 2000, 2000, 1000, 1000]
+
+
+def visits() -> tuple[np.ndarray, np.ndarray]:
+    N, M = np.zeros(39, np.int64), np.zeros(120, np.int64)
+    N[0], M[:6] = 10_000, LED
+    return N, M
+
+
+@pytest.mark.parametrize("name", ["opt-cmdp", "opt-dual-cmdp", "opt-primal-dual", "dope"])
+def test_radii_of_averages_and_frequencies(name: str) -> None:
+    """β^c = √(2 log(6·39·2 T / 0.01) / n) with 22.161203, β^p = √(4·0.3·0.7·22.591986 / n) + 14·22.591986 / (3 n)."""
+    learner, (N, M) = made(name), visits()
+    assert learner._cost_radius(N)[:2] == pytest.approx([0.066575076, 6.6575076])
+    box = learner._box(learner.sums.estimates()._replace(N=N, M=M))
+    assert box.upper[:2] - [0.3, 0.1] == pytest.approx([0.054105834, 0.039061544])
+    assert [0.3, 0.1] - box.lower[:2] == pytest.approx([0.054105834, 0.039061544])
+    assert (box.lower[6:] == 0).all() and (box.upper[6:] == 1).all()
+
+
+def test_radii_of_confidence_sets() -> None:
+    """Six successors; log(90001·42 / 0.01) and log(90000·42 / 0.01) are 19.750416 and 19.750405."""
+    space, (N, M) = worked_out().space, visits()
+    for name in ("ucpd", "uc-o-reps"):
+        assert made(name).rule(space, N, M).radius[:2] == pytest.approx([0.15394966, np.inf])  # √(2·6·19.750416 / n)
+    box = made("uob-reps").rule(space, N, M)  # 2 √(0.3·19.750405 / 9999) + 14·19.750405 / (3·9999)
+    assert box.upper[0] == pytest.approx(0.3 + 0.057903356)
+    shifted = made("shifted-bandit-uc-o-reps").rule(space, N, M)  # 0.34820045 / 6; 0.65179955 · 0.15394966
+    assert isinstance(shifted, Box) and shifted.ball is not None
+    assert shifted.lower[0] == pytest.approx(0.058033409)
+    assert shifted.ball.center[0] == pytest.approx(0.65179955 * 0.3 + 0.058033409)
+    assert shifted.ball.radius[0] == pytest.approx(0.10034432)
+
+
+def test_radii_of_ucrl2_after_a_million_steps() -> None:
+    """log(2·42·10⁶ / 0.01) = 22.851498: √(14·6·22.851498 / n), 0.9 − √(7·22.851498 / (2 n))."""
+    learner, (N, M) = made("ucrl2"), visits()
+    learner.counts.N[:], learner.counts.M[:] = N, M
+    ball, least = learner.plausible(learner.counts, 0.9 * N, 10**6)
+    assert ball.radius[:2] == pytest.approx([0.43812393, np.inf])
+    assert least[:2] == pytest.approx([0.9 - 0.089431673, 0])
+
+
+def test_constants_of_bonuses() -> None:
+    ucbvi = made("ucbvi")
+    assert ucbvi._iota == pytest.approx(22.746137)  # log(5·14·3·4 T / 0.01)
+    assert ucbvi._rare == pytest.approx(1.9470298e11)  # 100²·4³·14²·3·22.746137²
+    assert made("q-learning-ucb")._first_bonus == pytest.approx(36.106016)  # √(4³·20.369444), log(2·39 T / 0.01)
+    assert made("dope").gamma == pytest.approx(0.25)
