@@ -20,6 +20,7 @@ from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
 from tightrope.learners.opt_primal_dual import OptPrimalDual
 from tightrope.learners.politex import Politex
+from tightrope.learners.psrl import PSRL
 from tightrope.learners.q_learning_ucb import QLearningUCB
 from tightrope.learners.shifted_bandit_uc_o_reps import ShiftedBanditUCOREPS
 from tightrope.learners.uc_o_reps import UCOREPS
@@ -60,6 +61,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         UCRL2,
         UCBVI,
         QLearningUCB,
+        PSRL,
         Hindsight,
         SafeBaseline,
         FollowTheLeader,

@@ -1,0 +1,111 @@
+"""PSRL: posterior sampling for reinforcement learning (Osband, Russo & Van Roy 2013), or Thompson sampling of models.
+
+With losses ℓ = (f + 1)/2; of each pair n visits, M(s') of them to s', and a sum R of the losses met. Before an episode:
+1. Draw a model from the posterior: at every pair P(·|s,a) from Dirichlet(a + M), ℓ(s,a) from Beta(a + R, a + n − R).
+2. Play the best policy for what was drawn, by dynamic programming.
+
+A pair that was tried seldom is drawn good as often as it may well be good: that is all the exploration there is. Regret
+is of order √(H² S² A T) in expectation over the prior.
+
+With resample="dynamic" a draw is kept, as in Ouyang, Gagrani, Nayyar & Jain (2017), until it was played for more
+episodes than the draw before it, or some pair's visits have doubled.
+
+Feedback: bandit. Needs to know: the space and random numbers of its own. Budgets are not looked at. Made for losses
+whose mean does not change.
+Where we depart from the publication: it takes any prior; here a = 1 of every successor and of either loss is the
+uniform one, and losses between 0 and 1 count as that share of a loss of 1.
+What the layered form changes: it is Osband's, who draws once an episode. Ouyang's process never ends, and its own
+episodes are cut by the rule above so that few draws are needed; here, where an episode ends anyway, the rule counts and
+is asked about episodes, not steps, and visits have doubled as in UCPD (n >= max(1, N)).
+"""
+
+from copy import deepcopy
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.arguments import choice
+from tightrope.confidence import Counts
+from tightrope.learners.base import BanditEpisode, sums_of
+from tightrope.learners.parameters import POSITIVE, carried, parameter
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.model import Policy
+from tightrope.planning.kernels.dynamic_programming import best_actions
+from tightrope.planning.policies import deterministic
+from tightrope.space import FloatArray
+
+#: The least that is drawn: with a prior near 0 nothing may be left of all successors of a pair.
+LEAST = 1e-300
+
+
+class PSRL(CountingLearner):
+    """Posterior sampling: stochastic losses, unknown dynamics, no budgets.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand; the budgets are not looked at.
+    episodes : T; it changes nothing.
+    rng : where models are drawn from.
+    prior : a, how many visits every successor, and either loss, has had beforehand.
+    resample : when a model is drawn: before every "episode", as Osband, or "dynamic", as Ouyang.
+    """
+
+    name = "psrl"
+    reference = (
+        "Osband, Russo, Van Roy: (More) efficient reinforcement learning via posterior sampling (NIPS 2013); "
+        "Ouyang, Gagrani, Nayyar, Jain: Learning unknown Markov decision processes: a Thompson sampling approach "
+        "(NIPS 2017)"
+    )
+    constants = "balanced by us"
+    feedback = "bandit"
+    plans = False
+    needs = ("rng",)
+
+    rng: np.random.Generator
+    prior: float = parameter(POSITIVE, default=1.0)
+    resample: Literal["episode", "dynamic"] = "episode"
+    total_loss: FloatArray = carried()
+    draws: np.random.Generator = carried()
+    policy: Policy = carried()
+    played: int = carried()  #: episodes with this draw
+    played_before: int = carried()  #: episodes with the draw before it
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice(self.resample, "resample", ("episode", "dynamic"))
+        space = self.space
+        outcome = np.arange(space.n_tuples) if self.ties is None else self.ties.outcome
+        self._outcome, self._first = outcome, np.unique(outcome, return_index=True)[1]  # tied laws are drawn once
+        self.total_loss = np.zeros(space.n_pairs)
+        self.draws, self.played, self.played_before = deepcopy(self.rng), 0, 0
+        self.policy = self._plan(self.counts, self.total_loss, self.draws)
+
+    def observe(self, episode: BanditEpisode) -> None:
+        """Count, and unless the draw is kept, lines 1 and 2 for the next episode."""
+        path, losses, _ = self._read(episode)
+        total_loss = self.total_loss.copy()
+        total_loss[self.space.pair_of_tuple[path]] += (losses + 1) / 2
+        (counts, doubled), played = self.counts.after(path), self.played + 1
+        changes: dict[str, Any] = {"played": played}
+        if self.resample == "episode" or doubled or played > self.played_before:
+            counts, draws = counts.next_epoch(), deepcopy(self.draws)
+            changes = {"played": 0, "played_before": played, "draws": draws}
+            changes["policy"] = self._plan(counts, total_loss, draws)
+        self._learn(counts=counts, total_loss=total_loss, **changes)
+
+    def _plan(self, counts: Counts, total_loss: FloatArray, draws: np.random.Generator) -> Policy:
+        """Lines 1 and 2."""
+        space, (_, M), n = self.space, counts.laws, counts.N
+        weights = np.maximum(draws.standard_gamma(self.prior + M[self._first]), LEAST)[self._outcome]
+        P = weights / space.expand_to_tuples(space.sum_over_successors(weights))
+        R = np.clip(total_loss, 0, n)  # a loss may be beyond its bounds by rounding
+        loss = space.expand_to_tuples(draws.beta(self.prior + R, self.prior + n - R))
+        V, best = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64)
+        best_actions(space.csr, P, loss, V, best)
+        return deterministic(space, best)
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        kept = (0, self.observed)
+        losses = sums_of(self.counts.totals()[0])
+        return super().bounds() | {"total_loss": losses, "played": kept, "played_before": kept}
