@@ -113,6 +113,20 @@ def test_the_ends_of_every_range_are_played_or_refused_in_words(name: str) -> No
                 make_learner(name, at, episodes=5, **{key: extreme})
 
 
+@pytest.mark.parametrize(
+    ("value", "words"),
+    [
+        ("abc", "radius_scale is 'abc'; it must be a number"),
+        (True, "radius_scale is True; it must be a number"),
+        (-1, "radius_scale is -1; it must not be negative"),
+        (float("nan"), "radius_scale is nan; it must not be negative"),
+    ],
+)
+def test_a_parameter_is_refused_for_what_it_is(value: Any, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        UCPD(SPACE, [0.1], episodes=5, radius_scale=value)
+
+
 @pytest.mark.parametrize("wrong", [LayeredMDP.even(SPACE), None, 3, SimpleNamespace(mdp=1)])
 def test_a_problem_has_what_a_learner_is_told(wrong: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"problem is .*; expected an object with budgets, constraints, losses"):

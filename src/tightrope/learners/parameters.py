@@ -29,11 +29,12 @@ class Range(NamedTuple):
     def checked(self, name: str, value: object) -> float:
         """`value` as a float of this range."""
         number = real(value)
-        if number is not None:
-            above = self.low < number or (self.includes_low and number == self.low)
-            below = number < self.high or (self.includes_high and number == self.high)
-            if above and below:
-                return number
+        if number is None:
+            raise InvalidInputError(f"{name} is {shown(value)}; it must be a number")
+        above = self.low < number or (self.includes_low and number == self.low)
+        below = number < self.high or (self.includes_high and number == self.high)
+        if above and below:
+            return number
         raise InvalidInputError(f"{name} is {shown(value)}; {self.words}")
 
 
