@@ -85,7 +85,7 @@ def test_what_the_page_tells_to_touch_is_there() -> None:
         ("LEARNERS", "learners/registry.py"),
         ("PROBLEMS", "problems/__init__.py"),
         ("LOSSES", "problems/losses/__init__.py"),
-        ("NOISES", "problems/constraints.py"),
+        ("NOISES", "problems/constraints/__init__.py"),
         ("CONFIDENCE_RULES", "confidence/rules.py"),
         ("COLUMNS", "experiments/history.py"),
         ("SHOWN", "experiments/tables.py"),

@@ -1,35 +1,20 @@
-"""Constraint functions g_1^t, …, g_I^t: drawn for every episode, independent and identically distributed.
+"""Constraints that are drawn: g^t is independent of all that came before, and of one law.
 
 Each law here is a noise around a mean that it keeps exactly, and knows the largest factor by which a draw can exceed
 the mean's largest entry. Assumption 2 asks for Σ_i max |g_i^t| ≤ 1 in every episode; a mean with which a draw could
 break it is refused.
 """
 
-from collections.abc import Callable, Mapping
-from typing import Any, ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import check_options, number, shown, text, unknown
+from tightrope.arguments import number
 from tightrope.arguments.arrays import floats
 from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray
-
-
-@runtime_checkable
-class Constraints(Protocol):
-    """The law of the constraint functions."""
-
-    @property
-    def mean(self) -> FloatArray:
-        """(I, n_tuples) g_i, the expectation of g_i^t."""
-        ...
-
-    def sample(self, rng: np.random.Generator) -> FloatArray:
-        """(I, n_tuples) g^t for one episode; receivers never write to it."""
-        ...
 
 
 class Noise:
@@ -168,42 +153,6 @@ class Replay(Noise):
 def replay(mean: ArrayLike, *, table: ArrayLike) -> Replay:
     """A recorded table, (n_records, n_constraints, n_tuples), in place of the problem's own constraints."""
     return Replay(table)
-
-
-#: What `noise=` understands: each is made of a problem's mean and options of its own.
-NOISES: dict[str, Callable[..., Constraints]] = {
-    **{kind.name: kind for kind in (Deterministic, ScaledNoise, CorrelatedNoise, BetaNoise, Bernoulli)},
-    Replay.name: replay,
-}
-
-#: A name, a name with options ({"name": "scaled", "spread": 0.5}), or a law of one's own.
-NoiseChoice = str | Mapping[str, Any] | Constraints
-
-
-def make_constraints(choice: NoiseChoice, mean: ArrayLike) -> Constraints:
-    """The law of the constraints that `choice` asks for, around a problem's mean (I, n_tuples)."""
-    if isinstance(choice, str):
-        choice = {"name": choice}
-    if not isinstance(choice, Mapping):
-        if isinstance(choice, Constraints) and not isinstance(choice, type):
-            return choice
-        raise InvalidInputError(
-            f"noise is {shown(choice)}; expected a name ({', '.join(sorted(NOISES))}), "
-            "a table with a name and options, or an object with a mean and a method sample(rng)"
-        )
-    options = {text(key, "an option of noise"): value for key, value in choice.items()}
-    name = options.pop("name", None)
-    if not isinstance(name, str) or name not in NOISES:
-        raise unknown("there is no noise", name, NOISES)
-    check_options(f"the noise {name!r}", NOISES[name], options)
-    return NOISES[name](mean, **options)
-
-
-def largest_factor(choice: NoiseChoice) -> float:
-    """By how much a draw of this noise can exceed the largest entry of its mean; 1 for a law of one's own."""
-    if not isinstance(choice, str | Mapping):
-        return 1.0
-    return float(getattr(make_constraints(choice, np.zeros((1, 1))), "largest_factor", 1.0))
 
 
 def checked_mean(mean: ArrayLike, largest_factor: float) -> FloatArray:
