@@ -11,7 +11,7 @@ from tests.problems.twin import scenarios
 from tightrope.arguments import options_of
 from tightrope.errors import InvalidInputError
 from tightrope.problems import PROBLEMS, make, overview
-from tightrope.problems.constraints import NOISES
+from tightrope.problems.constraints import CHANGING, NOISES
 from tightrope.problems.losses import LOSSES
 
 PAGE = (Path(__file__).parents[2] / "docs" / "problems.md").read_text("utf-8")
@@ -72,7 +72,9 @@ def test_budgets_bind_and_can_be_met_in_the_page() -> None:
             assert slack > 0
 
 
-@pytest.mark.parametrize(("heading", "known"), [("Losses", LOSSES), ("Constraints", NOISES)])
+@pytest.mark.parametrize(
+    ("heading", "known"), [("Losses", LOSSES), ("Constraints", NOISES), ("Constraints that change", CHANGING)]
+)
 def test_names_and_options_in_the_lists_are_whole(heading: str, known: dict[str, object]) -> None:
     section = PAGE.partition(f"## {heading}\n")[2].partition("\n## ")[0]
     listed = {cells(line)[0].strip("`"): cells(line)[2] for line in section.splitlines() if line.startswith("| `")}

@@ -16,8 +16,11 @@ from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
 from tightrope.problems.constraints import (
+    ChangingConstraints,
     Constraints,
+    Draws,
     NoiseChoice,
+    Regulator,
     checked_mean,
     largest_factor,
     make_constraints,
@@ -166,7 +169,7 @@ class Problem:
             name=name,
             mdp=mdp,
             losses=make_losses(losses, units.scaled_loss(f), mdp),
-            constraints=make_constraints(noise, units.scaled_uses(g)),
+            constraints=make_constraints(noise, units.scaled_uses(g), mdp),
             budgets=units.scaled_budgets(budgets),
             constraint_names=constraint_names,  # type: ignore[arg-type]
             state_names=state_names,
@@ -183,6 +186,17 @@ class Problem:
     def space(self) -> LayeredSpace:
         """What the learner may know of the model."""
         return self.mdp.space
+
+    @property
+    def changing(self) -> bool:
+        """Whether its constraints follow no law: the theorem needs draws that are independent, from one law."""
+        return isinstance(self.constraints, ChangingConstraints)
+
+    def begin_constraints(self, rng: np.random.Generator) -> Regulator:
+        """A fresh play of its constraints for one run; all their randomness comes from `rng`."""
+        if isinstance(self.constraints, ChangingConstraints):
+            return self.constraints.begin(rng)
+        return Draws(self.constraints, rng)
 
     @property
     def units(self) -> Units:

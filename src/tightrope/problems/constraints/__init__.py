@@ -1,19 +1,22 @@
-"""Constraint functions g_1^t, …, g_I^t by name: the laws that they are drawn from, around the mean of a problem.
+"""Constraint functions g_1^t, …, g_I^t by name: what is used from episode to episode, around the mean of a problem.
 
-`noise.py` holds the laws.
+`noise.py` holds the laws that they are drawn from, `changing.py` the sequences that follow none.
 """
 
 from collections.abc import Callable, Mapping
-from typing import Any, Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.arguments import check_options, shown, text, unknown
 from tightrope.errors import InvalidInputError
+from tightrope.model import LayeredMDP, Policy
+from tightrope.problems.constraints.changing import CHANGING, ChangingConstraints, Chased, Regulator
 from tightrope.problems.constraints.noise import (
     Bernoulli,
     BetaNoise,
+    Constraints,
     CorrelatedNoise,
     Deterministic,
     Replay,
@@ -24,13 +27,18 @@ from tightrope.problems.constraints.noise import (
 from tightrope.space import FloatArray
 
 __all__ = [
+    "CHANGING",
+    "CONSTRAINTS",
     "NOISES",
     "Bernoulli",
     "BetaNoise",
+    "ChangingConstraints",
     "Constraints",
     "CorrelatedNoise",
     "Deterministic",
+    "Draws",
     "NoiseChoice",
+    "Regulator",
     "Replay",
     "ScaledNoise",
     "checked_mean",
@@ -39,47 +47,50 @@ __all__ = [
 ]
 
 
-@runtime_checkable
-class Constraints(Protocol):
-    """The law of the constraint functions."""
+class Draws:
+    """One play of a law: every episode a draw of its own."""
 
-    @property
-    def mean(self) -> FloatArray:
-        """(I, n_tuples) g_i, the expectation of g_i^t."""
-        ...
+    def __init__(self, law: Constraints, rng: np.random.Generator) -> None:
+        self.law, self.rng = law, rng
 
-    def sample(self, rng: np.random.Generator) -> FloatArray:
-        """(I, n_tuples) g^t for one episode; receivers never write to it."""
-        ...
+    def constraints(self, episode: int) -> FloatArray:
+        return self.law.sample(self.rng)
+
+    def watch(self, policy: Policy) -> None:
+        """Look away."""
 
 
-#: What `noise=` understands: each is made of a problem's mean and options of its own.
+#: The laws: each is made of a problem's mean and options of its own.
 NOISES: dict[str, Callable[..., Constraints]] = {
     **{kind.name: kind for kind in (Deterministic, ScaledNoise, CorrelatedNoise, BetaNoise, Bernoulli)},
     Replay.name: replay,
 }
 
-#: A name, a name with options ({"name": "scaled", "spread": 0.5}), or a law of one's own.
+#: All that `noise=` understands.
+CONSTRAINTS: dict[str, Callable[..., Constraints]] = {**NOISES, **CHANGING}
+
+#: A name, a name with options ({"name": "scaled", "spread": 0.5}), or constraints of one's own.
 NoiseChoice = str | Mapping[str, Any] | Constraints
 
 
-def make_constraints(choice: NoiseChoice, mean: ArrayLike) -> Constraints:
-    """The law of the constraints that `choice` asks for, around a problem's mean (I, n_tuples)."""
+def make_constraints(choice: NoiseChoice, mean: ArrayLike, mdp: LayeredMDP | None = None) -> Constraints:
+    """The constraints that `choice` asks for, around a problem's mean (I, n_tuples); `mdp` for those that look."""
     if isinstance(choice, str):
         choice = {"name": choice}
     if not isinstance(choice, Mapping):
         if isinstance(choice, Constraints) and not isinstance(choice, type):
             return choice
         raise InvalidInputError(
-            f"noise is {shown(choice)}; expected a name ({', '.join(sorted(NOISES))}), "
+            f"noise is {shown(choice)}; expected a name ({', '.join(sorted(CONSTRAINTS))}), "
             "a table with a name and options, or an object with a mean and a method sample(rng)"
         )
     options = {text(key, "an option of noise"): value for key, value in choice.items()}
     name = options.pop("name", None)
-    if not isinstance(name, str) or name not in NOISES:
-        raise unknown("there is no noise", name, NOISES)
-    check_options(f"the noise {name!r}", NOISES[name], options)
-    return NOISES[name](mean, **options)
+    if not isinstance(name, str) or name not in CONSTRAINTS:
+        raise unknown("there is no noise", name, CONSTRAINTS)
+    kind = CONSTRAINTS[name]
+    check_options(f"the noise {name!r}", kind, options)
+    return kind(mean, mdp, **options) if kind is Chased else kind(mean, **options)
 
 
 def largest_factor(choice: NoiseChoice) -> float:

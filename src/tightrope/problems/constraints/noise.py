@@ -5,7 +5,7 @@ the mean's largest entry. Assumption 2 asks for Σ_i max |g_i^t| ≤ 1 in every 
 break it is refused.
 """
 
-from typing import ClassVar
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,20 @@ from tightrope.arguments.arrays import floats
 from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray
+
+
+@runtime_checkable
+class Constraints(Protocol):
+    """The law of the constraint functions."""
+
+    @property
+    def mean(self) -> FloatArray:
+        """(I, n_tuples) g_i, the expectation of g_i^t."""
+        ...
+
+    def sample(self, rng: np.random.Generator) -> FloatArray:
+        """(I, n_tuples) g^t for one episode; receivers never write to it."""
+        ...
 
 
 class Noise:
@@ -134,14 +148,7 @@ class Replay(Noise):
     name = "replay"
 
     def __init__(self, table: ArrayLike) -> None:
-        rows = floats(table, "the table of constraints", ("n_records", "n_constraints", "n_tuples")).copy()
-        if len(rows) == 0:
-            raise InvalidInputError("the table of constraints has no records; at least one is needed")
-        for k, row in enumerate(rows):
-            try:
-                checked_mean(row, largest_factor=1.0)
-            except InvalidInputError as error:
-                raise InvalidInputError(f"record {k} of the constraints: {error}") from error
+        rows = checked_rows(table)
         super().__init__(rows.mean(axis=0), largest_factor=1.0)
         self.table = rows
 
@@ -170,3 +177,16 @@ def checked_mean(mean: ArrayLike, largest_factor: float) -> FloatArray:
             f"at most 1 is allowed: divide the means and the budgets by {total:.6g}"
         )
     return g
+
+
+def checked_rows(table: ArrayLike) -> FloatArray:
+    """A copy of `table`, (K, I, n_tuples), at least one row and each within Assumption 2."""
+    rows = floats(table, "the table of constraints", ("n_records", "n_constraints", "n_tuples")).copy()
+    if len(rows) == 0:
+        raise InvalidInputError("the table of constraints has no records; at least one is needed")
+    for k, row in enumerate(rows):
+        try:
+            checked_mean(row, largest_factor=1.0)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"record {k} of the constraints: {error}") from error
+    return rows

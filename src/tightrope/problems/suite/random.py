@@ -64,7 +64,7 @@ def random(
     room((n_scenarios + n_constraints) * space.n_tuples, "that many scenarios and constraints")
     scenarios = for_losses.uniform(-1, 1, size=(n_scenarios, space.n_tuples))
     mean = for_constraints.random((n_constraints, space.n_tuples)) / (n_constraints * largest_factor(noise))
-    constraints = make_constraints(noise, mean)
+    constraints = make_constraints(noise, mean, mdp)
     return Problem(
         name="random",
         mdp=mdp,
