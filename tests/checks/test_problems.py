@@ -12,6 +12,7 @@ from tightrope import checks
 from tightrope.model import LayeredMDP, Policy
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import ScaledNoise
+from tightrope.problems.constraints.changing import Mixed, switching
 from tightrope.problems.losses import IID
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -115,6 +116,12 @@ def constraints(sample: Callable[[OwnConstraints, np.random.Generator], FloatArr
     return broken(sound(), constraints=OwnConstraints(sample))
 
 
+def larger_than_it_says() -> Mixed:
+    law = switching(MEAN, period=10)
+    law.extremes = 0.9 * law.extremes
+    return law
+
+
 #: Which check must complain about what, and in which words.
 BROKEN: list[tuple[Any, Callable[[], Problem], str]] = [
     (
@@ -198,6 +205,11 @@ BROKEN: list[tuple[Any, Callable[[], Problem], str]] = [
         checks.check_constraints_repeat_with_the_seed,
         lambda: constraints(remembers),
         "draw 1 of the constraints differs for the same seed",
+    ),
+    (
+        checks.check_constraints_stay_between_their_extremes,
+        lambda: replace(sound(), constraints=larger_than_it_says()),
+        "in episode 11 a policy uses more than under any of the extremes",
     ),
     (
         checks.check_constraints_average_to_their_mean,

@@ -11,6 +11,7 @@ from tightrope.errors import InvalidInputError
 from tightrope.model import SUM_TOLERANCE, Policy
 from tightrope.planning.hindsight import slater_slack
 from tightrope.problems.base import Problem
+from tightrope.problems.constraints import ChangingConstraints, Regulator
 from tightrope.problems.losses import Adversary
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -54,6 +55,7 @@ def yield_problem_checks() -> Iterator[ProblemCheck]:
     yield check_losses_handed_out_stay_as_they_were
     yield check_constraints_are_within_assumption_2
     yield check_constraints_repeat_with_the_seed
+    yield check_constraints_stay_between_their_extremes
     yield check_constraints_average_to_their_mean
     yield check_constraints_are_independent_from_episode_to_episode
     yield check_playing_changes_nothing
@@ -104,7 +106,7 @@ def check_budgets_are_within_assumption_2(problem: Problem) -> None:
 
 
 def check_budgets_can_be_met(problem: Problem) -> None:
-    """Some policy meets all budgets in expectation."""
+    """Some policy meets all budgets in expectation, under the mean."""
     slack = slater_slack(problem.mdp, problem.constraints.mean, problem.budgets)
     assert slack >= -BOUND_TOLERANCE, f"every policy exceeds some budget, by {-slack:.6g} or more"
 
@@ -151,9 +153,8 @@ def check_losses_handed_out_stay_as_they_were(problem: Problem) -> None:
 
 def check_constraints_are_within_assumption_2(problem: Problem) -> None:
     """Every g^t is a float array (I, n_tuples), finite, with Σ_i max |g_i^t| at most 1."""
-    rng, shape = np.random.default_rng(5), (len(problem.budgets), problem.space.n_tuples)
-    for t in range(1, EPISODES + 1):
-        g = problem.constraints.sample(rng)
+    shape = (len(problem.budgets), problem.space.n_tuples)
+    for t, g in enumerate(_regulated(problem, np.random.default_rng(5)), 1):
         assert g.dtype == np.float64, f"draw {t} of the constraints is of {g.dtype}, not float64"
         assert g.shape == shape, f"draw {t} of the constraints has shape {g.shape}, not {shape}"
         total = np.abs(g).max(axis=1, initial=0.0).sum()
@@ -161,15 +162,26 @@ def check_constraints_are_within_assumption_2(problem: Problem) -> None:
 
 
 def check_constraints_repeat_with_the_seed(problem: Problem) -> None:
-    """The same seed gives the same bits."""
-    one, other = np.random.default_rng(6), np.random.default_rng(6)
-    for t in range(1, 11):
-        same = problem.constraints.sample(one).tobytes() == problem.constraints.sample(other).tobytes()
-        assert same, f"draw {t} of the constraints differs for the same seed"
+    """The same seed and the same policies give the same bits."""
+    one, other = (_regulated(problem, np.random.default_rng(6), episodes=10) for _ in range(2))
+    for t, (g, again) in enumerate(zip(one, other, strict=True), 1):
+        assert g.tobytes() == again.tobytes(), f"draw {t} of the constraints differs for the same seed"
+
+
+def check_constraints_stay_between_their_extremes(problem: Problem) -> None:
+    """Who is within the budgets under all extremes of constraints that change, or under the mean, is so always."""
+    if not isinstance(problem.constraints, ChangingConstraints):
+        return
+    occupancies = np.stack([problem.mdp.occupancy(policy) for policy in _policies(problem.space)], axis=1)
+    most = (problem.constraints.extremes @ occupancies).max(axis=0) + BOUND_TOLERANCE
+    for t, g in enumerate(_regulated(problem, np.random.default_rng(10)), 1):
+        assert (g @ occupancies <= most).all(), f"in episode {t} a policy uses more than under any of the extremes"
 
 
 def check_constraints_average_to_their_mean(problem: Problem) -> None:
-    """What draws use on average, under a few policies, is what the mean uses."""
+    """What draws use on average, under a few policies, is what the mean uses; constraints that change have no law."""
+    if problem.changing:
+        return
     uses, expected = _uses(problem)
     off = np.abs(uses.mean(axis=0) - expected)
     allowed = SIGMAS * uses.std(axis=0) / np.sqrt(len(uses)) + BOUND_TOLERANCE
@@ -180,7 +192,9 @@ def check_constraints_average_to_their_mean(problem: Problem) -> None:
 
 
 def check_constraints_are_independent_from_episode_to_episode(problem: Problem) -> None:
-    """What a draw uses tells nothing about the next one: no correlation beyond chance."""
+    """What a draw uses tells nothing about the next one: no correlation beyond chance; as above."""
+    if problem.changing:
+        return
     uses, _ = _uses(problem)
     centred = uses - uses.mean(axis=0)
     power = (centred**2).mean(axis=0)
@@ -199,8 +213,8 @@ def check_playing_changes_nothing(problem: Problem) -> None:
 
     before = {name: part.copy() for name, part in parts().items()}
     rng = np.random.default_rng(8)
-    for _ in _played(problem, rng, episodes=10):
-        problem.constraints.sample(rng)
+    for _ in zip(_played(problem, rng, episodes=10), _regulated(problem, rng, episodes=10), strict=True):
+        pass
     for name, part in parts().items():
         assert np.array_equal(before[name], part), f"the {name} changed while the problem was played"
 
@@ -212,6 +226,15 @@ def _played(problem: Problem, rng: np.random.Generator, episodes: int = EPISODES
     for t in range(1, episodes + 1):
         yield adversary.loss(t)
         adversary.watch(policies[t // 3 % len(policies)])
+
+
+def _regulated(problem: Problem, rng: np.random.Generator, episodes: int = EPISODES) -> Iterator[FloatArray]:
+    """g^1, g^2, …, likewise."""
+    policies = _policies(problem.space)
+    regulator: Regulator = problem.begin_constraints(rng)
+    for t in range(1, episodes + 1):
+        yield regulator.constraints(t)
+        regulator.watch(policies[t // 3 % len(policies)])
 
 
 def _uses(problem: Problem) -> tuple[FloatArray, FloatArray]:

@@ -26,6 +26,7 @@ from tightrope.kernels.paths import draw
 from tightrope.model import Policy
 from tightrope.problems import PROBLEMS, make
 from tightrope.problems.base import Problem
+from tightrope.problems.constraints import Regulator
 from tightrope.problems.losses import Adversary
 from tightrope.space import FloatArray
 from tightrope.streams import Streams, streams
@@ -65,6 +66,7 @@ class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
         self.episode = 0  # of this play; the first is 1
         self._streams: Streams
         self._adversary: Adversary
+        self._regulator: Regulator
         self._loss: FloatArray  # f^n, (n_tuples,)
         self._uses: FloatArray  # g^n, (I, n_tuples)
         self._path: list[int] = []  # the pairs of this episode, so far
@@ -83,12 +85,15 @@ class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
         if seed is not None or self.episode == 0:
             self._streams = streams(self._root_seed())
             self._adversary = self.problem.losses.begin(self._streams.adversary)
+            self._regulator = self.problem.begin_constraints(self._streams.constraints)
             self.episode = 0
         else:
-            self._adversary.watch(self._policy_shown())
+            policy = self._policy_shown()
+            self._adversary.watch(policy)
+            self._regulator.watch(policy)
         self.episode += 1
         self._loss = self._adversary.loss(self.episode)
-        self._uses = self.problem.constraints.sample(self._streams.constraints)
+        self._uses = self._regulator.constraints(self.episode)
         self._path, self._state = [], 0
         return np.int64(self._state), {"action_mask": self._action_mask(), "episode": self.episode}
 
