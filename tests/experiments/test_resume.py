@@ -11,7 +11,7 @@ from tests.experiments.test_run import Charge, assert_same_history, small_proble
 from tightrope.experiments.run import Run
 from tightrope.learners import LEARNERS
 from tightrope.problems import make
-from tightrope.problems.constraints import NOISES
+from tightrope.problems.constraints import CONSTRAINTS
 from tightrope.problems.losses import LOSSES
 from tightrope.storage import checkpoints
 
@@ -58,7 +58,7 @@ def test_every_learner(learner: str, tmp_path: Path) -> None:
     assert_same_history(whole, cut(problem, learner, (0, 77, T), tmp_path / "checkpoint"))
 
 
-@pytest.mark.parametrize("noise", [name for name in NOISES if name != "replay"])
+@pytest.mark.parametrize("noise", sorted(set(CONSTRAINTS) - {"replay", "recorded"}))
 def test_under_every_noise(noise: str, tmp_path: Path) -> None:
     problem = problem_with("switching", noise)
     whole = tr.run(problem, "ucpd", episodes=T, seed=3, records=30)

@@ -35,6 +35,11 @@ COLUMNS = {
     "epoch": Column("epoch", "how often the learner's picture of the dynamics was renewed"),
 }
 
+#: What there is besides where constraints change (`experiments.comparators`).
+ALWAYS = {
+    "hindsight_always": Column("LP value, always", "least loss of a fixed policy within the budgets in every episode"),
+    "regret_always": Column("regret, always", "loss − that"),
+}
 
 #: Columns of whole numbers.
 WHOLE = ("episode", "epoch")
@@ -79,6 +84,12 @@ class History(Mapping[str, FloatArray]):
     multiplier_norm   ‖Q(t)‖₂, and epoch, ℓ(t): as they were while the episode was played
     use_…             Σ g_i^τ(θ̄^τ), one for each constraint, by its name: what was used of its budget
     violation_…       [Σ (g_i^τ(θ̄^τ) − c_i)]_+, likewise: how far that is over the budget
+
+    Where constraints change, hindsight is for budgets that are met on average over the episodes so far (NaN if no fixed
+    policy does), strong_violation is with g^τ in place of the mean, and there are
+
+    hindsight_always  the smallest Σ <f^τ, θ> of a fixed policy that meets the budgets in every episode, whatever comes
+    regret_always     loss − hindsight_always
 
     There may be more: what else was measured (`tightrope.theory.measure`).
     """
@@ -150,9 +161,10 @@ def in_units(problem: Problem, history: History) -> History:
     scaled differently it has no unit, and stays as it is, each constraint in shares of what Assumption 2 allows it.
     """
     columns = dict(history)
-    for name in ("loss", "hindsight"):
+    for name in columns.keys() & {"loss", "hindsight", "hindsight_always"}:
         columns[name] = problem.loss_in_units(columns[name], columns["episode"])
-    columns["regret"] = problem.regret_in_units(columns["regret"])
+    for name in columns.keys() & {"regret", "regret_always"}:
+        columns[name] = problem.regret_in_units(columns[name])
     scale = violation_scale(problem)
     for name in ("violation", "strong_violation"):
         columns[name] = columns[name] * scale

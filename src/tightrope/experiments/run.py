@@ -1,8 +1,8 @@
 """The protocol of an episode, and exact accounting of what it cost.
 
-For t = 1, 2, …: the adversary fixes f^t; the learner's policy is played once; the constraints g^t are drawn; the
-learner observes the trajectory and f^t and g^t, whole or (bandit feedback) as they were on it; an adaptive adversary
-sees the policy. What is recorded are exact expectations under the true model, never sampled returns.
+For t = 1, 2, …: the adversary fixes f^t; the learner's policy is played once; the constraints g^t are drawn, or chosen
+as f^t is; the learner observes the trajectory and f^t and g^t, whole or (bandit feedback) as they were on it; whoever
+chooses adaptively sees the policy. What is recorded are exact expectations under the true model, never sampled returns.
 """
 
 from bisect import bisect_right
@@ -17,13 +17,13 @@ from tightrope.arguments import MANY, choice, file_path, function, having, insta
 from tightrope.errors import CallbackError, InvalidInputError
 from tightrope.experiments.account import Account, norm
 from tightrope.experiments.callbacks import Callback, Record, ask
-from tightrope.experiments.history import COLUMNS, VIOLATION, History, in_units, use_columns
+from tightrope.experiments.comparators import Comparators
+from tightrope.experiments.history import ALWAYS, COLUMNS, VIOLATION, History, in_units, use_columns
 from tightrope.learners import LearnerBase, load, make_learner
 from tightrope.learners.base import BanditEpisode, Episode, Learner
 from tightrope.learners.episodes import checked_feedback
 from tightrope.learners.in_units import InUnits
 from tightrope.model import Policy
-from tightrope.planning.hindsight import HindsightLP
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 from tightrope.storage import checkpoints
@@ -66,7 +66,7 @@ class Run:
         self.regret = choice(regret, "regret", ("records", "last", "never"))
         self._environment, self._constraints, for_adversary, _ = streams(self.seed)
         space, budgets = problem.space, problem.budgets
-        self._hindsight = HindsightLP(problem.mdp, problem.constraints.mean, budgets) if regret != "never" else None
+        self._comparators = Comparators(problem) if regret != "never" else None
         self.learner: Learner = (
             make_learner(learner, problem, episodes=self.episodes, seed=self.seed)
             if isinstance(learner, str)
@@ -80,12 +80,14 @@ class Run:
                 f"the problem has {space!r} with {len(budgets)}"
             )
         self._adversary = problem.losses.begin(for_adversary)
+        self._regulator = problem.begin_constraints(self._constraints)
         self._shapes = ((space.n_tuples,), (len(budgets), space.n_tuples), (space.n_pairs,))
         self.episode = 0  #: how many were played
         self.stopped = ""  #: why a callback ended it
         self.name = f"{problem.name}-{self.learner.settings.get('learner', 'learner')}-seed{self.seed}"
         self.account = Account(problem)
-        self._columns = (*COLUMNS, *use_columns(problem), *use_columns(problem, VIOLATION))
+        self._more = tuple(ALWAYS) if problem.changing else ()
+        self._columns = (*COLUMNS, *use_columns(problem), *use_columns(problem, VIOLATION), *self._more)
         self._table = np.full((len(self.records), len(self._columns)), np.nan)
 
     @property
@@ -140,7 +142,7 @@ class Run:
                 "learner; or go on with the run that this one has played in (tr.Run: play, save, load)"
             )
         f = np.ascontiguousarray(self._adversary.loss(t), dtype=np.float64)
-        g = np.ascontiguousarray(problem.constraints.sample(self._constraints), dtype=np.float64)
+        g = np.ascontiguousarray(self._regulator.constraints(t), dtype=np.float64)
         policy = player.policy
         _check(t, player, f, g, policy, self._shapes)
         states, actions, steps = account.play(policy, f, g, self._environment.random(2 * problem.space.n_layers))
@@ -154,16 +156,27 @@ class Run:
         else:
             player.observe(BanditEpisode(states, actions, f[steps], g[:, steps]))
         self._adversary.watch(policy)
+        self._regulator.watch(policy)
 
         if logged:
-            best = np.nan
-            if self._hindsight is not None and (self.regret == "records" or t == self.episodes):
-                best = self._hindsight.solve(account.total_loss).value
             violations = np.maximum(account.over, 0.0)
-            spent = (account.loss, best, account.loss - best, norm(violations), account.strong_violation)
+            spent = (account.loss, np.nan, np.nan, norm(violations), account.strong_violation)
             used = account.over + t * problem.budgets
-            self._table[row] = (t, *spent, norm(multipliers), epoch, *used, *violations)
+            more = [np.nan] * len(self._more)
+            self._table[row] = (t, *spent, norm(multipliers), epoch, *used, *violations, *more)
+            if self.regret == "records" or t == self.episodes:
+                self._compare(self._table[row])
         self.episode, self.stopped = t, ""
+
+    def _compare(self, record: FloatArray) -> None:
+        """Write into the record of the last episode what the best fixed policies would have lost."""
+        if self._comparators is None:
+            return
+        loss, best = self.account.loss, self._comparators.least(self.account, int(record[0]))
+        record[2:4] = best, loss - best
+        if self._more:
+            always = self._comparators.least_always(self.account)
+            record[-2:] = always, loss - always
 
     def _rows(self, episode: int) -> int:
         """How many records there are up to there."""
@@ -184,9 +197,8 @@ class Run:
         table = self._table[: self._rows(self.episode)].T.copy()
         if self.stopped:
             settings["stopped"] = self.stopped
-            if self._hindsight is not None and self.regret == "last":  # here, for as long as it does not go on
-                best = self._hindsight.solve(self.account.total_loss).value
-                table[2:4, -1] = best, self.account.loss - best
+            if self.regret == "last":  # here, for as long as it does not go on
+                self._compare(table[:, -1])
         return History(dict(zip(self._columns, table, strict=True)), settings)
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -209,6 +221,8 @@ class Run:
     def state(self) -> dict[str, Any]:
         """All that is needed to go on, but for the learner."""
         having(self._adversary, f"the play of the losses {self.problem.losses.name!r}", "state", "restore")
+        if self.problem.changing:
+            having(self._regulator, "the play of the constraints", "state", "restore")
         return {
             "made": self.made,
             "episode": self.episode,
@@ -218,9 +232,12 @@ class Run:
             "strong_violation": self.account.strong_violation,
             "table": self._table,
             "environment": self._environment,
-            "constraints": self._constraints,
             "adversary": self._adversary,  # with its own stream
-        }
+        } | (
+            {"regulator": self._regulator, "total_constraints": self.account.total_constraints}
+            if self.problem.changing
+            else {"constraints": self._constraints}
+        )
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from the `state` of a run that was made the same way; the learner has to be there already."""
@@ -232,8 +249,12 @@ class Run:
         self.episode, self._table = episode, state["table"]
         for name in ("loss", "total_loss", "over", "strong_violation"):
             setattr(self.account, name, state[name])
-        self._environment, self._constraints = state["environment"], state["constraints"]
-        self._adversary = state["adversary"]
+        self._environment, self._adversary = state["environment"], state["adversary"]
+        if self.problem.changing:
+            self._regulator, self.account.total_constraints = state["regulator"], state["total_constraints"]
+        else:
+            self._constraints = state["constraints"]
+            self._regulator = self.problem.begin_constraints(self._constraints)
 
 
 def run(

@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 
 from tightrope.experiments.bootstrap import SPREAD, band
-from tightrope.experiments.history import COLUMNS, Budget
+from tightrope.experiments.history import ALWAYS, COLUMNS, Budget
 from tightrope.learners import LEARNERS
 from tightrope.space import FloatArray, IntArray
 
@@ -19,6 +19,7 @@ Settings = Mapping[str, Mapping[str, float | str]]
 #: The columns of the history that are shown, and those that are explained below them.
 SHOWN = ("loss", "hindsight", "regret", "violation", "strong_violation")
 EXPLAINED = (("hindsight", "regret"), ("violation", "strong_violation"))
+HEADINGS = COLUMNS | ALWAYS
 
 #: What stands for a scale where there is no confidence term to scale.
 NONE = "–"
@@ -44,7 +45,8 @@ def aligned(headings: Sequence[str], rows: Iterable[Sequence[str]], text: Collec
 
 def results(episodes: int, seeds: Sequence[int], histories: Histories, settings: Settings) -> list[str]:
     """The table of the last records, and what it means; `seeds` are all that any learner has a history of."""
-    meanings = ["; ".join(f"{COLUMNS[name].heading}: {COLUMNS[name].meaning}" for name in line) for line in EXPLAINED]
+    explained = (*EXPLAINED, *([tuple(ALWAYS)] if _shown(histories) != SHOWN else []))
+    meanings = ["; ".join(f"{HEADINGS[name].heading}: {HEADINGS[name].meaning}" for name in line) for line in explained]
     if len(histories) == 1:
         [of_seeds] = histories.values()
         told = [] if len(seeds) == 1 else [f"from, to: {SPREAD}"]
@@ -71,7 +73,7 @@ def spending(budgets: Sequence[Budget], histories: Histories) -> list[str]:
 
 def by_seed(seeds: Iterable[int], histories: Sequence[Mapping[str, FloatArray]]) -> list[str]:
     """The last records of one learner: a line a seed, then the mean and its interval."""
-    shown = ("episode", *SHOWN)
+    shown = ("episode", *_shown({"": histories}))
     last = np.array([[history[column][-1] for column in shown] for history in histories])
     decimals = _decimals(last)
     decimals[0] = 0
@@ -82,13 +84,20 @@ def by_seed(seeds: Iterable[int], histories: Sequence[Mapping[str, FloatArray]])
     rows = [row(str(seed), values) for seed, values in zip(seeds, last, strict=True)]
     if len(last) > 1:
         rows += [row(name, values) for name, values in zip(("mean", "from", "to"), band(last), strict=True)]
-    return aligned(["seed", *(COLUMNS[name].heading for name in shown)], rows)
+    return aligned(["seed", *(HEADINGS[name].heading for name in shown)], rows)
+
+
+def _shown(histories: Histories) -> tuple[str, ...]:
+    """The columns that are shown: both comparators, if all were played under constraints that change."""
+    changing = all(set(ALWAYS) <= set(run) for runs in histories.values() for run in runs)
+    return (*SHOWN, *ALWAYS) if changing else SHOWN
 
 
 def comparison(histories: Histories, settings: Settings) -> list[str]:
     """The last records of every learner, means with intervals, and by how much its confidence terms were scaled."""
+    shown = _shown(histories)
     last = [
-        np.array([[run[column][-1] for column in SHOWN] for run in runs], dtype=np.float64)
+        np.array([[run[column][-1] for column in shown] for run in runs], dtype=np.float64)
         for runs in histories.values()
     ]  # (seeds, columns) for each learner
     decimals = _decimals(np.concatenate(last))
@@ -100,7 +109,7 @@ def comparison(histories: Histories, settings: Settings) -> list[str]:
             spread = "" if len(last[i]) == 1 else f" [{low:.{places}f}, {high:.{places}f}]"
             row.append(f"{mean:.{places}f}{spread}")
         rows.append(row)
-    return aligned(["learner", "confidence scale", *(COLUMNS[name].heading for name in SHOWN)], rows, text=["learner"])
+    return aligned(["learner", "confidence scale", *(HEADINGS[name].heading for name in shown)], rows, text=["learner"])
 
 
 def _decimals(values: FloatArray) -> IntArray:

@@ -11,7 +11,7 @@ import numpy as np
 
 from tightrope.errors import ConvergenceError
 from tightrope.model import LayeredMDP, Policy
-from tightrope.planning.hindsight import HindsightLP, slater_slack, solve_cmdp
+from tightrope.planning.hindsight import slater_slack, solve_cmdp
 from tightrope.space import FloatArray
 from tightrope.streams import streams
 
@@ -66,20 +66,32 @@ def most_slack_policy(mdp: LayeredMDP, constraints: FloatArray, budgets: FloatAr
         return solve_cmdp(mdp, total, constraints, budgets - slack + room).policy
 
 
+def _extremes(problem: Problem) -> FloatArray:
+    """(K, I, n_tuples) what the constraints can be in expectation: one mean, unless they change."""
+    g: FloatArray = getattr(problem.constraints, "extremes", problem.constraints.mean[None])
+    return g
+
+
+def _whatever_comes(problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """Constraints and budgets of who keeps the budgets under all extremes."""
+    g = _extremes(problem)
+    return g.reshape(-1, g.shape[2]), np.tile(problem.budgets, len(g))
+
+
 def safe_policy(problem: Problem) -> Policy:
     """The policy that leaves all budgets the most slack at once."""
-    return most_slack_policy(problem.mdp, problem.constraints.mean, problem.budgets)
+    return most_slack_policy(problem.mdp, *_whatever_comes(problem))
 
 
 def safe_usage(problem: Problem) -> FloatArray:
     """(I,) what the safe policy spends of each budget, in expectation."""
-    used: FloatArray = problem.constraints.mean @ problem.mdp.occupancy(safe_policy(problem))
+    used: FloatArray = (_extremes(problem) @ problem.mdp.occupancy(safe_policy(problem))).max(axis=0)
     return used
 
 
 def slack(problem: Problem) -> float:
     """What the safe policy leaves of every budget, at the least; inf without budgets."""
-    return slater_slack(problem.mdp, problem.constraints.mean, problem.budgets)
+    return slater_slack(problem.mdp, *_whatever_comes(problem))
 
 
 def hindsight_policy(problem: Problem, episodes: int, seed: int) -> Policy:
@@ -89,7 +101,7 @@ def hindsight_policy(problem: Problem, episodes: int, seed: int) -> Policy:
     ignores the policy is known after the first; one that answers to it is rehearsed until the policy is the best
     against the losses it provokes, and if none ever is, the one that came nearest is returned.
     """
-    mdp, lp = problem.mdp, HindsightLP(problem.mdp, problem.constraints.mean, problem.budgets)
+    mdp, g = problem.mdp, problem.constraints.mean
     policy = best = safe_policy(problem)  # within the budgets, so no regret is below zero
     least_regret = np.inf
     for _ in range(REHEARSALS):
@@ -97,7 +109,9 @@ def hindsight_policy(problem: Problem, episodes: int, seed: int) -> Policy:
         for t in range(1, episodes + 1):
             total += adversary.loss(t)
             adversary.watch(policy)
-        answer = lp.solve(total)
+        if hasattr(problem.constraints, "extremes"):
+            g = _average_constraints(problem, policy, episodes, seed)
+        answer = solve_cmdp(mdp, total, g, problem.budgets)
         regret = float(total @ mdp.occupancy(policy)) - answer.value
         if regret < least_regret:
             best, least_regret = policy, regret
@@ -105,6 +119,16 @@ def hindsight_policy(problem: Problem, episodes: int, seed: int) -> Policy:
             break
         policy = answer.policy
     return best
+
+
+def _average_constraints(problem: Problem, policy: Policy, episodes: int, seed: int) -> FloatArray:
+    """(I, n_tuples) the average of g^1, …, g^T in the run with this seed, if the policy is played."""
+    law: Any = problem.constraints  # one that changes
+    regulator, total = law.begin(streams(seed).constraints), np.zeros(law.mean.shape)
+    for t in range(1, episodes + 1):
+        total += regulator.constraints(t)
+        regulator.watch(policy)
+    return total / episodes
 
 
 #: Everything a learner may ask for: the name it is given by, and how a problem answers.

@@ -45,7 +45,8 @@ def policies(folder: Path, section: Section) -> dict[str, Any]:
     problem, space = first.problem, first.problem.space
     if space.n_states > MOST_STATES:
         return {"words": f"The problem has {space.n_states} states in {space.n_layers} layers, too many to show here."}
-    best = solve_cmdp(problem.mdp, first.account.total_loss, problem.constraints.mean, problem.budgets).policy
+    met = first.account.total_constraints / first.episode if problem.changing else problem.constraints.mean
+    best = solve_cmdp(problem.mdp, first.account.total_loss, met, problem.budgets).policy
     return {
         "words": "",
         "actions": [problem.action_name(action) for action in range(space.n_actions)],
