@@ -24,6 +24,7 @@ from tightrope.cli import options
 from tightrope.cli.commands import app
 from tightrope.errors import ConvergenceError
 from tightrope.experiments import figures, progress
+from tightrope.experiments.history import in_units
 from tightrope.experiments.run import Run as Play
 from tightrope.experiments.run import run
 from tightrope.experiments.studies.conduct import folder_name
@@ -186,6 +187,17 @@ def test_options_of_learners_losses_noises_and_records_are_set_on_the_command_li
     assert [float(cell) for cell in table["loss"]] == history["loss"].tolist()
     assert table["regret"][:-1] == ["nan"] * 3
     assert set(table["losses.period"]) == {"10"} and set(table["noise.spread"]) == {"0.5"}
+
+
+def test_constraints_are_chosen_like_losses() -> None:
+    options_ = ("--learner", "uniform", "--constraints", "switching", "--set", "noise.period=10", "--out", "here")
+    code, out, _ = invoke(*SHORT, *options_)
+    assert code == 0 and "regret, always" in out
+    problem = make("media-streaming", noise={"name": "switching", "period": 10})
+    history = in_units(problem, run(problem, "uniform", episodes=40))
+    table = read(Path("here"))
+    assert [float(cell) for cell in table["regret_always"]] == history["regret_always"].tolist()
+    assert set(table["noise"]) == {"switching"}
 
 
 @pytest.mark.parametrize(("text", "number"), [("1e2", 100), ("1_000", 1000), ("2.5e3", 2500), ("7", 7)])

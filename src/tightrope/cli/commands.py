@@ -75,7 +75,7 @@ class Kind(StrEnum):
 def list_(
     kind: Annotated[Kind | None, typer.Argument(help="One kind only; everything if left out.")] = None,
 ) -> None:
-    """List the problems, learners, loss sequences or constraint noises that can be asked for by name."""
+    """List the problems, learners, loss sequences or constraints that can be asked for by name."""
     from tightrope.experiments.listings import listing
 
     for one in [kind] if kind else Kind:

@@ -120,7 +120,8 @@ Losses = Annotated[
     list[str] | None, _several("One or several: a,b,c.", "losses", "--losses", default="the problem's own")
 ]
 Noises = Annotated[
-    list[str] | None, _several("One or several: a,b,c.", "noises", "--noise", default="the problem's own")
+    list[str] | None,
+    _several("One or several: a,b,c.", "noises", "--noise", "--constraints", default="the problem's own"),
 ]
 Set = Annotated[
     list[str] | None,

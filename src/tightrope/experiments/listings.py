@@ -5,7 +5,7 @@ from collections.abc import Callable, Mapping
 from tightrope.experiments.tables import aligned
 from tightrope.learners import LEARNERS, LearnerBase
 from tightrope.problems import PROBLEMS
-from tightrope.problems.constraints import NOISES
+from tightrope.problems.constraints import CONSTRAINTS
 from tightrope.problems.losses import LOSSES
 
 
@@ -39,7 +39,7 @@ def makers(made: Mapping[str, Callable[..., object]]) -> list[str]:
 def names(kind: str) -> list[str]:
     """All that can be asked for of a kind."""
     registries: dict[str, Mapping[str, object]]
-    registries = {"problems": PROBLEMS, "learners": LEARNERS, "losses": LOSSES, "noises": NOISES}
+    registries = {"problems": PROBLEMS, "learners": LEARNERS, "losses": LOSSES, "noises": CONSTRAINTS}
     return sorted(registries[kind])
 
 
@@ -49,7 +49,7 @@ def listing(kind: str) -> list[str]:
         return problems()
     if kind == "learners":
         return learners()
-    return makers(LOSSES if kind == "losses" else NOISES)
+    return makers(LOSSES if kind == "losses" else CONSTRAINTS)
 
 
 def _told(learner: type[LearnerBase]) -> str:

@@ -15,7 +15,7 @@ from tightrope.experiments.studies.study import KINDS, Choice, Named, Study
 from tightrope.learners import learner_called, make_learner
 from tightrope.learners.registry import options_of as options_of_learner
 from tightrope.problems import PROBLEMS, make
-from tightrope.problems.constraints import NOISES
+from tightrope.problems.constraints import CONSTRAINTS
 from tightrope.problems.files import load_with_digest
 from tightrope.problems.files.folder import name_of
 from tightrope.problems.losses import LOSSES
@@ -68,7 +68,7 @@ class Plan:
             for problem in self._unfolded("problem", choice, set(own) - {"losses", "noise"}):
                 for losses, noise in product(
                     self._beside("losses", self.study.losses, problem, own, LOSSES),
-                    self._beside("noise", self.study.noises, problem, own, NOISES),
+                    self._beside("noise", self.study.noises, problem, own, CONSTRAINTS),
                 ):
                     yield _resolved(problem, losses, noise, place)
 
