@@ -64,6 +64,20 @@ def test_the_page_of_every_problem(name: str) -> None:
         assert found.constants_exact.vartheta <= found.constants_here.vartheta + 1e-9
 
 
+def test_constraints_that_change_are_outside_of_the_theorem() -> None:
+    problem = tr.make("machine-cycle", noise="switching")
+    found = check(problem, episodes=100, points=2)
+    assert found.feasible and found.bounded and found.slater and not found.holds and not found.drawn
+    assert "g^t drawn from one law       FAILS" in repr(found)
+    [words] = [remedy for remedy in remedies(found) if "law" in remedy]
+    assert "says nothing about them" in words
+    assert all(len(line) <= WIDTH for line in repr(found).splitlines())
+    assert facts(found)["drawn"] is False
+    assert found.largest_constraints == pytest.approx(1.0)  # in dear times; the mean has two thirds of that
+    with pytest.raises(InvalidInputError, match="drawn independently from one law; these change"):
+        tr.theory.bounds(problem, episodes=100)
+
+
 @pytest.mark.parametrize("name", ["machine-cycle", "media-streaming", "autonomous-driving"])
 def test_numbers_by_programs_written_out(name: str) -> None:
     """Slack, least use, values and multipliers, by HiGHS over all tuples; multipliers by finite differences."""

@@ -12,6 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tightrope.arguments import instance
+from tightrope.errors import InvalidInputError
 from tightrope.learners.parameters import PUBLISHED
 from tightrope.learners.ucpd import UCPD
 from tightrope.problems.base import Problem
@@ -53,7 +54,8 @@ def bounds(
     level, alpha, V, mixing : ζ, α, V and λ of the learner; the theorem's unless given.
     known : constants of the problem, if better ones are known than those that follow from its slack.
     """
-    instance(problem, "problem", Problem)
+    if instance(problem, "problem", Problem).changing:
+        raise InvalidInputError("the theorem needs constraints that are drawn independently from one law; these change")
     space, budgets = problem.space, problem.budgets
     learner = UCPD(space, budgets, episodes=episodes, level=level, alpha=alpha, V=V, mixing=mixing)
     alpha, V, lam, zeta = learner.alpha, learner.V, learner.mixing, learner.level

@@ -14,6 +14,7 @@ from tightrope.learners.ucpd import UCPD
 from tightrope.model import inner
 from tightrope.planning.hindsight import HindsightLP, Slack, most_slack, tolerance
 from tightrope.problems.base import Problem
+from tightrope.problems.constraints import ChangingConstraints
 from tightrope.space import FloatArray
 from tightrope.streams import streams
 from tightrope.theory.budgets import Conflict, Curve, budget_curve, conflict, least_use
@@ -67,9 +68,14 @@ class Check:
         return self.constants is not None
 
     @property
+    def drawn(self) -> bool:
+        """Whether constraints are drawn independently from one law, which all of the theorem rests on."""
+        return not self.problem.changing
+
+    @property
     def holds(self) -> bool:
         """Whether all assumptions do; T and ζ are for the user to choose."""
-        return self.feasible and self.bounded and self.slater
+        return self.feasible and self.bounded and self.slater and self.drawn
 
     @property
     def least_episodes(self) -> int:
@@ -159,10 +165,13 @@ def _multipliers(problem: Problem, slack: Slack, seen: Windows) -> tuple[Multipl
 
 
 def _largest_constraints(problem: Problem, episodes: int, seed: int) -> float:
-    """max over the draws of a run of Σ_i max |g_i^t|."""
+    """max over the draws of a run, or over the extremes of what changes, of Σ_i max |g_i^t|."""
+    law = problem.constraints
+    if isinstance(law, ChangingConstraints):
+        return float(np.abs(law.extremes).max(axis=2, initial=0.0).sum(axis=1).max(initial=0.0))
     rng, before, largest = streams(seed).constraints, None, 0.0
     for _ in range(episodes):
-        g = problem.constraints.sample(rng)
+        g = law.sample(rng)
         if g is not before:
             largest = max(largest, float(np.abs(g).max(axis=1, initial=0.0).sum()))
         before = g

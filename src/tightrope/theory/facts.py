@@ -24,6 +24,7 @@ def facts(check: Check) -> dict[str, Any]:
             "feasible": check.feasible,
             "bounded": check.bounded,
             "slater": check.slater,
+            "drawn": check.drawn,
             "least_episodes": check.least_episodes,
             "largest_level": check.largest_level,
             "windows": {"length": windows.length, "count": windows.count, "played_by": windows.learner},

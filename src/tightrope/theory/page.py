@@ -49,6 +49,8 @@ def _verdicts(check: Check) -> list[str]:
         ("2 |f|, Σ|g| <= 1, Σ|c| <= L", "holds" if check.bounded else "FAILS", sizes),
         ("3 multipliers have a bound", "holds" if check.slater else "FAILS", bound),
     ]
+    if not check.drawn:
+        rows.append(("g^t drawn from one law", "FAILS", "they change from episode to episode"))
     few = check.episodes < check.least_episodes
     rows.append(("T >= |S||A|", "too small" if few else "holds", f"{check.episodes} and {check.least_episodes}"))
     if level is not None:
@@ -136,6 +138,12 @@ def remedies(check: Check) -> Iterator[str]:
     problem, T, L = check.problem, check.episodes, check.problem.space.n_layers
     if check.conflict:
         yield _resolve(problem, check.conflict)
+    if not check.drawn:
+        yield (
+            "The theorem is about constraints that are drawn independently from one law; these change, and it says "
+            "nothing about them. What is said here of budgets is for the mean that the problem calls its own. What "
+            "can be promised where budgets change, and what cannot: docs/changing-budgets.md."
+        )
     if not check.windows.largest <= 1 + BOUND_TOLERANCE:
         yield (
             f"The loss of episode {check.windows.worst} reaches {_n(check.windows.largest)} in absolute value, more "
