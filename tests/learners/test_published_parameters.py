@@ -40,6 +40,8 @@ PARAMETERS: dict[str, Row] = {
     "ucpd-bandit": {**PRACTICAL, **RADII, "confidence": "kl-box", "renewal": 0.1, "prudence": 0.5, "optimism": 0.1},
     # √(log(42/4) / T) = √2.3513753 / 300
     "o-reps": {"learning_rate": 0.0051113982},
+    # √(4 log(42/4) / (42 T)) = √(4 · 2.3513753 / 3780000)
+    "bandit-o-reps": {"learning_rate": 0.0015774117},
     # √(log(14² · 3 / 4²) / T) = √3.6041382 / 300
     "uc-o-reps": {**BALLS, "learning_rate": 0.0063281893},
     # √(8 log 3 / T) / 4 = √8.7888983 / 1200

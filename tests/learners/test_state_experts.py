@@ -89,12 +89,6 @@ def test_two_episodes_of_mdp_e_by_hand() -> None:
     assert learner.policy[2] == {0: 0.5, 1: 0.5}
 
 
-def test_the_rate_of_mdp_e() -> None:
-    """L = 3, |A| = 2, T = 50: √(8 · 0.693147 / 50) / 3 = √0.110904 / 3 = 0.333022 / 3."""
-    learner = make_learner("mdp-e", problem_with(0), episodes=50)
-    assert learner.settings["learning_rate"] == pytest.approx(0.111007, abs=1e-6)
-
-
 @pytest.mark.parametrize("seed", range(2))
 def test_mdp_e_keeps_its_bound(seed: int) -> None:
     """L² √(T log|A| / 2) for losses in [0, 1], for certain; f is twice as wide."""
@@ -126,13 +120,6 @@ def test_a_whole_run_of_politex(home: str) -> None:
                     Q = sum(cost + V[s_next] for s_next, cost in visits) / max(1, len(visits))
                     total[s][a] += Q
                     V[s] += pi[s][a] * Q
-
-
-def test_the_parameters_of_politex() -> None:
-    """L = 3, |A| = 2, T = 100: τ = 10 and η = √(8 · 0.693147 · 10 / 100) / 3 = √0.554518 / 3 = 0.744660 / 3."""
-    settings = make_learner("politex", problem_with(0), episodes=100).settings
-    assert settings["phase_length"] == 10
-    assert settings["learning_rate"] == pytest.approx(0.248220, abs=1e-6)
 
 
 @pytest.mark.parametrize(("name", "T", "share"), [("mdp-e", 1500, 0.4), ("politex", 9000, 0.75)])

@@ -12,14 +12,16 @@ Where we depart from the publication: losses may be negative (its analysis needs
 """
 
 from dataclasses import field
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tightrope.confidence import ConfidenceRule, KnownModel
-from tightrope.learners.base import Episode
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
 from tightrope.learners.shared.mirror import FLOOR, MirrorLearner
 from tightrope.model import LayeredMDP
+from tightrope.space import FloatArray
 
 
 class OREPS(MirrorLearner):
@@ -47,19 +49,27 @@ class OREPS(MirrorLearner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
-        self.default_to(learning_rate=np.sqrt(np.log(S * A / L) / T))
+        self.default_to(learning_rate=self._published_rate())
         largest_entropy = np.maximum(self.model.transitions, FLOOR)
         self.theta = self._step(largest_entropy, np.zeros(self.space.n_tuples), self.confidence_set)
         self.policy = self._policy_of(self.theta)
 
+    def _published_rate(self) -> float:
+        S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
+        return float(np.sqrt(np.log(S * A / L) / T))
+
     def _make_rule(self) -> ConfidenceRule:
         return KnownModel(transitions=self.model.transitions)
 
-    def observe(self, episode: Episode) -> None:
+    def observe(self, episode: Any) -> None:
         """Line 2."""
-        path, f, _ = self._read(episode)
+        path, f = self._seen(episode)
         self._learn(**self._move(path, self._reference(), self.learning_rate * f))
+
+    def _seen(self, episode: Any) -> tuple[NDArray[np.int64], FloatArray]:
+        """The path, and the loss of every tuple."""
+        path, f, _ = self._read(episode)
+        return path, f
 
     @property
     def epoch(self) -> int:

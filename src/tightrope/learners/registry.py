@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from tightrope.arguments import file_path, implements, instance, unknown, whole
 from tightrope.confidence import RULE_TYPES
 from tightrope.errors import InvalidInputError
+from tightrope.learners.bandit_o_reps import BanditOREPS
 from tightrope.learners.base import Learner, LearnerBase
 from tightrope.learners.dope import DOPE
 from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
@@ -46,6 +47,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         UCPDPracticalKnown,
         UCPDBandit,
         OREPS,
+        BanditOREPS,
         MDPE,
         UCOREPS,
         DriftPlusPenalty,

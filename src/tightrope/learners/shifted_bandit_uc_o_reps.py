@@ -27,11 +27,9 @@ from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode
 from tightrope.learners.kernels.estimators import importance_weighted
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PROBABILITY, PUBLISHED, parameter
+from tightrope.learners.shared.importance import NEVER
 from tightrope.learners.shared.mirror import MirrorLearner
 from tightrope.space import FloatArray, LayeredSpace
-
-#: A probability of which nothing comes: random numbers are multiples of it.
-NEVER = 2.0**-53
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -1,13 +1,39 @@
-"""Losses estimated where the path went, by the most often that the policy can have passed there (Jin et al. 2020)."""
+"""Losses estimated where the path went, by how often the policy passes there: under the model where that is known,
+else at the most that it can be (Jin et al. 2020)."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.confidence import Box
+from tightrope.errors import InvalidInputError
 from tightrope.learners.kernels.estimators import importance_weighted
 from tightrope.learners.kernels.upper_occupancy import upper_occupancy
-from tightrope.model import Policy
+from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray, LayeredSpace
+
+#: A probability of which nothing comes: random numbers are multiples of it.
+NEVER = 2.0**-53
+
+
+def unbiased(
+    model: LayeredMDP, policy: Policy, path: NDArray[np.int64], losses: FloatArray, episode: int
+) -> FloatArray:
+    """(n_tuples,) losses / q where the path went and 0 elsewhere, q(s,a) how likely the policy passes there.
+
+    The mean of it is the loss, wherever q is positive. A path that cannot be the policy's is refused.
+    """
+    space = model.space
+    q = space.expand_to_tuples(space.sum_over_successors(model.occupancy(policy)))[path]
+    if q.min() < NEVER:
+        k = int(np.argmin(q))
+        s, a, _ = space.tuples[path[k]]
+        raise InvalidInputError(
+            f"episode {episode}: step {k} took action {a} at state {s}, which the policy that played it does with "
+            f"probability {q[k]:.3g} under the model; play what `policy` says, or say who played (BanditEpisode.policy)"
+        )
+    estimate = np.empty(space.n_tuples)
+    importance_weighted(space.csr.pair_ptr, path, losses, q, 0.0, estimate)
+    return estimate
 
 
 def upper_bounds(policy: Policy, box: Box, path: NDArray[np.int64]) -> FloatArray:
