@@ -84,7 +84,7 @@ class Directory:
 
     def _show(self) -> None:
         """What is on disk is to be seen."""
-        asked, open_ = self.journal.last_episode(), len(self.open)
+        asked, open_ = self.journal.asked, len(self.open)
         self.status = status_of(self.state, self.units, self.journal.last, asked, open_, self._trouble)
 
     @contextmanager

@@ -103,7 +103,7 @@ class Journal:
                 self._sql.execute("PRAGMA synchronous = FULL")
                 self._sql.execute(f"PRAGMA wal_autocheckpoint = {PAGES}")
                 self._sql.executescript(SCHEMA)
-        self.last, self.chain = self._end()
+        self._read_end()
 
     def _connect(self, options: str) -> sqlite3.Connection:
         address = f"{self.path.absolute().as_uri()}?{options}"
@@ -118,14 +118,16 @@ class Journal:
             self._sql.close()
             self._sql = self._connect("mode=ro&immutable=1")
 
-    def _end(self) -> tuple[int, bytes]:
-        """The number and the digest of the last event, be it pruned."""
+    def _read_end(self) -> None:
+        """The number and the digest of the last event, be it pruned, and the last episode ever handed out."""
         [row] = self.rows(
             "SELECT seq, digest FROM events UNION ALL SELECT seq, chain FROM snapshots "
             "UNION ALL SELECT 0, ? ORDER BY seq DESC LIMIT 1",
             START,
         )
-        return int(row[0]), bytes(row[1])
+        self.last, self.chain = int(row[0]), bytes(row[1])
+        found = self.rows("SELECT seq FROM sqlite_sequence WHERE name = 'episodes'")
+        self.asked = int(found[0][0]) if found else 0
 
     def rows(self, query: str, *values: Any) -> list[Any]:
         """All that a query gives."""
@@ -135,7 +137,7 @@ class Journal:
     @contextmanager
     def commit(self) -> Iterator[None]:
         """What is written in the block is on disk after it, all of it or nothing."""
-        before = self.last, self.chain
+        before = self.last, self.chain, self.asked
         with self._in_words():
             self.roll_back()
             self._sql.execute("BEGIN IMMEDIATE")
@@ -143,10 +145,10 @@ class Journal:
                 yield
                 self._sql.execute("COMMIT")
             except BaseException:
-                self.last, self.chain = before
+                self.last, self.chain, self.asked = before
                 self.roll_back()
                 raise
-        self.head.write(self.last, self.last_episode())
+        self.head.write(self.last, self.asked)
 
     def roll_back(self) -> None:
         """Forget what was written and not committed."""
@@ -157,7 +159,7 @@ class Journal:
         """After an interrupt: what is on disk counts."""
         with self._in_words():
             self.roll_back()
-        self.last, self.chain = self._end()
+        self._read_end()
 
     def append(
         self,
@@ -190,9 +192,9 @@ class Journal:
     def hand_out(self, token: str, policy: bytes, probabilities: bytes) -> Handed:
         """A new episode, and what is to be played in it."""
         self._sql.execute("INSERT OR IGNORE INTO policies VALUES (?, ?)", (policy, probabilities))
-        number = 1 + self.last_episode()
-        handed = Handed(number, token, policy, "open", None)
+        handed = Handed(1 + self.asked, token, policy, "open", None)
         self._sql.execute("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?)", (*handed, digest_of(*handed)))
+        self.asked = handed.number
         return handed
 
     def settle(self, handed: Handed, fate: str, contents: bytes | None = None) -> None:
@@ -210,11 +212,6 @@ class Journal:
             if digest_of(*columns) != digest:
                 raise StorageError(f"{self}: episode {columns[0]} is damaged; restore the directory from a copy")
         return [Handed(*columns) for *columns, _ in found]
-
-    def last_episode(self) -> int:
-        """The number of the last episode that was ever handed out."""
-        found = self.rows("SELECT seq FROM sqlite_sequence WHERE name = 'episodes'")
-        return int(found[0][0]) if found else 0
 
     def policy(self, digest: bytes) -> bytes:
         """The probabilities of a policy that was handed out."""
@@ -258,7 +255,7 @@ class Journal:
 
     def check_end(self) -> None:
         """Refuse a journal that lost what was acknowledged."""
-        self.head.check(self, self.last, self.last_episode())
+        self.head.check(self, self.last, self.asked)
 
     def damage(self) -> list[str]:
         """What SQLite itself finds wrong with the file."""

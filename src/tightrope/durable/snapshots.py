@@ -83,7 +83,7 @@ def prune(folder: Path, journal: Journal, keep_events: int, keep_episodes: int) 
     kept = journal.rows("SELECT DISTINCT seq FROM snapshots ORDER BY seq DESC LIMIT ?", KEPT)
     oldest = int(kept[-1][0])
     with journal.commit():
-        journal.prune(min(oldest, journal.last - keep_events), oldest, journal.last_episode() + 1 - keep_episodes)
+        journal.prune(min(oldest, journal.last - keep_events), oldest, journal.asked + 1 - keep_episodes)
     wanted = {name for (name,) in journal.rows("SELECT name FROM snapshots")}
     for path in folder.glob("snapshot-*.npz"):
         if path.name not in wanted:

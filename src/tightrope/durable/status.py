@@ -2,13 +2,17 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from tightrope.arguments import shown, texts
 from tightrope.arguments.arrays import floats
-from tightrope.durable.state import Entrant, State
+from tightrope.durable.account import Account
+from tightrope.durable.guard import Guard
+from tightrope.durable.shadow import Shadow
+from tightrope.durable.state import State
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy
 from tightrope.space import FloatArray
@@ -74,22 +78,42 @@ class Standing:
     spent_on_paths: tuple[float, ...]  #: what was met on their paths
 
 
-@dataclass(frozen=True, slots=True)
+class Seen(NamedTuple):
+    """What of a learner does not change any more."""
+
+    name: str
+    settings: Mapping[str, float | str]
+    policy: Policy
+    shadow: Shadow
+
+
+@dataclass(frozen=True)
 class Status:
-    """A directory after some event."""
+    """A directory after some event. Sums in own units are worked out when somebody looks, not with every episode."""
 
     event: int  #: its number
     asked: int  #: episodes ever handed out
     open: int
-    told: int
     policy: Policy  #: what is handed out now: the champion's, or the safe one
     champion: str
-    standings: tuple[Standing, ...]  #: of all learners, in the order in which they came
     epoch: int
-    loss: float  #: Σ over all that was told
-    spending: tuple[Spending, ...]
+    budgets: FloatArray  #: of an episode, now, as the learner meets them
     multipliers: FloatArray
     trouble: str  #: why the last snapshot could not be written; "" if it could
+    account: Account
+    guard: Guard
+    units: BudgetUnits
+    entrants: tuple[Seen, ...]
+
+    @property
+    def told(self) -> int:
+        """Episodes that were learnt."""
+        return self.account.told
+
+    @property
+    def loss(self) -> float:
+        """Σ over all that was told."""
+        return self.account.loss
 
     @property
     def given_up(self) -> int:
@@ -99,40 +123,51 @@ class Status:
     @property
     def stopped(self) -> bool:
         """Whether a stop-loss has the safe policy handed out."""
-        return any(one.stopped for one in self.spending)
+        return self.guard.stops
+
+    @cached_property
+    def spending(self) -> tuple[Spending, ...]:
+        """Every budget, in its own units."""
+        units, account = self.units, self.account
+        numbers = (self.budgets, account.spent, account.allowed, self.multipliers, self.guard.stopped)
+        return tuple(
+            Spending(name, unit, c * by, spent * by, allowed * by, price / by, stopped)
+            for name, unit, by, c, spent, allowed, price, stopped in zip(
+                units.names, units.units, units.scales, *(column.tolist() for column in numbers), strict=True
+            )
+        )
+
+    @cached_property
+    def standings(self) -> tuple[Standing, ...]:
+        """All learners, in the order in which they came."""
+        return tuple(_standing(one, np.array(self.units.scales)) for one in self.entrants)
 
 
 def status_of(state: State, units: BudgetUnits, event: int, asked: int, open_: int, trouble: str = "") -> Status:
-    """What is to be seen now."""
-    learner, account = state.learner, state.account
-    numbers = zip(
-        learner.budgets, account.spent, account.allowed, learner.multipliers, state.guard.stopped, strict=True
-    )
-    spending = tuple(
-        Spending(name, unit, float(c * by), float(spent * by), float(allowed * by), float(price / by), bool(stopped))
-        for name, unit, by, (c, spent, allowed, price, stopped) in zip(
-            units.names, units.units, units.scales, numbers, strict=True
-        )
-    )
+    """What is to be seen now: nothing of it changes with the next event."""
+    learner = state.learner
     return Status(
         event=event,
         asked=asked,
         open=open_,
-        told=account.told,
         policy=state.policy,
         champion=state.champion,
-        standings=tuple(_standing(name, one, units) for name, one in state.entrants.items()),
         epoch=learner.epoch,
-        loss=account.loss,
-        spending=spending,
+        budgets=learner.budgets,
         multipliers=learner.multipliers.copy(),
         trouble=trouble,
+        account=state.account,
+        guard=state.guard,
+        units=units,
+        entrants=tuple(
+            Seen(name, one.settings, one.learner.policy, one.shadow) for name, one in state.entrants.items()
+        ),
     )
 
 
-def _standing(name: str, entrant: Entrant, units: BudgetUnits) -> Standing:
-    shadow, scales = entrant.shadow, np.array(units.scales)
+def _standing(seen: Seen, scales: FloatArray) -> Standing:
+    name, settings, policy, shadow = seen
     uses = (shadow.by_importance, shadow.standard_error(), shadow.by_path)
     estimated, error, met = (tuple((scales * sums[1:]).tolist()) for sums in uses)
-    learner, loss = entrant.learner, float(shadow.by_importance[0])
-    return Standing(name, entrant.settings, learner.policy, shadow.weighed, loss, estimated, error, shadow.met, met)
+    loss = float(shadow.by_importance[0])
+    return Standing(name, settings, policy, shadow.weighed, loss, estimated, error, shadow.met, met)
