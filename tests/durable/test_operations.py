@@ -158,13 +158,13 @@ class TestStopLoss:
         guard = Guard(4, 1).ruled(np.full(4, 0.5), {0: rule}, np.array([2.0]))  # two units are one of the learner's
         account, budgets = Account(1), np.array([0.5])
         for use in (1.5, 0.5):
-            account = account.after(np.zeros(1), np.array([[use]]), budgets)
+            account = account.after(0.0, np.array([use]), budgets)
             guard = guard.after(account, np.array([use]), budgets, by_safe=False)
         assert 2 * guard.over(account, budgets) == pytest.approx([10.0])
         assert guard.stops
         seen = []
         for _ in range(3):  # the safe policy uses nothing, and the rate is what it was: 10 − 2 k
-            account = account.after(np.zeros(1), np.array([[0.0]]), budgets)
+            account = account.after(0.0, np.zeros(1), budgets)
             guard = guard.after(account, np.zeros(1), budgets, by_safe=True)
             seen.append((float(2 * guard.over(account, budgets)[0]), guard.stops))
         assert seen == [(8.0, True), (6.0, True), (4.0, False)]

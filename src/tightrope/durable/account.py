@@ -18,12 +18,12 @@ class Account:
         self.spent = np.zeros(n_constraints)  #: (I,) Σ of the constraints met
         self.allowed = np.zeros(n_constraints)  #: (I,) Σ of the budgets of those episodes
 
-    def after(self, losses: FloatArray, constraints: FloatArray, budgets: FloatArray) -> "Account":
-        """This account and one more episode: losses (L,) and constraints (I, L) along its path."""
+    def after(self, loss: float, use: FloatArray, budgets: FloatArray) -> "Account":
+        """This account and one more episode: what it lost, and what it used (I,)."""
         account = object.__new__(Account)
         account.told = self.told + 1
-        account.loss = self.loss + float(losses.sum())
-        account.spent = self.spent + constraints.sum(axis=1)
+        account.loss = self.loss + loss
+        account.spent = self.spent + use
         account.allowed = self.allowed + budgets
         return account
 

@@ -74,8 +74,9 @@ class Guard:
             rated += 1
             rate = rate + (use - rate) / np.minimum(rated, self.window)
         guard.__dict__ = self.__dict__ | {"rate": rate, "rated": rated}
-        over = guard.over(account, budgets)
-        guard.stopped = np.where(self.stopped, over > self.back, over > self.most)
+        if self.has_rules:
+            over = guard.over(account, budgets)
+            guard.stopped = np.where(self.stopped, over > self.back, over > self.most)
         return guard
 
     def over(self, account: Account, budgets: FloatArray) -> FloatArray:
@@ -85,9 +86,14 @@ class Guard:
         return over
 
     @property
+    def has_rules(self) -> bool:
+        """Whether there is anything that could stop the learner."""
+        return min(self.most.tolist(), default=LARGEST) < LARGEST
+
+    @property
     def stops(self) -> bool:
         """Whether the safe policy is to be played."""
-        return bool(self.stopped.any())
+        return any(self.stopped.tolist())
 
     def state(self) -> dict[str, Any]:
         """All of it."""

@@ -31,6 +31,7 @@ class Told(NamedTuple):
     actions: NDArray[np.int64]  #: (L,)
     loss: FloatArray  #: (n_tuples,), or (L,) along the path
     constraints: FloatArray  #: (I, n_tuples), or (I, L)
+    path: NDArray[np.int64]  #: (L,) the tuple of each step
 
 
 class Form(NamedTuple):
@@ -42,39 +43,38 @@ class Form(NamedTuple):
 
     def checked(self, number: int, states: ArrayLike, actions: ArrayLike, loss: ArrayLike, g: ArrayLike) -> Told:
         """What was told of episode `number`, or a refusal that says what is wrong with it."""
+        L = self.space.n_layers
         if self.feedback == "full":
-            _, f, g = checked_episode(self.space, self.n_constraints, number, Episode(states, actions, loss, g))
+            path, f, g = checked_episode(self.space, self.n_constraints, number, Episode(states, actions, loss, g))
         else:
             episode = BanditEpisode(states, actions, loss, g)
-            _, f, g = checked_bandit_episode(self.space, self.n_constraints, number, episode)
-        L = self.space.n_layers
-        return Told(wholes(states, "states", (L + 1,)), wholes(actions, "actions", (L,)), f, g)
+            path, f, g = checked_bandit_episode(self.space, self.n_constraints, number, episode)
+        return Told(wholes(states, "states", (L + 1,)), wholes(actions, "actions", (L,)), f, g, path)
 
     def encode(self, told: Told) -> bytes:
         """Its bytes: the same for the same episode, however it was given."""
-        steps = np.hstack([told.states, told.actions]).astype(WHOLE, copy=False).tobytes()
-        return steps + bytes_of(told.loss) + bytes_of(told.constraints)
+        parts = ((told.states, WHOLE), (told.actions, WHOLE), (told.loss, REAL), (told.constraints, REAL))
+        return b"".join(numbers.astype(kind, copy=False).data for numbers, kind in parts)
 
     def decode(self, body: bytes) -> Told:
         """The other way round."""
         L = self.space.n_layers
         n, data = self.space.n_tuples if self.feedback == "full" else L, bytearray(body)
-        path, numbers = np.frombuffer(data, WHOLE, 2 * L + 1), np.frombuffer(data, REAL, offset=8 * (2 * L + 1))
-        return Told(path[: L + 1], path[L + 1 :], numbers[:n], numbers[n:].reshape(self.n_constraints, n))
+        steps, numbers = np.frombuffer(data, WHOLE, 2 * L + 1), np.frombuffer(data, REAL, offset=8 * (2 * L + 1))
+        states, actions = steps[: L + 1], steps[L + 1 :]
+        constraints = numbers[n:].reshape(self.n_constraints, n)
+        return Told(states, actions, numbers[:n], constraints, self.space.path(states, actions))
 
-    def path(self, told: Told) -> NDArray[np.int64]:
-        """(L,) the tuple of each step."""
-        return self.space.path(told.states, told.actions)
-
-    def met(self, told: Told) -> tuple[FloatArray, FloatArray]:
-        """Losses (L,) and constraints (I, L) along the path."""
-        if self.feedback == "bandit":
-            return told.loss, told.constraints
-        path = self.path(told)
-        return told.loss[path], told.constraints[:, path]
+    def met(self, told: Told) -> FloatArray:
+        """(1 + I, L) losses, then constraints, along the path."""
+        at = slice(None) if self.feedback == "bandit" else told.path
+        costs = np.empty((1 + self.n_constraints, self.space.n_layers))
+        costs[0], costs[1:] = told.loss[at], told.constraints[:, at]
+        return costs
 
     def episode(self, told: Told, feedback: Feedback, policy: Policy | None) -> Any:
         """What a learner of that feedback observes, played by `policy`; None: nobody knows by whom."""
         if feedback == "full":
             return Episode(told.states, told.actions, told.loss, told.constraints)
-        return BanditEpisode(told.states, told.actions, *self.met(told), policy)
+        costs = self.met(told)
+        return BanditEpisode(told.states, told.actions, costs[0], costs[1:], policy)

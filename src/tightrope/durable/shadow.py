@@ -69,8 +69,8 @@ class Shadow:
 
 def weights(pairs: NDArray[np.int64], own: Policy, played: Policy) -> FloatArray:
     """(L,) ρ, at most LARGEST; where neither does what was done, the ratio of that step is 0."""
-    pi, mu = own.probabilities[pairs], played.probabilities[pairs]
-    with np.errstate(over="ignore", invalid="ignore"):
-        products = np.cumprod(np.divide(pi, mu, out=np.zeros_like(pi), where=mu > 0))
-    found: FloatArray = np.minimum(np.nan_to_num(products, nan=0.0), LARGEST)  # ∞ · 0 is 0: π does not do it
-    return found
+    product, found = 1.0, []
+    for pi, mu in zip(own.probabilities[pairs].tolist(), played.probabilities[pairs].tolist(), strict=True):
+        product = product * (pi / mu) if pi and mu else 0.0  # ∞ · 0 is 0: π does not do it
+        found.append(min(product, LARGEST))
+    return np.array(found)

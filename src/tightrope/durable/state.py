@@ -92,8 +92,7 @@ class State:
 
     def _tell(self, event: Event, policies: Policies) -> None:
         told, form, digest = self.form.decode(event.body), self.form, event.policy or UNKNOWN
-        losses, constraints = form.met(told)
-        costs, pairs = np.vstack([losses, constraints]), form.space.pair_of_tuple[form.path(told)]
+        costs, pairs = form.met(told), form.space.pair_of_tuple[told.path]
         budgets, played = self.learner.budgets, None
         if digest != UNKNOWN:
             played = Policy.unchecked(form.space, decoded(policies(digest)))
@@ -102,9 +101,10 @@ class State:
             shadow = entrant.shadow.after(costs, pairs, learner.policy, played)
             learner.observe(form.episode(told, learner.feedback, played))
             entrant.shadow, self.whole = shadow, False
-        self.account = self.account.after(losses, constraints, budgets)
+        sums = costs.sum(axis=1)
+        self.account = self.account.after(float(sums[0]), sums[1:], budgets)
         by_safe = bool(self.guard.safe.any()) and digest == digest_of(bytes_of(self.guard.safe))
-        self.guard = self.guard.after(self.account, constraints.sum(axis=1), budgets, by_safe=by_safe)
+        self.guard = self.guard.after(self.account, sums[1:], budgets, by_safe=by_safe)
         self.whole = True
 
     def _rule(self, told: dict[str, Any]) -> None:
