@@ -2,16 +2,19 @@
 
     tell      `DurableLearner.tell`, by the clock on the wall: it waits for the disk
     observe   the same episodes, learnt by the same learner in memory
-    fsync     the floor: as many bytes as the journal writes for an episode, appended to a file and synced
+    fsync     the floor: as many bytes as the journal has to keep of the episode, appended to a file and synced
 
-The three take turns, episode by episode, so that what else the machine does befalls all of them. With --soak N, N
-episodes of a small problem instead, and what memory and journal hold on the way.
+Constraints are drawn anew for every episode, or are the same in all of them, and then kept once; losses change seldom.
+The three take turns, episode by episode, so that what else the machine does befalls all of them; who of them comes
+first takes turns, too. With --folder /dev/shm a sync costs nothing, and what is left is what a tell costs beside it.
+With --soak N, N episodes of a small problem instead, and what memory and journal hold on the way.
 """
 
 import argparse
 import os
 import tempfile
-from collections.abc import Generator
+from collections.abc import Callable, Generator
+from functools import partial
 from pathlib import Path
 from time import perf_counter
 from typing import Any
@@ -26,12 +29,12 @@ from tightrope.learners.base import Episode, LearnerBase
 from tightrope.model import Policy
 from tightrope.problems.base import Problem
 
-#: Episodes before the first that counts: kernels are compiled or read.
-WARM = 20
+#: Episodes before the first that counts: kernels are read, and the log of the journal grows to its length.
+WARM = 200
 
 
-def episodes_of(problem: Problem, seed: int) -> Generator[dict[str, Any] | None, Policy, None]:
-    """Hands over a policy, gets what came of it (`send`)."""
+def episodes_of(problem: Problem, seed: int, anew: bool = False) -> Generator[dict[str, Any] | None, Policy, None]:
+    """Hands over a policy, gets what came of it (`send`); `anew`: with constraints as they are drawn."""
     rng, space = np.random.default_rng(seed), problem.mdp.space
     adversary, L, t = problem.losses.begin(rng), space.n_layers, 0
     told: dict[str, Any] | None = None
@@ -44,16 +47,16 @@ def episodes_of(problem: Problem, seed: int) -> Generator[dict[str, Any] | None,
             "states": states,
             "actions": actions,
             "loss": adversary.loss(t),
-            "constraints": problem.constraints.mean,
+            "constraints": problem.constraints.sample(rng) if anew else problem.constraints.mean,
         }
         adversary.watch(policy)
 
 
-def compare(name: str, learner: str, episodes: int, folder: Path) -> dict[str, np.ndarray]:
+def compare(name: str, learner: str, episodes: int, folder: Path, anew: bool = False) -> dict[str, np.ndarray]:
     """Seconds of every tell, observe and fsync."""
     problem = tr.make(name)
     plain: LearnerBase = tr.make_learner(learner, problem, episodes=WARM + episodes)
-    play, times = episodes_of(problem, 0), np.empty((3, WARM + episodes))
+    play, times = episodes_of(problem, 0, anew), np.empty((3, WARM + episodes))
     next(play)
     floor = os.open(folder / "floor", os.O_WRONLY | os.O_CREAT, 0o600)
     with tr.DurableLearner(
@@ -63,19 +66,26 @@ def compare(name: str, learner: str, episodes: int, folder: Path) -> dict[str, n
             episode = it.ask()
             told = play.send(episode.policy)
             assert told is not None
-            data = bytes(sum(np.asarray(part).nbytes for part in told.values()))
-            begin = perf_counter()
-            it.tell(episode.id, **told)
-            times[0, t] = perf_counter() - begin
-            begin = perf_counter()
-            plain.observe(Episode(**told))
-            times[1, t] = perf_counter() - begin
-            begin = perf_counter()
-            os.write(floor, data)
-            os.fsync(floor)
-            times[2, t] = perf_counter() - begin
+            kept = ("states", "actions", "constraints") if anew else ("states", "actions")
+            row = bytes(sum(told[part].nbytes for part in kept))
+            turns: list[Callable[[], object]] = [
+                partial(it.tell, episode.id, **told),
+                partial(plain.observe, Episode(**told)),
+                partial(append, floor, row),
+            ]
+            for k in range(3):
+                which = (t + k) % 3
+                begin = perf_counter()
+                turns[which]()
+                times[which, t] = perf_counter() - begin
     os.close(floor)
     return dict(zip(("tell", "observe", "fsync"), times[:, WARM:], strict=True))
+
+
+def append(file: int, data: bytes) -> None:
+    """On disk, as a log written by hand would be."""
+    os.write(file, data)
+    os.fsync(file)
 
 
 def show(name: str, learner: str, times: dict[str, np.ndarray]) -> None:
@@ -120,9 +130,11 @@ def main() -> None:
         if given.soak:
             soak(given.soak, Path(folder))
             return
-        for name, learner in (("edge-cloud", "ucpd-practical"), ("edge-cloud", "ucpd")):
-            (Path(folder) / learner).mkdir()
-            show(name, learner, compare(name, learner, given.episodes, Path(folder) / learner))
+        for anew in (True, False):
+            print(f"constraints {'drawn anew' if anew else 'the same in every episode'}")
+            for learner in ("ucpd-practical", "ucpd"):
+                with tempfile.TemporaryDirectory(dir=folder) as where:
+                    show("edge-cloud", learner, compare("edge-cloud", learner, given.episodes, Path(where), anew))
 
 
 if __name__ == "__main__":
