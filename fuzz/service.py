@@ -172,7 +172,8 @@ def replay(directory: Path, problem: Problem, twin: LearnerBase) -> dict[int, di
     journal = Journal(directory, read_only=True)
     try:
         for event in journal.events(0, START):
-            told = form.decode(event.body)
+            assert event.loss and event.constraints
+            told = form.decode(event.body, journal.arrays.kept(event.loss), journal.arrays.kept(event.constraints))
             assert event.episode is not None and event.episode not in learned, f"{event.episode} was counted twice"
             [scenario] = np.flatnonzero((problem.losses.scenarios == told.loss).all(axis=1)).tolist()  # type: ignore[attr-defined]
             story = {"states": told.states.tolist(), "actions": told.actions.tolist(), "scenario": scenario + 1}

@@ -20,6 +20,7 @@ from tests.durable.test_learner import episode_fields, observe
 from tests.learners.test_interrupts import interrupted_after
 from tightrope.durable import DurableLearner
 from tightrope.durable.inspection import inspect
+from tightrope.durable.journal import Event
 from tightrope.errors import StorageError, TightropeError
 from tightrope.storage.checkpoints import fingerprint
 
@@ -262,7 +263,7 @@ def test_a_row_that_is_gone_from_the_middle_is_missed(tmp_path: Path) -> None:
 
 def test_a_version_that_knows_more_is_not_guessed_at(tmp_path: Path) -> None:
     with opened(tmp_path, fresh()) as learner, learner._in.journal.commit():
-        learner._in.journal.append("sing", b"")
+        learner._in.journal.append(Event(1, "sing", None, None, None, None, b""))
     with pytest.raises(StorageError, match="'sing', which this version does not know"):
         opened(tmp_path)
 

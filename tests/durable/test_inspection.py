@@ -92,7 +92,7 @@ def test_damage_is_said(tmp_path: Path, what: str) -> None:
 
         change = {
             "episode": "UPDATE episodes SET fate = 'open' WHERE number = 3",
-            "policy": "UPDATE policies SET probabilities = zeroblob(112)",
+            "policy": "UPDATE arrays SET numbers = zeroblob(112)",
             "event": "UPDATE events SET body = zeroblob(length(body)) WHERE seq = 7",
         }[what]
         with sqlite3.connect(folder / "journal.sqlite") as sql:

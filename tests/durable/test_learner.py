@@ -259,6 +259,32 @@ def test_after_closing_nothing_is_answered(tmp_path: Path) -> None:
         learner.ask()
 
 
+def test_what_is_the_same_in_many_episodes_is_kept_once(tmp_path: Path) -> None:
+    """Losses and constraints by digest; what was pruned and is told again is kept again."""
+    twin, one = fresh().with_budgets(WORLD.budgets), story(fresh().policy, "full", 1)
+    with opened(tmp_path, fresh(), snapshot_every=10_000) as learner:
+        for parts in (one, one | {"loss": -one["loss"]}, one, one):
+            learner.tell(learner.ask().id, **parts)
+            observe(twin, None, episode_fields(parts))
+            if learner.status.event == 2:
+                learner.snapshot()
+                learner.set_budgets(WORLD.budgets)
+                learner.snapshot()  # forgets the first two events, and with them both losses
+        rows = learner._in.journal.rows
+        assert rows("SELECT count(DISTINCT loss), count(DISTINCT constraints), max(length(body)) FROM events") == [
+            (1, 1, 8 * (2 * WORLD.space.n_layers + 1))
+        ]
+    with opened(tmp_path) as learner:
+        assert learner.fingerprint() == fingerprint(twin)
+
+
+def test_a_directory_of_another_format_is_refused(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh()) as learner, learner._in.journal.commit():
+        learner._in.journal.write_facts({"format": 1})
+    with pytest.raises(InvalidInputError, match=r"it is of format 1, written by tightrope .* reads format 2"):
+        opened(tmp_path)
+
+
 def test_the_journal_is_pruned_after_snapshots(tmp_path: Path) -> None:
     with opened(tmp_path, fresh(), snapshot_every=5) as learner:
         waiting = learner.ask()
@@ -267,8 +293,8 @@ def test_the_journal_is_pruned_after_snapshots(tmp_path: Path) -> None:
         events = [seq for (seq,) in learner._in.journal.rows("SELECT seq FROM events ORDER BY seq")]
         assert events == list(range(16, 24))  # since the older of two snapshots, 15 and 20
         assert sorted(path.name for path in learner.directory.glob("snap*")) == ["snapshot-15.npz", "snapshot-20.npz"]
-        [[policies]] = learner._in.journal.rows("SELECT count(*) FROM policies")
-        assert policies <= 10
+        [[arrays]] = learner._in.journal.rows("SELECT count(*) FROM arrays")
+        assert arrays <= 9 + 2 * 8  # policies of 8 events and the open episode, losses and constraints of the events
     with opened(tmp_path) as learner:
         assert learner.tell(waiting.id, **played(learner, waiting)) == "learned"
 

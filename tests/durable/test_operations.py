@@ -74,7 +74,7 @@ class TestShadow:
             assert learner.status.told == 1
         space = LayeredSpace.dense([1, 1, 1, 1], 2)
         own, played_ = Policy(space, [0.5, 0.5, 0.5, 0.5, 1, 0]), Policy(space, [1, rare, 1, rare, 0.5, 0.5])
-        assert weights(np.array([1, 3, 5]), own, played_).tolist() == [LARGEST, LARGEST, 0.0]
+        assert weights(np.array([1, 3, 5]), own, played_) == [LARGEST, LARGEST, 0.0]
 
     def test_importance_has_the_right_mean(self) -> None:
         """Against the exact occupancy measure; within four standard errors, and these are not wide."""

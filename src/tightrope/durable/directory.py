@@ -17,7 +17,7 @@ from tightrope.arguments import printable, shown, text
 from tightrope.durable import snapshots
 from tightrope.durable.facts import facts_of, refuse_other
 from tightrope.durable.folder import claimed
-from tightrope.durable.journal import Event, Handed, Journal, digest_of
+from tightrope.durable.journal import Event, Handed, Journal
 from tightrope.durable.records import bytes_of
 from tightrope.durable.state import UNKNOWN, State
 from tightrope.durable.status import BudgetUnits, Status, status_of
@@ -50,7 +50,6 @@ class Directory:
         self._behind = True  #: whether memory may differ from what is on disk
         self._since = 0  #: events since the last snapshot
         self._trouble = ""
-        self._last = UNKNOWN, b""  #: the last policy that was handed out or asked for, by its digest
         with ExitStack() as stack:
             stack.enter_context(claimed(path))
             self.journal = Journal(path)
@@ -60,7 +59,7 @@ class Directory:
                 raise StorageError(f"{self.journal}: {damage[0]}; restore the directory from a copy")
             if not self.journal.rows("SELECT 1 FROM snapshots LIMIT 1"):
                 self._begin(learner, problem)
-            elif learner is not None:
+            else:
                 refuse_other(self.journal.facts(), learner, path)
             self.units = BudgetUnits.read(self.journal.facts()["units"])
             self._recover()
@@ -118,13 +117,11 @@ class Directory:
 
     def hand_out(self, policy: Policy | None) -> Handed:
         """A new episode, to be played with this policy; None: nobody knows with which."""
-        probabilities = b"" if policy is None else bytes_of(policy.probabilities)
+        digest = UNKNOWN if policy is None else self.journal.arrays.digest(bytes_of(policy.probabilities))
         self._behind = True
         with self.journal.commit():
-            digest = digest_of(probabilities) if probabilities else UNKNOWN
-            handed = self.journal.hand_out(secrets.token_hex(4), digest, probabilities)
+            handed = self.journal.hand_out(secrets.token_hex(4), digest)
         self.open[handed.number] = handed
-        self._last = digest, probabilities
         self.status = replace(self.status, asked=handed.number, open=len(self.open))
         self._behind = False
         return handed
@@ -138,20 +135,28 @@ class Directory:
         self.status = replace(self.status, open=len(self.open))
         self._behind = False
 
-    def change(self, kind: str, body: bytes, handed: Handed | None = None, contents: bytes | None = None) -> None:
+    def told(self, handed: Handed, body: bytes, *arrays: bytes) -> Event:
+        """The event that telling of an episode would be, with its loss and constraints, if they are not in the body."""
+        loss, constraints = (self.journal.arrays.digest(array) if array else None for array in arrays)
+        return Event(self.journal.last + 1, "tell", handed.number, handed.policy, loss, constraints, body)
+
+    def change(self, kind: str, body: bytes) -> None:
+        """Take over an event that is about no episode."""
+        self.take_over(Event(self.journal.last + 1, kind, None, None, None, None, body))
+
+    def take_over(self, event: Event, handed: Handed | None = None) -> None:
         """Take over an event: in memory, then on disk, then to be seen; now and then a snapshot."""
-        journal, (number, policy) = self.journal, (handed.number, handed.policy) if handed else (None, None)
-        self._behind = True
+        journal, self._behind = self.journal, True
         try:
-            self.state.apply(Event(journal.last + 1, kind, number, policy, body), self._policy, self.read)
+            self.state.apply(event, journal.arrays.kept, self.read)
         except InvalidInputError as error:
             if type(error) is InvalidInputError and self.state.whole:  # who refuses stays as before
                 self._behind = False
             raise
         with journal.commit():
-            journal.append(kind, body, number, policy, contents)
+            journal.append(event)
             if handed:
-                journal.settle(handed, "told", contents)
+                journal.settle(handed, "told", event.contents)
         if handed:
             del self.open[handed.number]
         self._since += 1
@@ -159,12 +164,6 @@ class Directory:
         self._behind = False
         if self._since >= self.options.snapshot_every:
             self.snapshot()
-
-    def _policy(self, digest: bytes) -> bytes:
-        """What was handed out last is at hand."""
-        if self._last[0] != digest:
-            self._last = digest, self.journal.policy(digest)
-        return self._last[1]
 
     def read(self, checkpoint: bytes) -> LearnerBase:
         """A learner from the bytes of a checkpoint."""
@@ -202,7 +201,7 @@ def replayed(path: Path, journal: Journal, classes: tuple[type, ...]) -> tuple[S
     state, seq, chain = snapshots.newest(path, journal, read)
     for event in journal.events(seq, chain):
         try:
-            state.apply(event, journal.policy, read)
+            state.apply(event, journal.arrays.kept, read)
         except (InvalidInputError, ArithmeticError) as error:
             words = f"event {event.seq} was learnt once and cannot be now: {error}"
             raise StorageError(f"{journal}: {words}") from error

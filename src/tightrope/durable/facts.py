@@ -5,14 +5,15 @@ from pathlib import Path
 from typing import Any
 
 from tightrope import __version__
-from tightrope.durable.journal import digest_of
+from tightrope.arguments import printable
+from tightrope.durable.arrays import digest_of
 from tightrope.durable.status import BudgetUnits
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
 from tightrope.space import LayeredSpace
 
 #: Raised whenever what was written before can no longer be read as it is.
-FORMAT = 1
+FORMAT = 2
 
 
 def facts_of(learner: LearnerBase, units: BudgetUnits, problem: Any) -> dict[str, Any]:
@@ -30,8 +31,15 @@ def facts_of(learner: LearnerBase, units: BudgetUnits, problem: Any) -> dict[str
     }
 
 
-def refuse_other(facts: dict[str, Any], learner: LearnerBase, folder: Path) -> None:
-    """Refuse a learner that was made otherwise than that of the directory; say in what."""
+def refuse_other(facts: dict[str, Any], learner: LearnerBase | None, folder: Path) -> None:
+    """Refuse a directory of another format; and a learner that was made otherwise than its own, and say in what."""
+    if facts["format"] != FORMAT:
+        raise InvalidInputError(
+            f"{printable(folder)} is of format {facts['format']}, written by tightrope {facts['tightrope']}; this "
+            f"version reads format {FORMAT}"
+        )
+    if learner is None:
+        return
     here, given = facts["learner"], learner.settings
     for name in here | given:
         if here.get(name) != given.get(name):

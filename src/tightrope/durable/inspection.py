@@ -94,8 +94,8 @@ def _damaged(folder: Path, journal: Journal) -> list[str]:
             wrong.append(str(error))
     try:
         journal.handed("1")
-        for (digest,) in journal.rows("SELECT digest FROM policies WHERE digest <> x''"):
-            journal.policy(digest)
+        for digest in journal.arrays.all():
+            journal.arrays.kept(digest)
         for seq, chain in journal.rows("SELECT DISTINCT seq, chain FROM snapshots ORDER BY seq LIMIT 1"):
             for _ in journal.events(seq, chain):
                 pass

@@ -3,7 +3,7 @@
     events      what the learner is made of, in the order in which it was learnt; each row's digest covers the row and
                 the digest before it, so no row can be changed, lost or moved without being found out
     episodes    what was handed out, and what became of it
-    policies    what was handed out with it, by digest
+    arrays      what both refer to (`Arrays`)
     snapshots   which files hold the state after which event (`snapshots`)
     facts       what the directory was made with, as JSON
 
@@ -15,29 +15,29 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
-from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tightrope.arguments import printable
+from tightrope.durable.arrays import TABLE, Arrays, digest_of
 from tightrope.durable.head import Head
 from tightrope.errors import StorageError
 
 NAME = "journal.sqlite"
 
-#: Pages after which what is in the log is put where it belongs: 16 MB.
-PAGES = 4096
+#: Pages after which what is in the log is put where it belongs: 4 MB.
+PAGES = 1024
 
-SCHEMA = """
+SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS events (
-    seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, episode INTEGER, policy BLOB, body BLOB NOT NULL, digest BLOB NOT NULL
+    seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, episode INTEGER, policy BLOB, loss BLOB, constraints BLOB,
+    body BLOB NOT NULL, digest BLOB NOT NULL
 );
 CREATE TABLE IF NOT EXISTS episodes (
     number INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL, policy BLOB NOT NULL, fate TEXT NOT NULL,
     contents BLOB, digest BLOB NOT NULL
 );
-CREATE INDEX IF NOT EXISTS fates ON episodes (fate) WHERE fate = 'open';
-CREATE TABLE IF NOT EXISTS policies (digest BLOB PRIMARY KEY, probabilities BLOB NOT NULL);
+{TABLE}
 CREATE TABLE IF NOT EXISTS snapshots (
     seq INTEGER, name TEXT, chain BLOB NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (seq, name)
 );
@@ -55,7 +55,18 @@ class Event(NamedTuple):
     kind: str
     episode: int | None
     policy: bytes | None  #: digest of what played it
+    loss: bytes | None  #: digest of what was told of it, if it is not in the body
+    constraints: bytes | None  #: the same
     body: bytes
+
+    @property
+    def contents(self) -> bytes:
+        """The digest of what was told."""
+        return digest_of(self.loss, self.constraints, self.body)
+
+    def link(self, chain: bytes) -> bytes:
+        """The digest of its row: of the one before, `chain`, and of all that the row says."""
+        return digest_of(chain, *self)
 
 
 class Handed(NamedTuple):
@@ -73,21 +84,6 @@ class Handed(NamedTuple):
         return f"{self.number}-{self.token}"
 
 
-def digest_of(*parts: object) -> bytes:
-    """16 bytes of what is written one after another, each with its length."""
-    digest = sha256()  # a third of the time that blake2b takes, where the processor helps
-    for part in parts:
-        data = part if isinstance(part, bytes) else str(part).encode()
-        digest.update(len(data).to_bytes(8, "little"))
-        digest.update(data)
-    return digest.digest()[:16]
-
-
-def _link(chain: bytes, event: Event, body: bytes) -> bytes:
-    """The digest of an event: of the one before, of what the row says, and of its body."""
-    return digest_of(chain, *event[:-1], body)
-
-
 class Journal:
     """Open for one writer, or for reading only. Whatever SQLite has to say is said in words."""
 
@@ -103,6 +99,7 @@ class Journal:
                 self._sql.execute("PRAGMA synchronous = FULL")
                 self._sql.execute(f"PRAGMA wal_autocheckpoint = {PAGES}")
                 self._sql.executescript(SCHEMA)
+        self.arrays = Arrays(self.rows, str(self))
         self._read_end()
 
     def _connect(self, options: str) -> sqlite3.Connection:
@@ -146,6 +143,7 @@ class Journal:
                 self._sql.execute("COMMIT")
             except BaseException:
                 self.last, self.chain, self.asked = before
+                self.arrays.be_unsure()
                 self.roll_back()
                 raise
         self.head.write(self.last, self.asked)
@@ -159,22 +157,17 @@ class Journal:
         """After an interrupt: what is on disk counts."""
         with self._in_words():
             self.roll_back()
+        self.arrays.be_unsure()
         self._read_end()
 
-    def append(
-        self,
-        kind: str,
-        body: bytes,
-        episode: int | None = None,
-        policy: bytes | None = None,
-        digest: bytes | None = None,
-    ) -> Event:
-        """One more event; the digest of its body if that is known."""
-        event = Event(self.last + 1, kind, episode, policy, body)
-        chain = _link(self.chain, event, digest_of(body) if digest is None else digest)
-        self._sql.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?)", (*event, chain))
+    def append(self, event: Event) -> None:
+        """One more event."""
+        for digest in (event.loss, event.constraints):
+            if digest is not None:
+                self.arrays.keep(digest)
+        chain = event.link(self.chain)
+        self._sql.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*event, chain))
         self.last, self.chain = event.seq, chain
-        return event
 
     def events(self, after: int, chain: bytes) -> Iterator[Event]:
         """Those after `after`, whose digest is `chain`, in order; refused at the first that is not as it was."""
@@ -184,14 +177,15 @@ class Journal:
                 event = Event(*columns)
                 if event.seq != after + 1:
                     raise StorageError(f"{self}: event {after + 1} is missing; restore the directory from a copy")
-                after, chain = event.seq, _link(chain, event, digest_of(event.body))
+                after, chain = event.seq, event.link(chain)
                 if chain != digest:
                     raise StorageError(f"{self}: event {event.seq} is damaged; restore the directory from a copy")
                 yield event
 
-    def hand_out(self, token: str, policy: bytes, probabilities: bytes) -> Handed:
-        """A new episode, and what is to be played in it."""
-        self._sql.execute("INSERT OR IGNORE INTO policies VALUES (?, ?)", (policy, probabilities))
+    def hand_out(self, token: str, policy: bytes) -> Handed:
+        """A new episode, and the digest of what is to be played in it; none: nobody knows what."""
+        if policy:
+            self.arrays.keep(policy)
         handed = Handed(1 + self.asked, token, policy, "open", None)
         self._sql.execute("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?)", (*handed, digest_of(*handed)))
         self.asked = handed.number
@@ -213,13 +207,6 @@ class Journal:
                 raise StorageError(f"{self}: episode {columns[0]} is damaged; restore the directory from a copy")
         return [Handed(*columns) for *columns, _ in found]
 
-    def policy(self, digest: bytes) -> bytes:
-        """The probabilities of a policy that was handed out."""
-        found = self.rows("SELECT probabilities FROM policies WHERE digest = ?", digest)
-        if not found or digest_of(found[0][0]) != digest:
-            raise StorageError(f"{self}: a policy that was handed out is damaged; restore the directory from a copy")
-        return bytes(found[0][0])
-
     def facts(self) -> dict[str, Any]:
         """What the directory was made with."""
         found = self.rows("SELECT name, value, digest FROM facts")
@@ -240,18 +227,18 @@ class Journal:
         self._sql.executemany("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", rows)
 
     def prune(self, events_to: int, snapshots_before: int, episodes_before: int) -> None:
-        """Forget events up to a number, older snapshots, what became of older episodes, and policies nobody needs."""
+        """Forget events up to a number, older snapshots, what became of older episodes, and arrays nobody needs."""
         self._sql.execute("DELETE FROM events WHERE seq <= ?", (events_to,))
         self._sql.execute("DELETE FROM snapshots WHERE seq < ?", (snapshots_before,))
         self._sql.execute("DELETE FROM episodes WHERE number < ? AND fate <> 'open'", (episodes_before,))
-        self._sql.execute(
-            "DELETE FROM policies WHERE digest NOT IN (SELECT policy FROM episodes WHERE fate = 'open') "
-            "AND digest NOT IN (SELECT policy FROM events WHERE policy IS NOT NULL)"
-        )
+        self.arrays.prune()
 
     def settle_down(self) -> None:
-        """Put the log where it belongs, as far as nobody reads it: a smaller log has less to lose."""
-        self.rows("PRAGMA wal_checkpoint(TRUNCATE)")
+        """Put the log where it belongs, as far as nobody reads it, and begin it anew: less is in it to be lost.
+
+        Its file stays as long as it is, so that a commit need not make it longer: that is half of a sync.
+        """
+        self.rows("PRAGMA wal_checkpoint(RESTART)")
 
     def check_end(self) -> None:
         """Refuse a journal that lost what was acknowledged."""

@@ -9,8 +9,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.arguments import file_path, instance, whole
+from tightrope.durable.arrays import digest_of
 from tightrope.durable.directory import Directory, Options
-from tightrope.durable.journal import Handed, digest_of
+from tightrope.durable.journal import Handed
 from tightrope.durable.operations import Operations, checked
 from tightrope.durable.records import bytes_of, decoded
 from tightrope.durable.state import UNKNOWN
@@ -100,15 +101,14 @@ class DurableLearner(Operations):
         """
         with self._in.using():
             handed, form = self._in.find(id), self._in.state.form
-            body = form.encode(form.checked(handed.number, states, actions, loss, constraints))
-            contents = digest_of(body)
-            if handed.fate == "told" and handed.contents == contents:
+            event = self._in.told(handed, *form.encode(form.checked(handed.number, states, actions, loss, constraints)))
+            if handed.fate == "told" and handed.contents == event.contents:
                 return "already"
             if handed.fate != "open":
                 otherwise = "told otherwise" if handed.fate == "told" else "given up"
                 raise ConflictError(f"episode {id} was {otherwise} before; nothing was changed")
             self._refuse_late(handed)
-            self._in.change("tell", body, handed, contents)
+            self._in.take_over(event, handed)
             return "learned"
 
     def give_up(self, id: str) -> Literal["given up", "already"]:
@@ -134,7 +134,7 @@ class DurableLearner(Operations):
             found = {}
             for handed in self._in.open.values():
                 if handed.policy != UNKNOWN:
-                    policy = Policy.unchecked(self.space, decoded(journal.policy(handed.policy)))
+                    policy = Policy.unchecked(self.space, decoded(journal.arrays.kept(handed.policy)))
                     found[handed.id] = OpenEpisode(handed.id, policy)
             return found
 

@@ -51,19 +51,24 @@ class Form(NamedTuple):
             path, f, g = checked_bandit_episode(self.space, self.n_constraints, number, episode)
         return Told(wholes(states, "states", (L + 1,)), wholes(actions, "actions", (L,)), f, g, path)
 
-    def encode(self, told: Told) -> bytes:
-        """Its bytes: the same for the same episode, however it was given."""
-        parts = ((told.states, WHOLE), (told.actions, WHOLE), (told.loss, REAL), (told.constraints, REAL))
-        return b"".join(numbers.astype(kind, copy=False).data for numbers, kind in parts)
+    def encode(self, told: Told) -> tuple[bytes, bytes, bytes]:
+        """Its bytes, loss and constraints apart, the same for the same episode, however it was given.
 
-    def decode(self, body: bytes) -> Told:
+        Whole functions are the same in many episodes, and kept once; what was met on the way is part of the first.
+        """
+        path = told.states.astype(WHOLE, copy=False).tobytes() + told.actions.astype(WHOLE, copy=False).tobytes()
+        loss, constraints = bytes_of(told.loss), bytes_of(told.constraints)
+        return (path, loss, constraints) if self.feedback == "full" else (path + loss + constraints, b"", b"")
+
+    def decode(self, body: bytes, loss: bytes, constraints: bytes) -> Told:
         """The other way round."""
-        L = self.space.n_layers
-        n, data = self.space.n_tuples if self.feedback == "full" else L, bytearray(body)
-        steps, numbers = np.frombuffer(data, WHOLE, 2 * L + 1), np.frombuffer(data, REAL, offset=8 * (2 * L + 1))
+        L, n = self.space.n_layers, self.space.n_tuples
+        if self.feedback == "bandit":
+            n, at = L, WHOLE.itemsize * (2 * L + 1)
+            body, loss, constraints = body[:at], body[at : at + REAL.itemsize * n], body[at + REAL.itemsize * n :]
+        steps, f, g = np.frombuffer(bytearray(body), WHOLE), decoded(loss), decoded(constraints)
         states, actions = steps[: L + 1], steps[L + 1 :]
-        constraints = numbers[n:].reshape(self.n_constraints, n)
-        return Told(states, actions, numbers[:n], constraints, self.space.path(states, actions))
+        return Told(states, actions, f, g.reshape(self.n_constraints, n), self.space.path(states, actions))
 
     def met(self, told: Told) -> FloatArray:
         """(1 + I, L) losses, then constraints, along the path."""

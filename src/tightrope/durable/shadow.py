@@ -11,6 +11,7 @@ estimate says nothing any more, and its standard error shows that.
 """
 
 from collections.abc import Mapping
+from operator import mul
 from typing import Any
 
 import numpy as np
@@ -40,11 +41,12 @@ class Shadow:
         if played is None:
             changes = {"met": self.met + 1, "by_path": self.by_path + costs.sum(axis=1)}
         else:
-            estimate = (weights(pairs, own, played) * costs).sum(axis=1)
+            rho = weights(pairs, own, played)
+            estimate = np.array([sum(map(mul, rho, row)) for row in costs.tolist()])
             changes = {
                 "weighed": self.weighed + 1,
                 "by_importance": self.by_importance + estimate,
-                "squares": self.squares + estimate**2,
+                "squares": self.squares + estimate * estimate,
             }
         shadow.__dict__ = self.__dict__ | changes
         return shadow
@@ -67,10 +69,13 @@ class Shadow:
         vars(self).update(state)
 
 
-def weights(pairs: NDArray[np.int64], own: Policy, played: Policy) -> FloatArray:
-    """(L,) ρ, at most LARGEST; where neither does what was done, the ratio of that step is 0."""
+def weights(pairs: NDArray[np.int64], own: Policy, played: Policy) -> list[float]:
+    """(L,) ρ, at most LARGEST; where neither does what was done, the ratio of that step is 0.
+
+    Of so few numbers, lists are faster than arrays.
+    """
     product, found = 1.0, []
     for pi, mu in zip(own.probabilities[pairs].tolist(), played.probabilities[pairs].tolist(), strict=True):
         product = product * (pi / mu) if pi and mu else 0.0  # ∞ · 0 is 0: π does not do it
         found.append(min(product, LARGEST))
-    return np.array(found)
+    return found

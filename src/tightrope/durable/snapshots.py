@@ -9,7 +9,8 @@ from itertools import groupby
 from pathlib import Path
 
 from tightrope.arguments import printable
-from tightrope.durable.journal import Journal, digest_of
+from tightrope.durable.arrays import digest_of
+from tightrope.durable.journal import Journal
 from tightrope.durable.state import Entrant, Reader, State, checkpoint_of
 from tightrope.errors import InvalidInputError, StorageError, in_words
 from tightrope.storage import checkpoints

@@ -12,8 +12,9 @@ from typing import Any
 import numpy as np
 
 from tightrope.durable.account import Account
+from tightrope.durable.arrays import digest_of
 from tightrope.durable.guard import Guard, StopLoss
-from tightrope.durable.journal import Event, digest_of
+from tightrope.durable.journal import Event
 from tightrope.durable.records import Form, bytes_of, decoded
 from tightrope.durable.shadow import Shadow
 from tightrope.errors import InvalidInputError, StorageError
@@ -21,8 +22,8 @@ from tightrope.learners.base import LearnerBase
 from tightrope.model import Policy
 from tightrope.storage import checkpoints
 
-#: Reads the probabilities of a policy that was handed out, by their digest.
-Policies = Callable[[bytes], bytes]
+#: Reads an array that the journal keeps, by its digest.
+Kept = Callable[[bytes], bytes]
 
 #: Reads a learner from the bytes of a checkpoint.
 Reader = Callable[[bytes], LearnerBase]
@@ -69,11 +70,11 @@ class State:
         """What is to be played now."""
         return Policy.unchecked(self.form.space, self.guard.safe) if self.guard.stops else self.learner.policy
 
-    def apply(self, event: Event, policies: Policies, read: Reader) -> None:
+    def apply(self, event: Event, kept: Kept, read: Reader) -> None:
         """Take over what an event says."""
         match event.kind:
             case "tell":
-                self._tell(event, policies)
+                self._tell(event, kept)
             case "budgets":
                 others = {name: one.learner.with_budgets(decoded(event.body)) for name, one in self.entrants.items()}
                 for name, learner in others.items():
@@ -90,12 +91,13 @@ class State:
             case _:
                 raise StorageError(f"event {event.seq} is a {event.kind!r}, which this version does not know")
 
-    def _tell(self, event: Event, policies: Policies) -> None:
-        told, form, digest = self.form.decode(event.body), self.form, event.policy or UNKNOWN
+    def _tell(self, event: Event, kept: Kept) -> None:
+        form, digest = self.form, event.policy or UNKNOWN
+        told = form.decode(event.body, *(kept(part) if part else b"" for part in (event.loss, event.constraints)))
         costs, pairs = form.met(told), form.space.pair_of_tuple[told.path]
         budgets, played = self.learner.budgets, None
         if digest != UNKNOWN:
-            played = Policy.unchecked(form.space, decoded(policies(digest)))
+            played = Policy.unchecked(form.space, decoded(kept(digest)))
         for entrant in self.entrants.values():
             learner = entrant.learner
             shadow = entrant.shadow.after(costs, pairs, learner.policy, played)
@@ -103,7 +105,7 @@ class State:
             entrant.shadow, self.whole = shadow, False
         sums = costs.sum(axis=1)
         self.account = self.account.after(float(sums[0]), sums[1:], budgets)
-        by_safe = bool(self.guard.safe.any()) and digest == digest_of(bytes_of(self.guard.safe))
+        by_safe = self.guard.has_rules and digest == digest_of(bytes_of(self.guard.safe))
         self.guard = self.guard.after(self.account, sums[1:], budgets, by_safe=by_safe)
         self.whole = True
 
