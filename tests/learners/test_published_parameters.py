@@ -46,6 +46,8 @@ PARAMETERS: dict[str, Row] = {
     "uc-o-reps": {**BALLS, "learning_rate": 0.0063281893},
     # √(8 log 3 / T) / 4 = √8.7888983 / 1200
     "mdp-e": {"learning_rate": 0.0024705063},
+    # α = 1/6: √(2/6 · log 3 / (3 T)) / 4 = √(0.36620410 / 270000) / 4; times 4 · 3 · 6
+    "online-ssp": {"learning_rate": 2.9115196e-4, "exploration": 0.020962941},
     # √T; √(8 log 3 · 300 / T) / 4 = √(8.7888983 / 300) / 4
     "politex": {"phase_length": 300.0, "learning_rate": 0.042790425},
     # T, √T
@@ -111,6 +113,7 @@ def test_the_parameters_are_those_worked_out_by_hand(name: str) -> None:
 def test_parameters_for_few_episodes_are_held_below_what_the_theorems_ask_for() -> None:
     assert made("fpop", 700).learning_rate == pytest.approx(1 / 42)  # and not √(7.0588937 · 3.0664125 / 1202.7973)
     assert made("fpop", 1).level == 0.5  # and not 1
+    assert made("online-ssp", 100).exploration == 0.5  # and not √(0.36620410 / 300) · 18
     assert made("shifted-bandit-uc-o-reps", 700).shift == 0.5  # and not 4.5825757 (3 / 700)^(1/4)
 
 

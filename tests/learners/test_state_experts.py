@@ -6,12 +6,14 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 
+from tests.learners.gap import regret_per_episode
 from tests.learners.problems import problem_with
 from tightrope import Episode, LayeredMDP, LayeredSpace, run
 from tightrope.checks.learners.play import WORLDS, World
 from tightrope.learners import make_learner
 from tightrope.learners.base import LearnerBase
 from tightrope.learners.mdp_e import MDPE
+from tightrope.learners.online_ssp import least_passed
 
 #: By state, by action.
 Table = dict[int, dict[int, float]]
@@ -122,9 +124,50 @@ def test_a_whole_run_of_politex(home: str) -> None:
                     V[s] += pi[s][a] * Q
 
 
-@pytest.mark.parametrize(("name", "T", "share"), [("mdp-e", 1500, 0.4), ("politex", 9000, 0.75)])
+@pytest.mark.parametrize("home", HOMES)
+def test_a_whole_run_of_online_ssp(home: str) -> None:
+    """The losses of the path over the probability of passing there, then as MDP-E; each action keeps its part of γ."""
+    at, eta, gamma, T = WORLDS[home](), 0.2, 0.15, 40
+    learner = make_learner("online-ssp", at, episodes=T, learning_rate=eta, exploration=gamma)
+    total, most = table(at), 0.0
+    for t in range(1, T + 1):
+        pi = {
+            s: {a: (1 - gamma) * w + gamma / len(here) for a, w in here.items()}
+            for s, here in boltzmann(total, eta).items()
+        }
+        assert_same(played(learner), pi)
+        mu = dict.fromkeys(range(at.space.n_states), 0.0) | {0: 1.0}
+        for j, (s, a, s_next) in enumerate(at.space.tuples.tolist()):
+            mu[s_next] += mu[s] * pi[s][a] * float(at.mdp.transitions[j])
+        episode = at.play(learner.policy, "bandit", t, np.random.default_rng(t))
+        estimate = {}
+        for s, a, f in zip(episode.states.tolist(), episode.actions.tolist(), episode.losses.tolist(), strict=False):
+            estimate[s, a] = (f + 1) / 2 / (mu[s] * pi[s][a])
+        learner.observe(episode)
+        tuples = at.space.tuples.tolist()
+        Q = values_of(at, pi, lambda j, of=estimate, tuples=tuples: of.get((tuples[j][0], tuples[j][1]), 0.0))  # type: ignore[misc]
+        for s in total:
+            for a in total[s]:
+                total[s][a] += Q[s][a]
+        most = max(most, max(max(here.values()) for here in Q.values()))
+    assert most > 6  # estimates know no bound
+
+
+def test_how_seldom_a_state_can_be_passed() -> None:
+    """From state 0, action 0 leads to state 1 with p, action 1 with 0.6; from there and from state 2, state 3 comes
+    with 0.2 or 0.8, and with 0.9.
+
+    p = 0.3: state 1 is passed with 0.3 at the least, state 2 with 0.4, state 3 with 0.6 · 0.2 + 0.4 · 0.9 = 0.48, and
+    state 4 with 0.3 · 0.2 + 0.7 · 0.1 = 0.13. p = 1: state 2 can be avoided, and α is 0; the uniform policy passes it
+    with 0.2, state 1 with 0.8, state 3 with 0.8 · 0.5 + 0.2 · 0.9 = 0.58 and state 4 with 0.42.
+    """
+    space = LayeredSpace.dense([1, 2, 2, 1], 2)
+    for p, least in ((0.3, 0.13), (1.0, 0.2)):
+        P = [p, 1 - p, 0.6, 0.4, 0.2, 0.8, 0.8, 0.2, 0.9, 0.1, 0.9, 0.1, 1, 1, 1, 1]
+        assert least_passed(LayeredMDP(space, P)) == pytest.approx(least)
+
+
+@pytest.mark.parametrize(("name", "T", "share"), [("mdp-e", 100, 0.3), ("online-ssp", 300, 0.4), ("politex", 100, 0.6)])
 def test_regret_per_episode_falls(name: str, T: int, share: float) -> None:
-    """Like T^(-1/2), with estimates in phases T^(-1/4)."""
-    problem = problem_with(0, period=5)
-    early, late = (run(problem, name, episodes=episodes)["regret"][-1] / episodes for episodes in (50, T))
+    early, late = (regret_per_episode(name, "switching", episodes) for episodes in (T, 20 * T))
     assert 0 < late < share * early

@@ -16,6 +16,7 @@ from tightrope.learners.fpop import FPOP
 from tightrope.learners.mdp_e import MDPE
 from tightrope.learners.needs import NEEDS, Problem
 from tightrope.learners.o_reps import OREPS
+from tightrope.learners.online_ssp import OnlineSSP
 from tightrope.learners.opdop import OPDOP
 from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
@@ -49,6 +50,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         OREPS,
         BanditOREPS,
         MDPE,
+        OnlineSSP,
         UCOREPS,
         DriftPlusPenalty,
         OptCMDP,

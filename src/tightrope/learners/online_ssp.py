@@ -1,0 +1,82 @@
+"""Online loop-free stochastic shortest paths: experts in every state, bandit (Neu, György & Szepesvári 2010).
+
+In every episode t, with losses ℓ in [0, 1]:
+1. Play π_t(a|s) = (1 − γ) w_t(s,a) / Σ_a' w_t(s,a') + γ / |A(s)|, w_t(s,a) = exp(−η Σ_{τ<t} Q̂_τ(s,a)).
+2. Estimate the losses: ℓ̂_t(s,a) = ℓ^t(s,a) / (μ_t(s) π_t(a|s)) where the trajectory went, 0 elsewhere; μ_t(s) is the
+   probability that π_t passes s under the model.
+3. Q̂_t are the action values of π_t under ℓ̂_t and the model; they are unbiased for those under ℓ^t.
+
+Regret is of order L² √(T|A|) / α if every policy passes every state with probability α > 0 at least.
+
+Feedback: bandit. Needs to know: the space, the number of episodes T and the model. Budgets are not looked at.
+Where we depart from the publication: it has rewards, here losses ℓ = (f + 1)/2; the loss of a step may depend on the
+state it leads to, and ℓ̂_t(s,a) then estimates its mean. Of an episode that another policy played, μ and π are that
+policy's. Where some policy avoids some state, as in most problems, α = 0 and nothing is proved; α is then what the
+uniform policy has. The rates balance the bound that its proof has with the inequality e^(−x) <= 1 − x + x²/2:
+L log|A| / η + η L³ |A| T / (2α).
+"""
+
+import numpy as np
+
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.parameters import PUBLISHED, SHARE, parameter
+from tightrope.learners.shared.experts import StateExperts, action_values
+from tightrope.learners.shared.importance import unbiased
+from tightrope.model import LayeredMDP, Policy
+from tightrope.planning.hindsight import best_policy
+from tightrope.space import FloatArray
+
+
+class OnlineSSP(StateExperts):
+    """Exponential weights on estimated values: adversarial losses, bandit feedback, known dynamics, no budgets.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand; the budgets are not looked at.
+    episodes : T, the number of episodes that the parameters are set for.
+    model : the true one.
+    learning_rate : η; by default √(2α log|A| / (T|A|)) / L.
+    exploration : γ; by default η L|A|/α, with which no η Q̂ is above 1, or 1/2 if that is less.
+    """
+
+    name = "online-ssp"
+    reference = "Neu, György, Szepesvári: The online loop-free stochastic shortest-path problem (COLT 2010)"
+    constants = "balanced by us"
+    feedback = "bandit"
+    needs = ("model",)
+    learns_from = "told"
+
+    model: LayeredMDP
+    exploration: float = parameter(SHARE, default=PUBLISHED)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        L, A, alpha = self.space.n_layers, self.space.n_actions, least_passed(self.model)
+        self.default_to(learning_rate=np.sqrt(2 * alpha * np.log(A) / (self.episodes * A)) / L)
+        self.default_to(exploration=min(0.5, self.learning_rate * L * A / alpha))
+
+    def observe(self, episode: BanditEpisode) -> None:
+        """Lines 2 and 3, and line 1 for the next episode."""
+        path, losses, _ = self._read(episode)
+        estimate = unbiased(self.model, self._played(episode), path, (losses + 1) / 2, self.observed + 1)
+        of_pairs = estimate[self.space.csr.pair_ptr[:-1]]  # the same at every successor
+        total_values = self.total_values + action_values(self.model, self.policy, of_pairs)
+        self._learn(total_values=total_values, policy=self._policy_for(total_values))
+
+    def _policy_for(self, total_values: FloatArray) -> Policy:
+        """Line 1."""
+        weighted, even = super()._policy_for(total_values).probabilities, Policy.uniform(self.space).probabilities
+        return Policy.unchecked(self.space, (1 - self.exploration) * weighted + self.exploration * even)
+
+
+def least_passed(model: LayeredMDP) -> float:
+    """α: the least probability with which any policy passes any state, of those that can be reached.
+
+    If that is 0, the least with which the uniform policy does.
+    """
+    space = model.space
+    theta = model.occupancy(Policy.uniform(space))
+    passed = np.bincount(space.csr.successor, theta, minlength=space.n_states)[1:]
+    reached = 1 + np.flatnonzero(passed)
+    least = min(best_policy(model, (space.csr.successor == state).astype(float))[0] for state in reached)
+    return least if least > 0 else float(passed[passed > 0].min())
