@@ -8,6 +8,7 @@ from tightrope.confidence import RULE_TYPES
 from tightrope.errors import InvalidInputError
 from tightrope.learners.bandit_o_reps import BanditOREPS
 from tightrope.learners.base import Learner, LearnerBase
+from tightrope.learners.c_ucrl import CUCRL
 from tightrope.learners.dope import DOPE
 from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
 from tightrope.learners.fixed import Hindsight, SafeBaseline, Uniform
@@ -58,6 +59,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         OptPrimalDual,
         OPDOP,
         DOPE,
+        CUCRL,
         FPOP,
         UOBREPS,
         ShiftedBanditUCOREPS,

@@ -1,0 +1,104 @@
+"""C-UCRL: constrained upper confidence reinforcement learning, the model known (Zheng & Ratliff 2020).
+
+Costs c of the loss and d_i of the constraints lie in [0, 1] and are known as averages c̄ and d̄_i of n(s,a) visits. In
+phase k = 1, 2, …, which has k episodes:
+1. In the first, play π_0, a policy within the budgets.
+2. t episodes were played so far: ε(s,a) = √(log((1 + I) SAH π² t³ / (3δ)) / (2 n)).
+3. π_k = argmin over the policies of the model of <c̄ − ε, q> such that <d̄_i + ε, q> <= α_i: a linear program. Losses
+   are taken for the least, constraints for the most that they may be; as long as no policy is that safe, π_k = π_0.
+4. In the others, play π_k.
+
+With probability 1 − δ all averages are within ε at all times (6δ/(π²t²) is spent at time t), and then no episode
+exceeds a budget in expectation. Regret is of order T^(3/4) √log(T/δ): π_0 is played √(2T) times.
+
+Feedback: bandit. Needs to know: the space, the budgets, the model and a policy within the budgets.
+Where we depart from the publication: the units of costs (`shared.averaging`); estimates are held between 0 and 1. Its
+radius we could not read in print: ε is what makes its probability of failure at time t, which is the 6δ/(π²t²) above.
+What the layered form changes: there a phase is h steps of π_0 and then (k − 1) h of π_k in a process that never ends,
+and q is the stationary law of state and action; here h = L steps are an episode, q is the occupancy measure of one, and
+budgets are per episode rather than per step.
+"""
+
+from dataclasses import field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
+from tightrope.learners.shared.averaging import AveragingLearner, Sums
+from tightrope.model import LayeredMDP, Policy
+from tightrope.planning.extended_lp import plan
+from tightrope.planning.intervals import Intervals
+from tightrope.space import FloatArray
+
+
+class CUCRL(AveragingLearner):
+    """Optimistic losses, pessimistic constraints, known dynamics: budgets hold in every episode.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand.
+    episodes : T; it changes nothing.
+    model : the true one.
+    safe_policy : π_0.
+    level : δ, the probability that an average may ever be outside its confidence interval.
+    radius_scale : multiplies ε; 1 is the published one. Below 1 the promise is gone.
+    """
+
+    name = "c-ucrl"
+    reference = "Zheng, Ratliff: Constrained upper confidence reinforcement learning (L4DC 2020)"
+    constants = "balanced by us"
+    plans = False
+    needs = ("model", "safe_policy")
+
+    model: LayeredMDP
+    safe_policy: Policy
+    ties: None = field(init=False, default=None)
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    policy: Policy = carried()
+    multipliers: FloatArray = carried()  #: of the last program
+    phase: int = carried()  #: k
+    played: int = carried()  #: episodes of the phase so far
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._known = Intervals.around(self.model)
+        self.policy, self.phase, self.played = self.safe_policy, 1, 0
+
+    def observe(self, episode: BanditEpisode) -> None:
+        """Average, then line 1, lines 2 and 3, or line 4 for the next episode."""
+        sums, played = self._sums_after(episode), self.played + 1
+        changes: dict[str, Any] = {"played": played}
+        if played == self.phase:
+            changes = {"phase": self.phase + 1, "played": 0, "policy": self.safe_policy}
+        elif played == 1:
+            policy, multipliers = self._plan(sums)
+            changes |= {"policy": policy, "multipliers": multipliers}
+        self._learn(**sums._asdict(), **changes)
+
+    def _plan(self, sums: Sums) -> tuple[Policy, FloatArray]:
+        """Lines 2 and 3, and the multipliers of the budgets."""
+        averages = sums.estimates()
+        radius = self._radius(sums.counts.episodes, averages.visits)
+        loss, constraints = np.maximum(averages.costs[0] - radius, 0.0), np.minimum(averages.costs[1:] + radius, 1.0)
+        best = plan(self.space, self._known, loss, constraints, self.alpha)
+        return (best.policy, best.multipliers) if best.excess == 0 else (self.safe_policy, best.multipliers)
+
+    def _radius(self, t: int, visits: ArrayLike) -> FloatArray:
+        """ε of line 2 after t episodes, of pairs with so many visits."""
+        log_term = np.log((1 + len(self.budgets)) * self.space.n_pairs * np.pi**2 * t**3 / (3 * self.level))
+        radius: FloatArray = self.radius_scale * np.sqrt(log_term / (2 * np.maximum(1, visits)))
+        return radius
+
+    @property
+    def epoch(self) -> int:
+        """1: the dynamics are known."""
+        return 1
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        k = self.phase
+        begun = (self.observed - k * (k - 1) // 2,) * 2  # phases have 1, 2, …, k − 1 episodes before
+        return super().bounds() | {"multipliers": (0, np.inf), "phase": (1, self.observed + 1), "played": begun}
