@@ -25,6 +25,7 @@ from tightrope.learners.opt_primal_dual import OptPrimalDual
 from tightrope.learners.politex import Politex
 from tightrope.learners.psrl import PSRL
 from tightrope.learners.q_learning_ucb import QLearningUCB
+from tightrope.learners.renewal_drift_plus_penalty import RenewalDriftPlusPenalty
 from tightrope.learners.shifted_bandit_uc_o_reps import ShiftedBanditUCOREPS
 from tightrope.learners.uc_o_reps import UCOREPS
 from tightrope.learners.ucbvi import UCBVI
@@ -54,6 +55,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         OnlineSSP,
         UCOREPS,
         DriftPlusPenalty,
+        RenewalDriftPlusPenalty,
         OptCMDP,
         OptDualCMDP,
         OptPrimalDual,
