@@ -1,4 +1,4 @@
-"""ucpd-practical: nothing depends on units or plans, prices are what their equation says, and budgets hold."""
+"""ucpd-practical: nothing depends on units or plans, and budgets hold; its equations are in test_pricing."""
 
 from dataclasses import replace
 
@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from tests.twins import sample_path
-from tightrope import Episode, InvalidInputError, LayeredMDP, LayeredSpace, UCPDPractical, make, make_learner, run
+from tightrope import Episode, InvalidInputError, LayeredMDP, LayeredSpace, UCPDPractical, make, run
 from tightrope.checks.learners.play import World, drive, ordinary_world
-from tightrope.learners.kernels.played import from_least
 
 
 def policies(
@@ -57,52 +56,6 @@ def test_a_constant_in_a_layer_changes_nothing() -> None:
         f, g = np.array(episode.loss) * 0.5, np.array(episode.constraints)
         shifted.observe(Episode(episode.states, episode.actions, np.array(f) * 2, g - 0.1 * first))
     np.testing.assert_allclose(shifted.policy.probabilities, usual.policy.probabilities, atol=1e-7)
-
-
-def test_the_price_of_one_budget_by_its_equation() -> None:
-    """w = [Q + (k e / η − b) / (A + 0.00001)]_+, with e, b and A of a policy whose uses can be summed by hand."""
-    problem = make("machine-cycle")
-    learner = make_learner("ucpd-practical", problem)
-    assert isinstance(learner, UCPDPractical)
-    space, loss = problem.space, problem.losses.begin(np.random.default_rng(0)).loss(1)
-    g = problem.constraints.mean
-    policy, theta = learner.policy, problem.mdp.occupancy(learner.policy)  # deterministic moves: nothing to believe
-    path = [int(np.flatnonzero(space.tuples[:, 0] == 0)[0])]
-    while len(path) < space.n_layers:
-        path.append(int(np.flatnonzero(space.tuples[:, 0] == space.tuples[path[-1], 2])[0]))
-    states = [*space.tuples[path, 0].tolist(), int(space.tuples[path[-1], 2])]
-    learner.observe(Episode(states, space.tuples[path, 1].tolist(), loss, g))
-
-    span = max(np.ptp(g[0][a:b]) for a, b in zip(space.tuples_before, space.tuples_before[1:], strict=False))
-    F = max(np.ptp(loss[a:b]) for a, b in zip(space.tuples_before, space.tuples_before[1:], strict=False))
-    costs = np.empty(space.n_tuples)
-    from_least(space.tuples_before, g[0], costs)
-    costs /= span
-    e = (g[0] @ theta - problem.budgets[0]) / span
-    d = np.zeros(space.n_states)
-    np.add.at(d, space.tuples[:, 0], theta)
-
-    def values(f: np.ndarray) -> np.ndarray:
-        """Q(s,a) of a deterministic model, one tuple for each pair."""
-        V, Q = np.zeros(space.n_states), np.zeros(space.n_pairs)
-        for s in range(space.n_states - 2, -1, -1):
-            mine = np.flatnonzero(space.pairs[:, 0] == s)
-            Q[mine] = f[mine] + V[space.tuples[mine, 2]]
-            V[s] = policy.probabilities[mine] @ Q[mine]
-        return Q
-
-    Q_g, Q_f, pi = values(costs), values(loss), policy.probabilities
-    A = b = 0.0
-    for s in range(space.n_states - 1):
-        mine = np.flatnonzero(space.pairs[:, 0] == s)
-        mean_g, mean_f = pi[mine] @ Q_g[mine], pi[mine] @ Q_f[mine]
-        A += d[s] * (pi[mine] @ Q_g[mine] ** 2 - mean_g**2)
-        b += d[s] * (pi[mine] @ (Q_g[mine] * Q_f[mine]) - mean_g * mean_f)
-    eta = 1 / F  # the first episode: nothing has changed yet
-    integral = max(0.0, 3 * F / space.n_layers * e)
-    price = max(0.0, (integral * (A + 1e-5) + 0.3 * e / eta - b) / (A + 1e-5))
-    assert learner.multipliers[0] == pytest.approx(min(price, 50 / eta) / span, rel=1e-9)
-    assert learner.integrals[0] == pytest.approx(integral, rel=1e-9)
 
 
 def test_prudence_aims_below_the_budget_by_standard_errors() -> None:
