@@ -44,7 +44,9 @@ def state_of(learner: LearnerBase) -> list[Any]:
     parts: list[Any] = [learner.policy.probabilities.tobytes(), learner.multipliers.tobytes(), learner.epoch]
     for name in learner.carried_names():
         value = getattr(learner, name)
-        if name != "_projector":
+        if isinstance(value, np.random.Generator):
+            parts.append(value.bit_generator.state)
+        elif name != "_projector":
             inner = value.state().values() if hasattr(value, "state") else [getattr(value, "probabilities", value)]
             parts += [np.asarray(part).tobytes() for part in inner]
     return parts
