@@ -50,6 +50,7 @@ PARAMETERS: dict[str, Row] = {
     "mdp-e": {"learning_rate": 0.0024705063},
     # α = 1/6: √(2/6 · log 3 / (3 T)) / 4 = √(0.36620410 / 270000) / 4; times 4 · 3 · 6
     "online-ssp": {"learning_rate": 2.9115196e-4, "exploration": 0.020962941},
+    "lazy-fpl": {"phase_exponent": 0.33333333, "perturbation_scale": 1.0},
     # √T; √(8 log 3 · 300 / T) / 4 = √(8.7888983 / 300) / 4
     "politex": {"phase_length": 300.0, "learning_rate": 0.042790425},
     # T, √T

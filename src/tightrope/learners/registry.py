@@ -14,6 +14,7 @@ from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
 from tightrope.learners.fixed import Hindsight, SafeBaseline, Uniform
 from tightrope.learners.follow_the_leader import FollowTheLeader
 from tightrope.learners.fpop import FPOP
+from tightrope.learners.lazy_fpl import LazyFPL
 from tightrope.learners.mdp_e import MDPE
 from tightrope.learners.needs import NEEDS, Problem
 from tightrope.learners.o_reps import OREPS
@@ -53,6 +54,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         BanditOREPS,
         MDPE,
         OnlineSSP,
+        LazyFPL,
         UCOREPS,
         DriftPlusPenalty,
         RenewalDriftPlusPenalty,
