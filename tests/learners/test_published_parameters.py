@@ -42,8 +42,6 @@ PARAMETERS: dict[str, Row] = {
     "o-reps": {"learning_rate": 0.0051113982},
     # √(4 log(42/4) / (42 T)) = √(4 · 2.3513753 / 3780000)
     "bandit-o-reps": {"learning_rate": 0.0015774117},
-    # √(4 · 2.3513753 / (42 T))
-    "bandit-o-reps": {"learning_rate": 0.0015774117},
     # √(log(14² · 3 / 4²) / T) = √3.6041382 / 300
     "uc-o-reps": {**BALLS, "learning_rate": 0.0063281893},
     # √(8 log 3 / T) / 4 = √8.7888983 / 1200

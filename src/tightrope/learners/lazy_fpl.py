@@ -85,7 +85,8 @@ class LazyFPL(LearnerBase):
 
     def phase_length(self, phase: int) -> int:
         """τ_m."""
-        return math.ceil(phase**self.phase_exponent - ROUNDING)
+        length: int = math.ceil(phase**self.phase_exponent - ROUNDING)
+        return length
 
     def width(self, phase: int, first: int) -> float:
         """b of a phase that begins with this episode."""
