@@ -12,12 +12,25 @@ from tests.durable.test_learner import episode_fields, observe
 from tightrope.durable import DurableLearner, StopLoss
 from tightrope.durable.guard import Guard
 from tightrope.durable.shadow import LARGEST, Shadow, weights
-from tightrope.errors import InvalidInputError
+from tightrope.errors import ConvergenceError, InvalidInputError
+from tightrope.learners.base import Episode
+from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
 SAFE = Policy.uniform(WORLD.space)
+
+
+class FailsAtTheThird(UCPDPractical):
+    """Its solver does not reach its tolerance."""
+
+    name = "fails"
+
+    def observe(self, episode: Episode) -> None:
+        if self.observed == 2:
+            raise ConvergenceError("too hard")
+        super().observe(episode)
 
 
 def _pairs(told: dict[str, Any]) -> NDArray[np.int64]:
@@ -252,9 +265,54 @@ class TestChallengers:
             learner.set_budgets(WORLD.budgets / 2)
             assert learner.status.spending[0].budget == WORLD.budgets[0] / 2
 
-    def test_who_does_not_fit_is_refused(self, tmp_path: Path) -> None:
-        from tightrope.learners.ucpd_practical import UCPDPractical
+    def test_a_challenger_that_fails_keeps_nobody_from_learning(self, tmp_path: Path) -> None:
+        classes = (FailsAtTheThird,)
+        twin, frozen = fresh(), fresh()
+        with opened(tmp_path, fresh(), classes=classes, snapshot_every=4) as learner:
+            learner.challenge("weak", FailsAtTheThird(WORLD.space, WORLD.budgets, episodes=1000))
+            learner.challenge("third", fresh("ucpd-bandit"))
+            for t in range(6):
+                parts = played(learner, episode := learner.ask())
+                assert learner.tell(episode.id, **parts) == "learned"
+                observe(twin, None, episode_fields(parts))
+                if t < 2:
+                    observe(frozen, None, episode_fields(parts))
+                first, weak, third = learner.status.standings
+                assert bool(weak.failed) is (t >= 2)
+                assert (first.weighed, weak.weighed, third.weighed) == (t + 1, min(t + 1, 2), t + 1)
+            kinds = [kind for (kind,) in learner._in.journal.rows("SELECT kind FROM events WHERE seq > 4 ORDER BY seq")]
+            assert kinds == ["tell", "failed", "tell", "tell", "tell"]
+            with pytest.raises(InvalidInputError, match="weak has failed, it could not learn from episode 3: too hard"):
+                learner.promote("weak")
+            learner.watch(SAFE)
+            learner.set_budgets(WORLD.budgets)
+            assert learner.status.event == 2 + 6 + 1 + 1
+        for _ in range(2):  # from the snapshot, and from the one before, with the journal
+            with opened(tmp_path, classes=classes) as learner:
+                assert learner.fingerprint() == fingerprint(twin.with_budgets(WORLD.budgets))
+                weak = learner.status.standings[1]
+                assert weak.failed == "it could not learn from episode 3: too hard"
+                assert np.array_equal(weak.policy.probabilities, frozen.policy.probabilities)
+            max((tmp_path / "it").glob("snapshot-*-1.npz"), key=lambda path: path.name).write_bytes(b"")
+        with opened(tmp_path, classes=classes) as learner:
+            learner.dismiss("weak")
+            assert [one.name for one in learner.status.standings] == ["ucpd-practical", "third"]
 
+    def test_what_the_champion_cannot_learn_from_is_refused(self, tmp_path: Path) -> None:
+        champion = FailsAtTheThird(WORLD.space, WORLD.budgets, episodes=1000)
+        with opened(tmp_path, champion, classes=(FailsAtTheThird,)) as learner:
+            learner.challenge("other", fresh())
+            one_more(learner), one_more(learner)
+            before, parts = learner.fingerprint("other"), played(learner, episode := learner.ask())
+            with pytest.raises(ConvergenceError, match="too hard"):
+                learner.tell(episode.id, **parts)
+            assert learner.fingerprint("other") == before
+            assert (learner.status.told, learner.status.open) == (2, 1)
+            learner.promote("other")
+            assert learner.tell(episode.id, **parts) == "learned"
+            assert learner.status.standings[0].failed.endswith("too hard")
+
+    def test_who_does_not_fit_is_refused(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh("ucpd-bandit")) as learner:
             for name, other, words in (
                 ("full", fresh(), "only paths are told"),

@@ -19,7 +19,7 @@ from tightrope.durable.facts import facts_of, refuse_other
 from tightrope.durable.folder import claimed
 from tightrope.durable.journal import Event, Handed, Journal
 from tightrope.durable.records import bytes_of
-from tightrope.durable.state import UNKNOWN, State
+from tightrope.durable.state import CANNOT_LEARN, UNKNOWN, State
 from tightrope.durable.status import BudgetUnits, Status, status_of
 from tightrope.errors import InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
 from tightrope.learners import load
@@ -142,24 +142,29 @@ class Directory:
 
     def change(self, kind: str, body: bytes) -> None:
         """Take over an event that is about no episode."""
-        self.take_over(Event(self.journal.last + 1, kind, None, None, None, None, body))
+        self.take_over(self._event(kind, body))
+
+    def _event(self, kind: str, body: bytes) -> Event:
+        return Event(self.journal.last + 1, kind, None, None, None, None, body)
 
     def take_over(self, event: Event, handed: Handed | None = None) -> None:
         """Take over an event: in memory, then on disk, then to be seen; now and then a snapshot."""
         journal, self._behind = self.journal, True
         try:
-            self.state.apply(event, journal.arrays.kept, self.read)
+            failed = self.state.apply(event, journal.arrays.kept, self.read)
         except InvalidInputError as error:
             if type(error) is InvalidInputError and self.state.whole:  # who refuses stays as before
                 self._behind = False
             raise
         with journal.commit():
             journal.append(event)
+            for name in failed:  # said in the journal, and so by whoever replays it elsewhere
+                journal.append(self._event("failed", f"{name}\0{self.state.entrants[name].failed}".encode()))
             if handed:
                 journal.settle(handed, "told", event.contents)
         if handed:
             del self.open[handed.number]
-        self._since += 1
+        self._since += 1 + len(failed)
         self._show()
         self._behind = False
         if self._since >= self.options.snapshot_every:
@@ -202,7 +207,7 @@ def replayed(path: Path, journal: Journal, classes: tuple[type, ...]) -> tuple[S
     for event in journal.events(seq, chain):
         try:
             state.apply(event, journal.arrays.kept, read)
-        except (InvalidInputError, ArithmeticError) as error:
+        except CANNOT_LEARN as error:
             words = f"event {event.seq} was learnt once and cannot be now: {error}"
             raise StorageError(f"{journal}: {words}") from error
     return state, journal.last - seq

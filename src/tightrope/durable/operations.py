@@ -30,7 +30,7 @@ class Operations:
         """
         with self._in.using():
             self._in.refuse_more()
-            for name, one in self._in.state.entrants.items():
+            for name, one in self._in.state.learning.items():
                 needed = {"any": False, "told": policy is None, "own": True}[one.learner.learns_from]
                 if needed:
                     raise InvalidInputError(
@@ -65,7 +65,10 @@ class Operations:
             self._in.change("stop-loss", json.dumps(told).encode())
 
     def challenge(self, name: str, learner: LearnerBase) -> None:
-        """Another learner that learns from the same episodes, and is shown with what it would have spent."""
+        """Another learner that learns from the same episodes, and is shown with what it would have spent.
+
+        From an episode that it cannot learn from on it is shown as failed, and learns no more; the others do.
+        """
         with self._in.using():
             state = self._in.state
             if not text(name, "name").isprintable() or not name or name in state.entrants:
@@ -79,7 +82,9 @@ class Operations:
     def promote(self, name: str) -> None:
         """From now on hand out the policy of this learner; who was the champion becomes a challenger."""
         with self._in.using():
-            self._in.change("promote", self._named(name).encode())
+            if words := self._in.state.entrants[self._named(name)].failed:
+                raise InvalidInputError(f"{name} has failed, {words}; dismiss it")
+            self._in.change("promote", name.encode())
 
     def dismiss(self, name: str) -> None:
         """Forget a challenger."""

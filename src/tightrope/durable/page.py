@@ -29,6 +29,7 @@ def _of(status: Status, widths: dict[str, Widths]) -> list[str]:
     lines = [
         f"episodes   {status.told} told, {status.open} open, {status.given_up} given up; event {status.event}",
         f"playing    {'the safe policy, for a stop-loss' if status.stopped else status.champion}",
+        *(f"failed     {one.name}: {one.failed}" for one in status.standings if one.failed),
         "",
     ]
     rows = [["budget", "unit", "an episode", "spent", "allowed", "share", "price", "stopped"]]

@@ -17,7 +17,7 @@ from tightrope.durable.guard import Guard, StopLoss
 from tightrope.durable.journal import Event
 from tightrope.durable.records import Form, bytes_of, decoded
 from tightrope.durable.shadow import Shadow
-from tightrope.errors import InvalidInputError, StorageError
+from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners.base import LearnerBase
 from tightrope.model import Policy
 from tightrope.storage import checkpoints
@@ -32,6 +32,10 @@ Reader = Callable[[bytes], LearnerBase]
 UNKNOWN = b""
 
 
+#: What a learner may raise that cannot learn from an episode; anything else is a bug.
+CANNOT_LEARN = (InvalidInputError, ConvergenceError, ArithmeticError)
+
+
 class Entrant:
     """A learner of the directory, and what it would have spent."""
 
@@ -39,18 +43,23 @@ class Entrant:
         self.learner = learner
         self.settings = learner.settings  # no episode changes them
         self.shadow = Shadow(len(learner.budgets))
+        self.failed = ""  #: why it could not learn from an episode, and learns no more; "" while it does
 
     def state(self) -> dict[str, Any]:
         """What is saved beside the learner."""
-        return {"shadow": self.shadow}
+        return {"shadow": self.shadow, "failed": self.failed}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what was saved."""
-        self.shadow = state["shadow"]
+        self.shadow, self.failed = state["shadow"], state["failed"]
 
 
 class State:
-    """All that is replayed. The champion's policy is handed out; all learn from what is told."""
+    """All that is replayed. The champion's policy is handed out; all learn from what is told.
+
+    What the champion cannot learn from is refused. A challenger that cannot has failed: it stays as it is, to be looked
+    at and dismissed, and the others go on.
+    """
 
     def __init__(self, learner: LearnerBase) -> None:
         self.champion = learner.name
@@ -70,13 +79,19 @@ class State:
         """What is to be played now."""
         return Policy.unchecked(self.form.space, self.guard.safe) if self.guard.stops else self.learner.policy
 
-    def apply(self, event: Event, kept: Kept, read: Reader) -> None:
-        """Take over what an event says."""
+    @property
+    def learning(self) -> dict[str, Entrant]:
+        """Those that have not failed, the champion first."""
+        others = {name: one for name, one in self.entrants.items() if not one.failed and name != self.champion}
+        return {self.champion: self.entrants[self.champion]} | others
+
+    def apply(self, event: Event, kept: Kept, read: Reader) -> list[str]:
+        """Take over what an event says; returns the challengers that fail by it."""
         match event.kind:
             case "tell":
-                self._tell(event, kept)
+                return self._tell(event, kept)
             case "budgets":
-                others = {name: one.learner.with_budgets(decoded(event.body)) for name, one in self.entrants.items()}
+                others = {name: one.learner.with_budgets(decoded(event.body)) for name, one in self.learning.items()}
                 for name, learner in others.items():
                     self.entrants[name].learner = learner
             case "challenge":
@@ -84,30 +99,42 @@ class State:
                 self.entrants[called.decode()] = Entrant(self.checked(read(checkpoint)))
             case "promote":
                 self.champion = event.body.decode()
+            case "failed":
+                called, _, words = event.body.partition(b"\0")
+                self.entrants[called.decode()].failed = words.decode()
             case "dismiss":
                 del self.entrants[event.body.decode()]
             case "stop-loss":
                 self._rule(json.loads(event.body))
             case _:
                 raise StorageError(f"event {event.seq} is a {event.kind!r}, which this version does not know")
+        return []
 
-    def _tell(self, event: Event, kept: Kept) -> None:
+    def _tell(self, event: Event, kept: Kept) -> list[str]:
         form, digest = self.form, event.policy or UNKNOWN
         told = form.decode(event.body, *(kept(part) if part else b"" for part in (event.loss, event.constraints)))
         costs, pairs = form.met(told), form.space.pair_of_tuple[told.path]
-        budgets, played = self.learner.budgets, None
+        budgets, played, failed = self.learner.budgets, None, []
         if digest != UNKNOWN:
             played = Policy.unchecked(form.space, decoded(kept(digest)))
-        for entrant in self.entrants.values():
+        for name, entrant in self.learning.items():
             learner = entrant.learner
             shadow = entrant.shadow.after(costs, pairs, learner.policy, played)
-            learner.observe(form.episode(told, learner.feedback, played))
-            entrant.shadow, self.whole = shadow, False
+            try:
+                learner.observe(form.episode(told, learner.feedback, played))
+            except CANNOT_LEARN as error:
+                if name == self.champion:
+                    raise
+                entrant.failed = f"it could not learn from episode {event.episode}: {error}"
+                failed.append(name)
+            else:
+                entrant.shadow, self.whole = shadow, False
         sums = costs.sum(axis=1)
         self.account = self.account.after(float(sums[0]), sums[1:], budgets)
         by_safe = self.guard.has_rules and digest == digest_of(bytes_of(self.guard.safe))
         self.guard = self.guard.after(self.account, sums[1:], budgets, by_safe=by_safe)
         self.whole = True
+        return failed
 
     def _rule(self, told: dict[str, Any]) -> None:
         rules = {int(i): StopLoss(**rule) for i, rule in told["rules"].items()}
@@ -129,7 +156,7 @@ class State:
         return {
             "account": self.account,
             "guard": self.guard,
-            "shadow": first.shadow,
+            "first": first,
             "champion": self.champion,
             "feedback": str(self.form.feedback),
             "names": json.dumps(list(self.entrants)),
@@ -138,7 +165,7 @@ class State:
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what was saved; the other learners are read by whoever reads files."""
         [first] = self.entrants.values()
-        self.account, self.guard, first.shadow = state["account"], state["guard"], state["shadow"]
+        self.account, self.guard = state["account"], state["guard"]  # `first` has restored itself
         self.champion = state["champion"]
         self.form = self.form._replace(feedback=state["feedback"])  # who was first may be gone
         self.entrants = {json.loads(state["names"])[0]: first}

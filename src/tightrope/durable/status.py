@@ -76,6 +76,7 @@ class Standing:
     standard_errors: tuple[float, ...]
     on_paths: int  #: episodes whose policy nobody knows
     spent_on_paths: tuple[float, ...]  #: what was met on their paths
+    failed: str  #: why it learns no more; "" if it does
 
 
 class Seen(NamedTuple):
@@ -85,6 +86,7 @@ class Seen(NamedTuple):
     settings: Mapping[str, float | str]
     policy: Policy
     shadow: Shadow
+    failed: str
 
 
 @dataclass(frozen=True)
@@ -160,14 +162,14 @@ def status_of(state: State, units: BudgetUnits, event: int, asked: int, open_: i
         guard=state.guard,
         units=units,
         entrants=tuple(
-            Seen(name, one.settings, one.learner.policy, one.shadow) for name, one in state.entrants.items()
+            Seen(name, one.settings, one.learner.policy, one.shadow, one.failed) for name, one in state.entrants.items()
         ),
     )
 
 
 def _standing(seen: Seen, scales: FloatArray) -> Standing:
-    name, settings, policy, shadow = seen
+    name, settings, policy, shadow, failed = seen
     uses = (shadow.by_importance, shadow.standard_error(), shadow.by_path)
     estimated, error, met = (tuple((scales * sums[1:]).tolist()) for sums in uses)
     loss = float(shadow.by_importance[0])
-    return Standing(name, settings, policy, shadow.weighed, loss, estimated, error, shadow.met, met)
+    return Standing(name, settings, policy, shadow.weighed, loss, estimated, error, shadow.met, met, failed)
