@@ -83,12 +83,24 @@ def write(learner: "LearnerBase", file: IO[bytes], beside: Stateful | None = Non
     }
     if beside is not None:
         document[BESIDE] = encoder.encode(beside, BESIDE)
-    with zipfile.ZipFile(file, "w") as archive:
+    with _writing(file) as archive:
         with archive.open(_member(DOCUMENT), "w") as member:
             member.write(json.dumps(document, indent=1, allow_nan=False).encode())
         for name, array in encoder.arrays.items():
             with archive.open(_member(f"{name}.npy"), "w", force_zip64=True) as member:
                 npy.write_array(member, array, allow_pickle=False)
+
+
+@contextmanager
+def _writing(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
+    """An archive that is finished if the block is; half a member it would refuse to close, whatever cut it off."""
+    archive = zipfile.ZipFile(file, "w")
+    try:
+        yield archive
+        archive.close()
+    except BaseException:
+        archive.fp = None  # it has nothing to close any more
+        raise
 
 
 def fingerprint(learner: "LearnerBase") -> bytes:
