@@ -285,6 +285,29 @@ def test_a_directory_of_another_format_is_refused(tmp_path: Path) -> None:
         opened(tmp_path)
 
 
+def test_folders_that_are_made_on_the_way_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    synced: list[Path] = []
+    monkeypatch.setattr("tightrope.durable.folder.sync_folder", synced.append)
+    DurableLearner(tmp_path / "a" / "b" / "it", fresh()).close()
+    assert set(synced) == {tmp_path, tmp_path / "a", tmp_path / "a" / "b"}
+
+
+def test_who_opens_hears_how_far_it_is_and_may_end_it(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh(), snapshot_every=4) as learner:
+        for _ in range(7):
+            one_more(learner)
+    heard: list[int] = []
+    with opened(tmp_path, progress=heard.append) as learner:
+        assert learner.status.told == 7
+    assert heard == [0, 1, 2]  # since the snapshot after 4
+    with pytest.raises(ZeroDivisionError):
+        opened(tmp_path, progress=lambda learnt: 1 // (1 - learnt))
+    with pytest.raises(InvalidInputError, match="progress is 3"):
+        opened(tmp_path, progress=3)
+    with opened(tmp_path) as learner:
+        assert learner.status.told == 7
+
+
 def test_the_journal_is_pruned_after_snapshots(tmp_path: Path) -> None:
     with opened(tmp_path, fresh(), snapshot_every=5) as learner:
         waiting = learner.ask()

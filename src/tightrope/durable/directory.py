@@ -6,7 +6,7 @@ the journal again, to the same bits. So a row of the journal is always something
 """
 
 import secrets
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -26,6 +26,9 @@ from tightrope.learners import load
 from tightrope.learners.base import LearnerBase
 from tightrope.model import Policy
 
+#: Told how many events were learnt again while a directory is opened; whatever it raises ends that.
+Progress = Callable[[int], None]
+
 
 @dataclass(frozen=True, slots=True)
 class Options:
@@ -36,6 +39,7 @@ class Options:
     remember: int
     most_open: int
     classes: tuple[type, ...]
+    progress: Progress | None
 
 
 class Directory:
@@ -76,7 +80,7 @@ class Directory:
     def _recover(self) -> None:
         """Bring memory to what is on disk."""
         self.journal.reread()
-        self.state, self._since = replayed(self.path, self.journal, self.options.classes)
+        self.state, self._since = replayed(self.path, self.journal, self.options.classes, self.options.progress)
         self.open = {handed.number: handed for handed in self.journal.handed("fate = 'open'")}
         self._show()
         self._behind = False
@@ -196,7 +200,9 @@ class Directory:
                 held.close()
 
 
-def replayed(path: Path, journal: Journal, classes: tuple[type, ...]) -> tuple[State, int]:
+def replayed(
+    path: Path, journal: Journal, classes: tuple[type, ...], progress: Progress | None = None
+) -> tuple[State, int]:
     """The state that is on disk, and how many events it is after the snapshot."""
     journal.check_end()
 
@@ -205,6 +211,8 @@ def replayed(path: Path, journal: Journal, classes: tuple[type, ...]) -> tuple[S
 
     state, seq, chain = snapshots.newest(path, journal, read)
     for event in journal.events(seq, chain):
+        if progress is not None:
+            progress(event.seq - seq - 1)
         try:
             state.apply(event, journal.arrays.kept, read)
         except CANNOT_LEARN as error:

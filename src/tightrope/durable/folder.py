@@ -16,9 +16,10 @@ def claimed(folder: Path) -> Iterator[None]:
     """Own `folder` until the block ends; one with anything else in it is refused."""
     with ExitStack() as stack:
         try:
-            if not folder.exists():
-                folder.mkdir(parents=True, exist_ok=True)
-                sync_folder(folder.parent)
+            made = [path for path in (folder, *folder.parents) if not path.exists()]
+            folder.mkdir(parents=True, exist_ok=True)
+            for path in made:
+                sync_folder(path.parent)
             stack.enter_context(locked(folder, remedy="a directory belongs to one process at a time"))
             new = all(is_temporary(path) for path in folder.iterdir())
         except OSError as error:

@@ -8,9 +8,9 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import file_path, instance, whole
+from tightrope.arguments import file_path, function, instance, whole
 from tightrope.durable.arrays import digest_of
-from tightrope.durable.directory import Directory, Options
+from tightrope.durable.directory import Directory, Options, Progress
 from tightrope.durable.journal import Handed
 from tightrope.durable.operations import Operations, checked
 from tightrope.durable.records import bytes_of, decoded
@@ -46,6 +46,8 @@ class DurableLearner(Operations):
     remember : of so many episodes, the last ones handed out, it is known what became of them: telling one of them again
         is answered "already". Open ones are never forgotten.
     most_open : so many may be open at once.
+    progress : told how many events were learnt again, one after another, while the directory is opened; whatever it
+        raises ends that, and nothing is lost.
 
     Calls from several threads wait for one another; `status` and `policy` never wait.
 
@@ -72,14 +74,18 @@ class DurableLearner(Operations):
         keep_journal: int = 0,
         remember: int = 100_000,
         most_open: int = 1000,
+        progress: Progress | None = None,
     ) -> None:
         self.directory = file_path(directory, "directory")
+        if progress is not None:
+            function(progress, "progress")
         options = Options(
             whole(snapshot_every, "snapshot_every", 1),
             whole(keep_journal, "keep_journal", 0),
             whole(remember, "remember", 0),
             whole(most_open, "most_open", 1),
             tuple(instance(kind, "classes", type) for kind in classes),
+            progress,
         )
         self._in = Directory(self.directory, options, learner and checked(learner), problem)
 
@@ -127,6 +133,11 @@ class DurableLearner(Operations):
         with self._in.using():
             if trouble := self._in.snapshot():
                 raise StorageError(trouble)
+
+    def check_disk(self) -> None:
+        """Write to the journal, and change nothing: a `StorageError` says why it cannot be written."""
+        with self._in.using() as journal:
+            journal.touch()
 
     def open_episodes(self) -> dict[str, OpenEpisode]:
         """Those with a policy that were handed out and not told or given up, oldest first."""
