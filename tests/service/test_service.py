@@ -17,6 +17,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from tests.durable.conftest import MEMORY
 from tests.service.running import Running
 from tightrope.durable import DurableLearner
+from tightrope.durable.state import State
 from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners import Episode, make_learner
 from tightrope.problems.files import load_problem
@@ -217,6 +218,33 @@ def test_a_stop_waits_for_who_is_being_told(tmp_path: Path, machine: Path, monke
         assert found.status.told == 1
 
 
+def test_a_stop_does_not_wait_for_the_journal_to_be_learnt(
+    tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Running(tmp_path / "it", machine) as running:
+        for _ in range(6):
+            running.tell(running.ask(), WEEK)
+    begun, go_on, learnt, apply = Event(), Event(), list[int](), State.apply
+
+    def slowly_applied(state: State, event: Any, *arguments: Any) -> list[str]:
+        begun.set()
+        go_on.wait()
+        learnt.append(event.seq)
+        return apply(state, event, *arguments)
+
+    with monkeypatch.context() as slow:
+        slow.setattr(State, "apply", slowly_applied)
+        running = Running(tmp_path / "it")
+        running._opened = lambda: begun.wait()  # type: ignore[method-assign]
+        with running:
+            assert running.get("/ready").kind == "not-ready"
+        go_on.set()
+        keeper_of(running)._writer.shutdown()
+    assert (learnt, running.raised) == ([1], [])
+    with DurableLearner(tmp_path / "it") as found:
+        assert found.status.told == 6
+
+
 def test_what_cannot_be_learnt_or_written_is_said(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     learner, episode = keeper_of(running).learner, running.ask()
     for error, kind, ready in ((ConvergenceError("no"), "cannot-learn", 200), (StorageError("full"), "storage", 503)):
@@ -226,11 +254,27 @@ def test_what_cannot_be_learnt_or_written_is_said(running: Running, monkeypatch:
 
         with monkeypatch.context() as broken:
             broken.setattr(learner, "tell", fails)
+            broken.setattr(learner, "check_disk", fails)
             assert running.tell(episode, WEEK).kind == kind
-            assert running.get("/ready").status == ready
+            assert [running.get("/ready").status for _ in range(3)] == [ready] * 3
     assert 'tightrope_trouble{learner="machine"} 1.0' in running.get("/metrics").body
     assert running.tell(episode, WEEK).body["answer"] == "learned"
     assert running.get("/ready").status == 200
+
+
+def test_ready_again_as_soon_as_the_disk_is(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without anybody writing: whoever asks whether it is ready has the disk tried."""
+    learner, episode = keeper_of(running).learner, running.ask()
+    before = learner.fingerprint()
+    with monkeypatch.context() as broken:
+        broken.setattr(learner._in.journal, "append", lambda event: (_ for _ in ()).throw(StorageError("full")))
+        assert running.tell(episode, WEEK).kind == "storage"
+    answers = [running.get("/ready").status]
+    while answers[-1] == 503:
+        answers.append(running.get("/ready").status)
+    assert (answers[0], answers[-1]) == (503, 200)
+    assert learner.fingerprint() == before
+    assert learner.status.event == 0
 
 
 def test_a_bug_of_ours_is_said_and_harms_nobody(
@@ -405,7 +449,7 @@ def test_the_openapi_document_and_its_page(running: Running) -> None:
 def test_the_token_is_read_from_a_file_or_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("TIGHTROPE_TOKEN", raising=False)
     assert token_of(None) is None
-    monkeypatch.setenv("TIGHTROPE_TOKEN", "from the environment")
+    monkeypatch.setenv("TIGHTROPE_TOKEN", "from the environment\n")
     assert token_of(None) == "from the environment"
     (tmp_path / "token").write_text("from the file\n")
     assert token_of(tmp_path / "token") == "from the file"

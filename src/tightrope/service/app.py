@@ -43,8 +43,8 @@ class Service:
         try:
             yield
         finally:
-            opening.cancel()  # whoever learns the journal again just now has nothing to lose
-            await asyncio.gather(*(keeper.end() for keeper in self.keepers.values() if keeper.ready))
+            opening.cancel()
+            await asyncio.gather(*(keeper.end() for keeper in self.keepers.values()))
 
     async def _begin(self) -> None:
         """One after another: modules are imported and kernels compiled on the way."""
@@ -110,6 +110,7 @@ class Service:
             if not keeper.ready:
                 raise Refusal("not-ready", f"{keeper.name} is being opened, or let go of")
             if keeper.out_of_order:
+                keeper.look_again()
                 raise Refusal("storage", keeper.out_of_order)
         return _json(Health("ok"))
 

@@ -3,7 +3,7 @@
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -20,6 +20,9 @@ from tightrope.service.tables import Tables
 
 Result = TypeVar("Result")
 
+#: Opens a learner, and tells how many events were learnt again on the way.
+Opener = Callable[[Callable[[int], None]], DurableLearner]
+
 #: So many records of how it went are kept; when there are more, every second one goes.
 MOST_RECORDS = 600
 
@@ -30,13 +33,14 @@ class Keeper:
     Whatever is published does not change any more (a status, a policy, a number in a list), so it is read as it is.
     """
 
-    def __init__(self, name: str, folder: Path, open_learner: Callable[[], DurableLearner], most_waiting: int) -> None:
+    def __init__(self, name: str, folder: Path, open_learner: Opener, most_waiting: int) -> None:
         self.name, self.folder, self._open_learner, self._most_waiting = name, folder, open_learner, most_waiting
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writes {name}")
         self._rng = np.random.default_rng()
         self.waiting = 0
-        self.ready = False
+        self.ready = self._abandoned = False
         self.out_of_order = ""  #: what the disk said when it was last written to; "" if that went well
+        self._looking: asyncio.Task[None] | None = None
         self.open: dict[str, Policy] = {}  #: episodes, and what they are played with
         self.series = Series([], [], [])
 
@@ -46,18 +50,27 @@ class Keeper:
 
     def _begin(self) -> None:
         with ExitStack() as stack:
-            self.learner = stack.enter_context(self._open_learner())
+            self.learner = stack.enter_context(self._open_learner(self._go_on))
             facts, space = self.learner.facts, self.learner.space
             self.tables = Tables.read(self.folder, space.n_tuples, facts["problem"])
             self._space = space.named(facts["states"], facts["actions"])
             self.reader = Reader(self._space, self.learner.feedback, BudgetUnits.read(facts["units"]), self.tables)
             self.open = {id_: episode.policy for id_, episode in self.learner.open_episodes().items()}
             self._record()
+            self._go_on(self.learner.status.event)
             stack.pop_all()
         self.ready = True
 
+    def _go_on(self, learnt: int) -> None:
+        """Whoever learns the journal again has nothing to lose."""
+        if self._abandoned:
+            raise Refusal("not-ready", f"{self.name} is let go of after {learnt} events, before it was open")
+
     async def end(self) -> None:
-        """Do what waits, then let go of the directory."""
+        """Do what waits, then let go of the directory; one that is being opened is let go of at the next event."""
+        if not self.ready:
+            self._abandoned = True
+            return
         self.ready = False
         await asyncio.get_running_loop().run_in_executor(self._writer, self.learner.close)
         self._writer.shutdown()
@@ -76,6 +89,15 @@ class Keeper:
             self.waiting -= 1
         self.out_of_order = ""
         return result
+
+    def look_again(self) -> None:
+        """After the disk failed: try it, once at a time, and let nobody wait for that."""
+        if self._looking is None or self._looking.done():
+            self._looking = asyncio.create_task(self._look())
+
+    async def _look(self) -> None:
+        with suppress(StorageError, Refusal):
+            await self._write(self.learner.check_disk)
 
     async def ask(self) -> Asked:
         """An episode to be played."""

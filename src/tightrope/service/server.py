@@ -21,7 +21,7 @@ try:
     import uvicorn
 
     from tightrope.service.app import make_app
-    from tightrope.service.keeper import Keeper
+    from tightrope.service.keeper import Keeper, Opener
 except ImportError as error:
     raise missing(str(error.name), "service") from error
 
@@ -92,7 +92,8 @@ class Place:
 def token_of(file: Path | None) -> str | None:
     """The token: in a file, in the environment, or none."""
     if file is None:
-        return os.environ.get(VARIABLE)
+        found = os.environ.get(VARIABLE)
+        return None if found is None else found.strip()  # a shell may leave a newline
     try:
         return file.read_text("utf-8").strip()
     except (OSError, UnicodeDecodeError) as error:
@@ -114,14 +115,15 @@ def learners_in(directory: Path, made: Made | None) -> dict[str, Path]:
     return {path.resolve().name: path for path in folders}
 
 
-def opener(folder: Path, made: Made | None, **options: Any) -> Callable[[], DurableLearner]:
+def opener(folder: Path, made: Made | None, **options: Any) -> Opener:
     """What opens the learner in `folder`, or makes it and keeps the tables of its problem."""
 
-    def open_learner() -> DurableLearner:
+    def open_learner(progress: Callable[[int], None]) -> DurableLearner:
         if made is None or made.folder != folder:
-            return DurableLearner(folder, **options)
+            return DurableLearner(folder, progress=progress, **options)
         with ExitStack() as stack:
-            learner = stack.enter_context(DurableLearner(folder, made.learner, problem=made.problem, **options))
+            given = {"problem": made.problem, "progress": progress, **options}
+            learner = stack.enter_context(DurableLearner(folder, made.learner, **given))
             Tables.of(made.problem).write(folder)
             stack.pop_all()
         return learner
