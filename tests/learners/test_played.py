@@ -10,7 +10,7 @@ from scipy.optimize import nnls
 
 from tests.conftest import mdps, random_policy, rngs
 from tightrope import LayeredMDP, LayeredSpace, Policy
-from tightrope.learners.kernels.played import believe, from_least, least_prices, responses, uses
+from tightrope.learners.kernels.played import SMALLEST, believe, from_least, in_spans, least_prices, responses, uses
 from tightrope.space import FloatArray
 
 
@@ -94,3 +94,22 @@ def test_from_the_least_of_every_layer_by_hand() -> None:
     f, out = np.array([0.1, 0.3, -0.1, 0.2, 5.0, 5.1, 5.2, 5.3]), np.empty(8)
     assert from_least(space.tuples_before, f, out) == pytest.approx((0.4, 4.9))
     np.testing.assert_allclose(out, [0.2, 0.4, 0.0, 0.3, 0.0, 0.1, 0.2, 0.3], atol=1e-15)
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "unit"),
+    [
+        (0.0, 0.5, 0.5),
+        (0.0, SMALLEST, SMALLEST),
+        (0.0, SMALLEST / 2, 1.0),
+        (1.0, 1 + 2e-13, 2e-13),
+        (1.0, 1 + 5e-14, 1.0),
+    ],
+)
+def test_a_span_is_a_unit_unless_it_is_nothing(low: float, high: float, unit: float) -> None:
+    space, g = LayeredSpace.dense([1, 1], 2), np.array([[low, high]])
+    costs, limits, units = np.empty((1, 2)), np.empty(1), np.empty(1)
+    in_spans(space.tuples_before, g, np.array([high]), costs, limits, units)
+    np.testing.assert_allclose(units, unit, rtol=0.01)
+    np.testing.assert_allclose(costs[0], [0, 0] if unit == 1 else [0, 1])
+    np.testing.assert_allclose(limits, (high - low) / units)

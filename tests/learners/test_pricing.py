@@ -14,6 +14,7 @@ import pytest
 from tests.conftest import pair_of_tuple, random_mdp
 from tests.twins import first_measure, model_of, occupancy, policy_of, sample_path
 from tightrope import BanditEpisode, Episode, LayeredSpace, project
+from tightrope.learners.kernels.played import SMALLEST
 from tightrope.learners.shared import pricing
 from tightrope.learners.shared.importance import upper_bounds
 from tightrope.learners.ucpd_bandit import UCPDBandit
@@ -198,3 +199,9 @@ def below(at: list[tuple[int, float, FloatArray]], i: int) -> float:
     lam = 0.8 * 0.5 ** (k / 2)
     off = (np.log(20 / 0.01 * (k + 1) * (k + 2)) + (-np.log(1 - lam) - lam) * ((x - guesses) ** 2).sum()) / lam
     return float(2 * max(0.0, x.mean() - off.min() / len(x)) - 1)
+
+
+@pytest.mark.parametrize(("span", "largest"), [(SMALLEST, SMALLEST), (SMALLEST / 2, 0.0)])
+def test_losses_that_differ_by_next_to_nothing(span: float, largest: float) -> None:
+    learner = UCPDPractical(SPACE, BUDGETS)
+    assert learner._spans(np.append(np.zeros(SPACE.n_tuples - 1), span)) == (largest, 0.0)

@@ -53,6 +53,7 @@ PARAMETERS: dict[str, Row] = {
     "politex": {"phase_length": 300.0, "learning_rate": 0.042790425},
     # T, √T
     "drift-plus-penalty": {"alpha": 90_000.0, "V": 300.0},
+    "renewal-drift-plus-penalty": {"V": 300.0},
     "opt-cmdp": {**RADII},
     # ρ = 4 / 0.25; ρ / (4 √(2 T)) = 4 / 424.26407
     "opt-dual-cmdp": {**RADII, "rho": 16.0, "dual_step": 0.0094280904},
@@ -62,6 +63,7 @@ PARAMETERS: dict[str, Row] = {
     "opdop": {**RADII, "policy_step": 2.1836397e-4, "dual_step": 0.0033333333, "mixing": 1.1111111e-5,
               "largest": 32.0, "beta": 43.461759},
     "dope": {**RADII},
+    "c-ucrl": {**RADII},
     # epochs log2(8 T / 42) = 14.065320; (log 3 + log 18 + log 12 + log 6) / 4 = 2.0664125;
     # √(14.065320 · 3.0664125 / (1.7182818 T)), which is below 1/42
     "fpop": {"learning_rate": 0.016700199, "level": 1.1111111e-5, "radius_scale": 1.0},

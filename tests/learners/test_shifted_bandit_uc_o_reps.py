@@ -148,3 +148,5 @@ def test_an_action_that_the_policy_never_takes_is_refused_in_words() -> None:
     with pytest.raises(InvalidInputError, match=r"episode 1: step 0 took action 1 at state 0, .* probability 0; play"):
         learner.observe(BanditEpisode([0, 1, 3], [1, 0], np.zeros(2), np.zeros((1, 2))))
     assert checkpoints.fingerprint(learner) == state
+    learner.policy = Policy(space, [1 - 2.0**-53, 2.0**-53, 0.5, 0.5, 0.5, 0.5])  # as rare as random numbers can be
+    learner._check_played(space.path([0, 1, 3], [1, 0]))
