@@ -2,19 +2,17 @@
 
 import math
 
-import cvxpy as cp
 import numpy as np
 import pytest
 
 from tests.learners.gap import regret_per_episode
-from tests.planning.test_euclidean import flow
+from tests.learners.over_pairs import OverPairs
 from tests.trajectories import trajectories
 from tightrope import InvalidInputError, LayeredMDP, LayeredSpace, Policy
 from tightrope.checks.learners.play import WORLDS
 from tightrope.learners import BanditEpisode, make_learner
 from tightrope.learners.bandit_o_reps import BanditOREPS
 from tightrope.learners.shared.importance import unbiased
-from tightrope.space import FloatArray
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
@@ -22,15 +20,8 @@ def test_a_whole_run_over_pairs() -> None:
     """The published lines: q_1 of largest entropy, ℓ̂ = ℓ / q of the path, η<ℓ̂, q> + D(q, q_t), within the model."""
     at, eta = WORLDS["a_sparse_space"](), 0.3
     learner = make_learner("bandit-o-reps", at, episodes=6, learning_rate=eta)
-    A, b = flow(at.mdp)
-    x = cp.Variable(at.space.n_pairs, nonneg=True)
-
-    def solved(objective: cp.Expression) -> FloatArray:
-        problem = cp.Problem(cp.Minimize(objective), [A @ x == b])
-        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
-        return np.array(x.value)
-
-    q, pairs = solved(-cp.sum(cp.entr(x))), at.space.pairs.tolist()
+    measures, pairs = OverPairs(at.mdp), at.space.pairs.tolist()
+    q = measures.largest_entropy()
     for t in range(1, 7):
         for i, (s, a) in enumerate(pairs):
             share = q[i] / sum(q[j] for j in range(len(pairs)) if pairs[j][0] == s)
@@ -41,7 +32,7 @@ def test_a_whole_run_over_pairs() -> None:
             i = pairs.index([int(s), int(a)])
             estimate[i] = (float(f) + 1) / 2 / q[i]
         learner.observe(episode)
-        q = solved(eta * estimate @ x + cp.sum(cp.kl_div(x, q)))
+        q = measures.nearest(q, eta * estimate)
 
 
 def test_the_estimate_is_unbiased() -> None:

@@ -3,12 +3,11 @@
 from collections.abc import Iterator
 from typing import Any
 
-import cvxpy as cp
 import numpy as np
 import pytest
 
+from tests.learners.over_pairs import OverPairs
 from tests.learners.problems import Turns, problem_with
-from tests.planning.test_euclidean import flow
 from tightrope import UCPD, ConvergenceError, Episode, InvalidInputError, KnownModel, LayeredSpace, Problem, run
 from tightrope.checks.learners.play import WORLDS, World
 from tightrope.learners import make_learner
@@ -16,7 +15,6 @@ from tightrope.learners.o_reps import OREPS
 from tightrope.learners.uc_o_reps import UCOREPS
 from tightrope.problems import make
 from tightrope.projection.projector import Projector
-from tightrope.space import FloatArray
 
 #: The largest mixing that changes nothing at all: λ·uniform is below half a unit in the last place of any θ here.
 NO_MIXING = 1e-200
@@ -62,21 +60,13 @@ def test_o_reps_is_uc_o_reps_with_a_point_for_a_set(at: World) -> None:
 def test_o_reps_against_a_conic_solver(at: World) -> None:
     """The published lines over pairs: q_1 of largest entropy, then η<f, q> + D(q, q_t), all within the model."""
     learner = OREPS(at.space, at.budgets, episodes=30, model=at.mdp, learning_rate=0.4)
-    A, b = flow(at.mdp)
-    x = cp.Variable(at.space.n_pairs, nonneg=True)
-
-    def solved(objective: Any) -> FloatArray:
-        problem = cp.Problem(cp.Minimize(objective), [A @ x == b])
-        problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
-        answer: FloatArray = np.array(x.value)
-        return answer
-
-    q = solved(-cp.sum(cp.entr(x)))
+    measures = OverPairs(at.mdp)
+    q = measures.largest_entropy()
     for episode in episodes_of(at, learner, number=5):
         np.testing.assert_allclose(at.space.sum_over_successors(learner.theta), q, atol=2e-6)
         learner.observe(episode)
         f = at.space.sum_over_successors(np.asarray(episode.loss) * at.mdp.transitions)
-        q = solved(0.4 * f @ x + cp.sum(cp.kl_div(x, q)))
+        q = measures.nearest(q, 0.4 * f)
 
 
 def test_the_known_measure_is_the_true_one(at: World) -> None:
