@@ -46,7 +46,7 @@ def state_of(learner: LearnerBase) -> list[Any]:
         value = getattr(learner, name)
         if isinstance(value, np.random.Generator):
             parts.append(value.bit_generator.state)
-        elif name != "_projector":
+        elif not name.startswith("_projector"):
             inner = value.state().values() if hasattr(value, "state") else [getattr(value, "probabilities", value)]
             parts += [np.asarray(part).tobytes() for part in inner]
     return parts

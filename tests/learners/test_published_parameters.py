@@ -42,6 +42,10 @@ PARAMETERS: dict[str, Row] = {
     "o-reps": {"learning_rate": 0.0051113982},
     # √(4 log(42/4) / (42 T)) = √(4 · 2.3513753 / 3780000)
     "bandit-o-reps": {"learning_rate": 0.0015774117},
+    # as o-reps; √(2.3513753 / T + 4 log(4 T)) = √51.175463; N = 1 + ⌈log2(7.1537028 / 0.0051113982)⌉ = 12,
+    # √(log 12 / T) / 4 = √2.4849066 / 1200; 1/(4 T)²
+    "dynamic-o-reps": {"learning_rate": 0.0051113982, "largest_rate": 7.1537028, "meta_rate": 0.0013136322,
+                       "mixing": 7.7160494e-12},
     # √(log(14² · 3 / 4²) / T) = √3.6041382 / 300
     "uc-o-reps": {**BALLS, "learning_rate": 0.0063281893},
     # √(8 log 3 / T) / 4 = √8.7888983 / 1200

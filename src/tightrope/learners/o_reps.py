@@ -12,12 +12,13 @@ Where we depart from the publication: losses may be negative (its analysis needs
 """
 
 from dataclasses import field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.confidence import ConfidenceRule, KnownModel
+from tightrope.learners.base import Constants
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
 from tightrope.learners.shared.mirror import FLOOR, MirrorLearner
 from tightrope.model import LayeredMDP
@@ -40,7 +41,7 @@ class OREPS(MirrorLearner):
         "Zimin, Neu: Online learning in episodic Markovian decision processes by relative entropy policy search "
         "(NIPS 2013)"
     )
-    constants = "published"
+    constants: ClassVar[Constants] = "published"
     needs = ("model",)
 
     model: LayeredMDP

@@ -11,6 +11,7 @@ from tightrope.learners.base import Learner, LearnerBase
 from tightrope.learners.c_ucrl import CUCRL
 from tightrope.learners.dope import DOPE
 from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
+from tightrope.learners.dynamic_o_reps import DynamicOREPS
 from tightrope.learners.fixed import Hindsight, SafeBaseline, Uniform
 from tightrope.learners.follow_the_leader import FollowTheLeader
 from tightrope.learners.fpop import FPOP
@@ -52,6 +53,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         UCPDBandit,
         OREPS,
         BanditOREPS,
+        DynamicOREPS,
         MDPE,
         OnlineSSP,
         LazyFPL,
