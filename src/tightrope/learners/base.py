@@ -159,6 +159,13 @@ class LearnerBase(Declared, ABC):
         self._check_told("policy", episode.policy)
         return episode.policy
 
+    def _refuse_another(self, episode: BanditEpisode) -> None:
+        """Refuse an episode that another policy than the one of now played."""
+        if not np.array_equal(self._played(episode).probabilities, self.policy.probabilities):
+            raise InvalidInputError(
+                f"episode {self.observed + 1}: another policy played it, and {self.name} learns only from its own"
+            )
+
     def _learn(self, **changes: Any) -> None:
         """Take over everything that an episode changes, in one step that no signal can cut in two."""
         changes["observed"] = self.observed + 1

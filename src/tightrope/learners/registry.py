@@ -27,6 +27,7 @@ from tightrope.learners.opt_primal_dual import OptPrimalDual
 from tightrope.learners.politex import Politex
 from tightrope.learners.psrl import PSRL
 from tightrope.learners.q_learning_ucb import QLearningUCB
+from tightrope.learners.reinforce_lagrangian import ReinforceLagrangian
 from tightrope.learners.renewal_drift_plus_penalty import RenewalDriftPlusPenalty
 from tightrope.learners.shifted_bandit_uc_o_reps import ShiftedBanditUCOREPS
 from tightrope.learners.uc_o_reps import UCOREPS
@@ -66,6 +67,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         OPDOP,
         DOPE,
         CUCRL,
+        ReinforceLagrangian,
         FPOP,
         UOBREPS,
         ShiftedBanditUCOREPS,

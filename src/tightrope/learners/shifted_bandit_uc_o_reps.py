@@ -94,10 +94,7 @@ class ShiftedBanditUCOREPS(MirrorLearner):
     def observe(self, episode: BanditEpisode) -> None:
         """Lines 2 to 4."""
         path, losses, _ = self._read(episode)
-        if not np.array_equal(self._played(episode).probabilities, self.policy.probabilities):
-            raise InvalidInputError(
-                f"episode {self.observed + 1}: another policy played it, and {self.name} learns only from its own"
-            )
+        self._refuse_another(episode)
         self._check_played(path)
         cost = self.learning_rate * self.estimate(path, (losses + 1) / 2)
         self._learn(**self._move(path, self._reference(), cost))
