@@ -18,12 +18,14 @@ from tightrope.learners.fpop import FPOP
 from tightrope.learners.lazy_fpl import LazyFPL
 from tightrope.learners.mdp_e import MDPE
 from tightrope.learners.needs import NEEDS, Problem
+from tightrope.learners.npg_lagrangian import NPGLagrangian
 from tightrope.learners.o_reps import OREPS
 from tightrope.learners.online_ssp import OnlineSSP
 from tightrope.learners.opdop import OPDOP
 from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
 from tightrope.learners.opt_primal_dual import OptPrimalDual
+from tightrope.learners.pid_lagrangian import PIDLagrangian
 from tightrope.learners.politex import Politex
 from tightrope.learners.psrl import PSRL
 from tightrope.learners.q_learning_ucb import QLearningUCB
@@ -68,6 +70,8 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         DOPE,
         CUCRL,
         ReinforceLagrangian,
+        NPGLagrangian,
+        PIDLagrangian,
         FPOP,
         UOBREPS,
         ShiftedBanditUCOREPS,
