@@ -68,6 +68,7 @@ PARAMETERS: dict[str, Row] = {
               "largest": 32.0, "beta": 43.461759},
     "dope": {**RADII},
     "c-ucrl": {**RADII},
+    "uopt-rpgpd": {**RADII, "rate_exponent": 0.53, "entropy_exponent": 0.4},
     # epochs log2(8 T / 42) = 14.065320; (log 3 + log 18 + log 12 + log 6) / 4 = 2.0664125;
     # √(14.065320 · 3.0664125 / (1.7182818 T)), which is below 1/42
     "fpop": {"learning_rate": 0.016700199, "level": 1.1111111e-5, "radius_scale": 1.0},

@@ -41,6 +41,7 @@ from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.learners.ucpd_practical_known import UCPDPracticalKnown
 from tightrope.learners.ucrl2 import UCRL2
 from tightrope.learners.uob_reps import UOBREPS
+from tightrope.learners.uopt_rpgpd import UOptRPGPD
 from tightrope.model import LayeredMDP
 from tightrope.storage import checkpoints
 from tightrope.ties import Ties
@@ -67,6 +68,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         OptDualCMDP,
         OptPrimalDual,
         OPDOP,
+        UOptRPGPD,
         DOPE,
         CUCRL,
         ReinforceLagrangian,

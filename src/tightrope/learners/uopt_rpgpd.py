@@ -1,0 +1,105 @@
+"""UOpt-RPGPD: regularised policy gradient, primal and dual, without a horizon in mind (Kitamura et al. 2024).
+
+In every episode k = 0, 1, …, from π_0 uniform and λ_0 = 0, with η_k = (k + 3)^−α_η and τ_k = (k + 3)^−α_τ:
+1. Play π_k and count. P̂ are the frequencies of the successors (even at pairs without visits), r̂ and û_i the averages
+   of the rewards r = (1 − f)/2 and u_i = (1 − g_i)/2 so far.
+2. The bonus b(s,a) = φ + H (φ Σ_s' √P̂(s'|s,a) + 5 φ²), φ(n) = √(2 (log log max(2n, e) + log(48 S²AH/δ)) / n): it holds
+   for all n at once, so nobody has to say how many episodes there will be.
+3. Q(s,a; r) = min{r̂ + b + Σ_s' P̂(s'|s,a) V(s'; r), (1 + τ_k log A) (steps left)},
+   V(s; r) = Σ_a π_k(a|s) (Q(s,a; r) − τ_k log π_k(a|s)); the same for each u_i with 0 for τ_k.
+4. π_{k+1}(a|s) ∝ π_k(a|s)^(1 − η_k τ_k) exp(η_k (Q(s,a; r) + Σ_i λ_{k,i} Q(s,a; u_i))).
+5. λ_{k+1,i} = max{0, λ_{k,i} + η_k (β_i − V(s_1; u_i) − τ_k λ_{k,i})}, β_i = (H − c_i)/2 what is to be had of u_i.
+
+Rates and regularisation fade, so that policies settle (no oscillation), at one that is the best within the budgets;
+for every ε, episodes that are worse or over by ε are finitely many, by one bound for all ε (uniform PAC).
+
+Feedback: bandit. Needs to know: the space and the budgets.
+Where we depart from the publication: costs are unknown here, hence averages and the φ that b begins with; there is one
+budget there, here a price for each. The exponents and the form of b are those of its authors' code, which takes 1/1000
+of b without the factor H. It also has the entropy of line 3 weighted by π_k once more, and paid once more at the end,
+and π_{k+1} in place of π_k in the V of line 5; here these are as in the equations.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.kernels.regularised import regularised_step, regularised_values
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, SHARE, carried, parameter
+from tightrope.learners.shared.averaging import AveragingLearner, Estimates
+from tightrope.model import LayeredMDP, Policy
+from tightrope.space import FloatArray
+
+
+class UOptRPGPD(AveragingLearner):
+    """Entropy and prices that fade, so that policies settle: stochastic losses, unknown dynamics, long-run budgets.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand.
+    episodes : not looked at.
+    rate_exponent : α_η; the publication asks for 0 < α_τ < 1/2 < α_η and α_η + α_τ < 1.
+    entropy_exponent : α_τ.
+    level : δ, the probability that an estimate may be outside its confidence interval.
+    radius_scale : multiplies b; 1 is the one above.
+    """
+
+    name = "uopt-rpgpd"
+    reference = (
+        "Kitamura, Kozuno, Kato, Ichihara, Nishimori, Sannai, Sonoda, Kumagai, Matsuo: A policy gradient primal-dual "
+        "algorithm for constrained MDPs with uniform PAC guarantees (2024)"
+    )
+    constants = "balanced by us"
+    plans = False
+
+    episodes: Any = None
+    rate_exponent: float = parameter(SHARE, default=0.53)
+    entropy_exponent: float = parameter(SHARE, default=0.4)
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    policy: Policy = carried()
+    multipliers: FloatArray = carried()  #: λ
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.policy = Policy.uniform(self.space)
+
+    def observe(self, episode: BanditEpisode) -> None:
+        """Lines 1 to 5."""
+        sums = self._sums_after(episode)
+        eta, tau = (self.observed + 3) ** -self.rate_exponent, (self.observed + 3) ** -self.entropy_exponent
+        V, Q = self._evaluate(sums.estimates(), tau)
+        pi = np.empty(self.space.n_pairs)
+        worth = Q[0] + self.multipliers @ Q[1:]
+        regularised_step(self.space.csr, self.policy.probabilities, worth, eta, tau, pi)
+        due = self.space.n_layers - self.alpha
+        prices = np.maximum(0.0, self.multipliers + eta * (due - V[1:, 0] - tau * self.multipliers))
+        self._learn(**sums._asdict(), policy=Policy.unchecked(self.space, pi), multipliers=prices)
+
+    def _evaluate(self, estimates: Estimates, tau: float) -> tuple[FloatArray, FloatArray]:
+        """Lines 2 and 3: V (1 + I, n_states) and Q (1 + I, n_pairs), of r, then of each u_i."""
+        space, n = self.space, 1 + len(self.budgets)
+        model = LayeredMDP.from_occupancy(space, estimates.M.astype(np.float64))
+        phi, roots = self._phi(estimates.N), space.sum_over_successors(np.sqrt(model.transitions))
+        bonus = self._phi(estimates.visits) + space.n_layers * (phi * roots + 5 * phi**2)
+        rewards = 1 - estimates.costs + self.radius_scale * bonus
+        V, Q, taus = np.empty((n, space.n_states)), np.empty((n, space.n_pairs)), np.zeros(n)
+        taus[0] = tau
+        regularised_values(space.csr, self.policy.probabilities, model.transitions, rewards, taus, V, Q)
+        return V, Q
+
+    def _phi(self, visits: NDArray[np.int64]) -> FloatArray:
+        """φ(max(1, n))."""
+        n = np.maximum(1, visits)
+        log_term = np.log(np.log(np.maximum(2 * n, np.e))) + np.log(48 * self.space.n_tuples / self.level)
+        phi: FloatArray = np.sqrt(2 * log_term / n)
+        return phi
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        return super().bounds() | {"multipliers": (0, np.inf)}
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        return {name: value for name, value in super().settings.items() if name != "episodes"}
