@@ -69,6 +69,7 @@ PARAMETERS: dict[str, Row] = {
     "dope": {**RADII},
     "c-ucrl": {**RADII},
     "uopt-rpgpd": {**RADII, "rate_exponent": 0.53, "entropy_exponent": 0.4},
+    "optpess-lp": {**RADII},
     # epochs log2(8 T / 42) = 14.065320; (log 3 + log 18 + log 12 + log 6) / 4 = 2.0664125;
     # √(14.065320 · 3.0664125 / (1.7182818 T)), which is below 1/42
     "fpop": {"learning_rate": 0.016700199, "level": 1.1111111e-5, "radius_scale": 1.0},
@@ -175,4 +176,4 @@ def test_constants_of_bonuses() -> None:
     assert ucbvi._iota == pytest.approx(22.746137)  # log(5·14·3·4 T / 0.01)
     assert ucbvi._rare == pytest.approx(1.9470298e11)  # 100²·4³·14²·3·22.746137²
     assert made("q-learning-ucb")._first_bonus == pytest.approx(36.106016)  # √(4³·20.369444), log(2·39 T / 0.01)
-    assert made("dope").gamma == pytest.approx(0.25)
+    assert made("dope").gamma == made("optpess-lp").gamma == pytest.approx(0.25)

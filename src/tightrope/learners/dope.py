@@ -24,10 +24,10 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.learners.base import BanditEpisode, require
+from tightrope.learners.base import BanditEpisode
 from tightrope.learners.shared.averaging import Estimates
-from tightrope.learners.shared.estimating import EstimatingLearner
-from tightrope.model import Policy, flat
+from tightrope.learners.shared.estimating import EstimatingLearner, safe_slack
+from tightrope.model import Policy
 from tightrope.planning.extended_lp import plan
 from tightrope.space import FloatArray
 
@@ -57,9 +57,7 @@ class DOPE(EstimatingLearner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        usage = flat(self.safe_usage, len(self.budgets), "safe_usage")
-        self.gamma = float(np.min((self.budgets - usage) / 2, initial=np.inf))
-        require(self.gamma > 0, f"the safe policy uses {usage} of the budgets {self.budgets}; less is needed of each")
+        self.gamma, _ = safe_slack(self.safe_usage, self.budgets)
         self._restored()
 
     def observe(self, episode: BanditEpisode) -> None:

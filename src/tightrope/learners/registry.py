@@ -25,6 +25,7 @@ from tightrope.learners.opdop import OPDOP
 from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
 from tightrope.learners.opt_primal_dual import OptPrimalDual
+from tightrope.learners.optpess_lp import OptPessLP
 from tightrope.learners.pid_lagrangian import PIDLagrangian
 from tightrope.learners.politex import Politex
 from tightrope.learners.psrl import PSRL
@@ -70,6 +71,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         OPDOP,
         UOptRPGPD,
         DOPE,
+        OptPessLP,
         CUCRL,
         ReinforceLagrangian,
         NPGLagrangian,

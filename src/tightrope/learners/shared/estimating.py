@@ -4,11 +4,12 @@ Of δ a third each is for losses, constraints and transitions: 6/δ = 2 · 3/δ.
 """
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tightrope.learners.base import require
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.averaging import AveragingLearner, Estimates
+from tightrope.model import flat
 from tightrope.planning.intervals import Intervals
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -35,3 +36,11 @@ def largest_multiplier(space: LayeredSpace, slack: float) -> float:
     """ρ = L / γ >= Σ_i λ*_i, γ = slack / 2 the Slater constant for constraints in [0, 1]; 0 without budgets."""
     require(slack > 0, f"slack is {slack:.6g}; a policy strictly within the budgets is needed (Slater's condition)")
     return 2 * space.n_layers / slack
+
+
+def safe_slack(usage: ArrayLike, budgets: FloatArray) -> tuple[float, FloatArray]:
+    """γ, the least that a policy of this usage leaves of a budget, for constraints in [0, 1]; and its usage, (I,)."""
+    used = flat(usage, len(budgets), "safe_usage")
+    gamma = float(np.min((budgets - used) / 2, initial=np.inf))
+    require(gamma > 0, f"the safe policy uses {used} of the budgets {budgets}; less is needed of each")
+    return gamma, used
