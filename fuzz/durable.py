@@ -2,11 +2,12 @@
 
 python -m fuzz.durable --kills 1000 --seed 0
 
-A process of its own opens the directory, asks, tells, tells again, gives up, changes budgets and writes snapshots, and
-says before and after each call what it does. SIGKILL comes at a random moment, as likely while it opens as later. The
-next process says what it found, which must be all that was acknowledged and at most the one call that was under way,
-to the bit; the twin is a plain learner in memory. The directory is in memory (/dev/shm) where there is such a thing, so
-that not all kills meet somebody who waits for the disk; --folder puts it elsewhere.
+A process of its own opens the directory, asks, watches what somebody else plays, tells, tells again, gives up, changes
+budgets and stop-loss rules, adds challengers, promotes and dismisses them, writes snapshots, and says before and after
+each call what it does. SIGKILL comes at a random moment, as likely while it opens as later. The next process says what
+it found, which must be all that was acknowledged and at most the one call that was under way, to the bit; the twin is
+plain learners in memory (`fuzz.twin`). The directory is in memory (/dev/shm) where there is such a thing, so that not
+all kills meet somebody who waits for the disk; --folder puts it elsewhere.
 """
 
 import argparse
@@ -16,106 +17,71 @@ import random
 import signal
 import time
 from collections import Counter
-from hashlib import blake2b
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
-import numpy as np
-
-from tightrope.checks.learners.play import arrays, ordinary_world
+from fuzz.twin import SAFE, Twin, challenger, digest, possible, rules, some_budgets, somebody, story, sums, watched
 from tightrope.durable import DurableLearner
-from tightrope.learners import LearnerBase, make_learner
-from tightrope.learners.base import BanditEpisode, Episode
-from tightrope.model import Policy
-from tightrope.storage.checkpoints import fingerprint
+from tightrope.durable.state import UNKNOWN
 
-WORLD = ordinary_world()
 LEARNERS = ("ucpd-practical", "ucpd-bandit", "uob-reps", "ucpd")
 OPTIONS: dict[str, Any] = {"snapshot_every": 5, "remember": 50, "most_open": 6}
+
+#: What is about no episode.
+OPERATIONS = ("set_budgets", "stop_loss", "challenge", "promote", "dismiss")
+
+#: What may come next, some of it more often.
+CALLS = (
+    *("ask", "tell") * 4, "watch", "watch", "tell", "tell", "again", "give_up", "snapshot", *OPERATIONS,
+)  # fmt: skip
 
 #: Seconds to a kill, on average; and how often they are counted from the start, not from when the directory was open.
 MEAN, FROM_THE_START = 0.06, 0.4
 
 
-def story(policy: Policy, feedback: str, number: int) -> dict[str, Any]:
-    """What came of episode `number`, as arguments of `tell`: a function of the policy and the number."""
-    parts = arrays(WORLD.play(policy, feedback, number, np.random.default_rng([9, number])))
-    return {"loss" if name == "losses" else name: part for name, part in parts.items()}
+def sight_of(learner: DurableLearner) -> dict[str, Any]:
+    """All that must be as in the twin."""
+    status, found = learner.status, learner.open_episodes()
+    watched = {str(number): "" for number, handed in learner._in.open.items() if handed.policy == UNKNOWN}
+    given = {str(number_of(id)): digest(one.policy.probabilities.tobytes()) for id, one in found.items()}
+    assert status.open == len(found) + len(watched)
+    return {
+        "asked": status.asked,
+        "told": status.told,
+        "events": status.event,
+        "given": given | watched,
+        "plays": digest(status.policy.probabilities.tobytes()),
+        "champion": status.champion,
+        "account": sums(status.account),
+        "guard": sums(status.guard),
+        "learners": {
+            one.name: [digest(learner.fingerprint(one.name)), sums(one.shadow), one.failed] for one in status.entrants
+        },
+    }
 
 
 def number_of(id: str) -> int:
     return int(id.partition("-")[0])
 
 
-def some_budgets(number: int) -> Any:
-    return WORLD.budgets * (0.8 + 0.05 * (number % 9))
-
-
-def digest(data: bytes) -> str:
-    return blake2b(data, digest_size=8).hexdigest()
-
-
-class Twin:
-    """The same in memory, without ids, files or crashes."""
-
-    def __init__(self, name: str) -> None:
-        self.learner: LearnerBase = make_learner(name, WORLD, episodes=10_000)
-        self.given: dict[int, Policy] = {}  #: policies of those that are open
-        self.asked = self.told = self.events = 0
-
-    def ask(self) -> int:
-        self.asked += 1
-        self.given[self.asked] = self.learner.policy
-        return self.asked
-
-    def tell(self, number: int) -> None:
-        policy = self.given.pop(number)
-        parts = story(policy, self.learner.feedback, number)
-        if self.learner.feedback == "full":
-            self.learner.observe(Episode(**parts))
-        else:
-            self.learner.observe(BanditEpisode(losses=parts.pop("loss"), **parts, policy=policy))
-        self.told += 1
-        self.events += 1
-
-    def give_up(self, number: int) -> None:
-        del self.given[number]
-
-    def set_budgets(self, number: int) -> None:
-        self.learner = self.learner.with_budgets(some_budgets(number))
-        self.events += 1
-
-    def do(self, what: str, number: int) -> None:
-        """A call that changes something."""
-        if what in ("tell", "give_up", "set_budgets"):
-            getattr(self, what)(number)
-        elif what == "ask":
-            self.ask()
-
-    def sight(self) -> dict[str, Any]:
-        """All that must be as in the directory."""
-        given = {str(number): digest(policy.probabilities.tobytes()) for number, policy in self.given.items()}
-        return {
-            "asked": self.asked,
-            "told": self.told,
-            "events": self.events,
-            "given": given,
-            "learner": digest(fingerprint(self.learner)),
-        }
-
-
-def sight_of(learner: DurableLearner) -> dict[str, Any]:
-    """The same of a directory."""
-    status, found = learner.status, learner.open_episodes()
-    assert status.open == len(found)
-    return {
-        "asked": status.asked,
-        "told": status.told,
-        "events": status.event,
-        "given": {str(number_of(id)): digest(one.policy.probabilities.tobytes()) for id, one in found.items()},
-        "learner": digest(learner.fingerprint()),
-    }
+def operate(learner: DurableLearner, what: str, number: int) -> Any:
+    """A call that is about no episode in particular; what `Twin.do` does."""
+    names = [one.name for one in learner.status.standings]
+    match what:
+        case "watch":
+            anybody = all(one.learner.learns_from == "any" for one in learner._in.state.learning.values())
+            return learner.watch(watched(number, anybody))
+        case "set_budgets":
+            return learner.set_budgets(some_budgets(number))
+        case "stop_loss":
+            return learner.stop_loss(rules(number), SAFE)
+        case "challenge":
+            return learner.challenge(f"number {learner.status.event}", challenger(learner.feedback, number))
+        case "promote" | "dismiss":
+            return getattr(learner, what)(names[number % len(names)])
+        case "ask" | "snapshot":
+            return getattr(learner, what)()
 
 
 def live(folder: Path, pipe: int, rng: random.Random) -> NoReturn:
@@ -128,32 +94,31 @@ def live(folder: Path, pipe: int, rng: random.Random) -> NoReturn:
         say(found=sight_of(learner))
         settled: list[tuple[str, dict[str, Any]]] = []
         while True:
-            found = list(learner.open_episodes().values())
-            what = rng.choice(["ask", "ask", "tell", "tell", "tell", "again", "give_up", "set_budgets", "snapshot"])
-            if (what == "ask" and len(found) == OPTIONS["most_open"]) or (what in ("tell", "give_up") and not found):
+            what, number = rng.choice(CALLS), rng.randrange(100)
+            found = list(learner._in.open.values())
+            if what in ("ask", "watch") and len(found) == OPTIONS["most_open"]:
                 continue
             if what in ("tell", "give_up"):
-                episode = rng.choice(found)
-                say(do=what, number=number_of(episode.id))
-                if what == "give_up":
-                    learner.give_up(episode.id)
-                else:
-                    parts = story(episode.policy, learner.feedback, number_of(episode.id))
-                    assert learner.tell(episode.id, **parts) == "learned"
-                    settled.append((episode.id, parts))
-            elif what == "again":
+                if not found:
+                    continue
+                number = rng.choice(found).number
+            if what == "again":
                 for id, parts in settled[-3:]:
                     assert learner.tell(id, **parts) == "already"
                 continue
+            if not possible(what, number, [one.name for one in learner.status.standings], learner.status.champion):
+                continue
+            say(do=what, number=number)
+            if what == "tell":
+                handed = learner._in.open[number]
+                known = learner.open_episodes().get(handed.id)
+                parts = story(known.policy if known else somebody(0), learner.feedback, number)
+                assert learner.tell(handed.id, **parts) == "learned"
+                settled.append((handed.id, parts))
+            elif what == "give_up":
+                learner.give_up(learner._in.open[number].id)
             else:
-                number = rng.randrange(100)
-                say(do=what, number=number)
-                if what == "ask":
-                    learner.ask()
-                elif what == "set_budgets":
-                    learner.set_budgets(some_budgets(number))
-                else:
-                    learner.snapshot()
+                operate(learner, what, number)
             say(done=what)
 
 
@@ -185,15 +150,18 @@ def killed_once(folder: Path, rng: random.Random) -> list[dict[str, Any]]:
 def warm_up(name: str) -> None:
     """Load what is compiled, so that no process does before it is killed."""
     twin = Twin(name)
+    for k in range(2):
+        twin.do("challenge", k)
     for _ in range(40):
-        twin.tell(twin.ask())
+        twin.do("ask", 0)
+        twin.do("tell", twin.asked)
 
 
 def disturb(name: str, folder: Path, kills: int, seed: int) -> Counter[str]:
     """Kill so many processes; returns what was under way how often, and asserts that nothing was lost."""
     rng, twin, counts = random.Random(seed), Twin(name), Counter[str]()
     warm_up(name)
-    DurableLearner(folder, twin.learner, **OPTIONS).close()
+    DurableLearner(folder, twin.champion.learner, **OPTIONS).close()
     under_way: dict[str, Any] | None = None
     for _ in range(kills):
         before = "opening"

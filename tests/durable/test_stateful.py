@@ -10,7 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, precondition, rule
 
-from fuzz.durable import OPTIONS, Twin, number_of, sight_of, some_budgets, story
+from fuzz.durable import OPERATIONS, OPTIONS, number_of, operate, sight_of
+from fuzz.twin import Twin, somebody, story
 from tests.durable.conftest import MEMORY
 from tightrope.durable import DurableLearner
 from tightrope.errors import ConflictError, InvalidInputError, TooManyOpenError
@@ -27,7 +28,7 @@ class Calls(RuleBasedStateMachine):
     def begin(self, name: str) -> None:
         self.place = Path(tempfile.mkdtemp(dir=MEMORY if MEMORY.is_dir() else None))
         self.twin, self.lives = Twin(name), 0
-        self.learner = DurableLearner(self.place / "0", Twin(name).learner, **OPTIONS)
+        self.learner = DurableLearner(self.place / "0", Twin(name).champion.learner, **OPTIONS)
 
     def parts(self, id: str, policy: Policy) -> dict[str, Any]:
         return story(policy, self.learner.feedback, number_of(id))
@@ -39,15 +40,24 @@ class Calls(RuleBasedStateMachine):
                 self.learner.ask()
             return ("", None)
         episode = self.learner.ask()
-        assert number_of(episode.id) == self.twin.ask()
+        self.twin.do("ask", 0)
+        assert number_of(episode.id) == self.twin.asked
         return episode.id, episode.policy
+
+    @rule(target=opened, number=st.integers(0, 9))
+    def watch(self, number: int) -> Any:
+        if len(self.twin.given) == OPTIONS["most_open"]:
+            return ("", None)
+        id = operate(self.learner, "watch", number)
+        self.twin.do("watch", number)
+        return id, self.twin.given[number_of(id)] or somebody(0)
 
     @rule(target=settled, handed=consumes(opened))
     def tell(self, handed: tuple[str, Policy]) -> Any:
         id, policy = handed
         if id:
             assert self.learner.tell(id, **self.parts(id, policy)) == "learned"
-            self.twin.tell(number_of(id))
+            self.twin.do("tell", number_of(id))
         return id, policy, "told"
 
     @rule(target=settled, handed=consumes(opened))
@@ -55,7 +65,7 @@ class Calls(RuleBasedStateMachine):
         id, policy = handed
         if id:
             assert self.learner.give_up(id) == "given up"
-            self.twin.give_up(number_of(id))
+            self.twin.do("give_up", number_of(id))
         return id, policy, "given up"
 
     @rule(handed=settled)
@@ -80,10 +90,11 @@ class Calls(RuleBasedStateMachine):
             with pytest.raises(InvalidInputError):
                 self.learner.tell(id, **(self.parts(id, policy) | {"loss": [2.0]}))
 
-    @rule(number=st.integers(0, 9))
-    def set_budgets(self, number: int) -> None:
-        self.learner.set_budgets(some_budgets(number))
-        self.twin.set_budgets(number)
+    @rule(what=st.sampled_from(OPERATIONS), number=st.integers(0, 9))
+    def operate(self, what: str, number: int) -> None:
+        if self.twin.can(what, number):
+            operate(self.learner, what, number)
+            self.twin.do(what, number)
 
     @rule()
     def snapshot(self) -> None:

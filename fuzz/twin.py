@@ -1,0 +1,169 @@
+"""What a durable learner must be like after any story: plain learners in memory, without ids, files or crashes."""
+
+from hashlib import blake2b
+from typing import Any
+
+import numpy as np
+
+from tightrope.checks.learners.play import arrays, ordinary_world
+from tightrope.durable import StopLoss
+from tightrope.durable.account import Account
+from tightrope.durable.guard import Guard
+from tightrope.durable.shadow import Shadow
+from tightrope.learners import LearnerBase, make_learner
+from tightrope.learners.base import BanditEpisode, Episode
+from tightrope.model import Policy
+from tightrope.storage.checkpoints import fingerprint
+
+WORLD = ordinary_world()
+SAFE = Policy.uniform(WORLD.space)
+
+#: Who may challenge whom, by the feedback of the stream.
+CHALLENGERS = {"full": ("ucpd", "ucpd-bandit"), "bandit": ("ucpd-bandit", "uob-reps")}
+
+
+def story(policy: Policy, feedback: str, number: int) -> dict[str, Any]:
+    """What came of episode `number`, as arguments of `tell`: a function of the policy and the number."""
+    parts = arrays(WORLD.play(policy, feedback, number, np.random.default_rng([9, number])))
+    return {"loss" if name == "losses" else name: part for name, part in parts.items()}
+
+
+def somebody(number: int) -> Policy:
+    """Whose policy is played where it is not ours."""
+    weights = np.random.default_rng([5, number]).uniform(0.1, 1.0, WORLD.space.n_pairs)
+    first, per_state = WORLD.space.csr.state_ptr[:-2], np.diff(WORLD.space.csr.state_ptr[:-1])
+    return Policy(WORLD.space, weights / np.add.reduceat(weights, first).repeat(per_state))
+
+
+def watched(number: int, unknown: bool) -> Policy | None:
+    """What `watch` is told of it."""
+    return None if unknown and number % 3 == 0 else somebody(number % 4)
+
+
+def some_budgets(number: int) -> Any:
+    return WORLD.budgets * (0.8 + 0.05 * (number % 9))
+
+
+def rules(number: int) -> dict[str, StopLoss]:
+    """Some that stop at once, some that never do, and now and then none."""
+    most = 0.2 * (number % 7) - 0.5
+    kinds: tuple[dict[str, StopLoss], ...] = (
+        {},
+        {"constraint 0": StopLoss(most=most, back=most - 0.1)},
+        {"constraint 1": StopLoss(most=most, back=most - 1.0, by="predicted", horizon=100, window=5)},
+    )
+    return kinds[number % 3]
+
+
+def challenger(feedback: str, number: int) -> LearnerBase:
+    return make_learner(CHALLENGERS[feedback][number % 2], WORLD, episodes=10_000)
+
+
+def possible(what: str, number: int, names: list[str], champion: str) -> bool:
+    """Whether a call about the learners of these names makes sense: two challengers at the most, and a champion."""
+    if what == "challenge":
+        return len(names) < 3
+    return what != "dismiss" or names[number % len(names)] != champion
+
+
+def digest(data: bytes) -> str:
+    return blake2b(data, digest_size=8).hexdigest()
+
+
+def sums(account: Account | Guard | Shadow) -> str:
+    """The bits of what is summed up."""
+    return digest(b"".join(np.asarray(value).tobytes() for _, value in sorted(account.state().items())))
+
+
+class Entrant:
+    def __init__(self, learner: LearnerBase) -> None:
+        self.learner, self.shadow = learner, Shadow(len(learner.budgets))
+
+
+class Twin:
+    """Whoever calls `do` has made sure that it can be done (`can`)."""
+
+    def __init__(self, name: str) -> None:
+        learner = make_learner(name, WORLD, episodes=10_000)
+        self.name, self.feedback = learner.name, learner.feedback
+        self.entrants = {learner.name: Entrant(learner)}
+        self.account, self.guard = Account(len(WORLD.budgets)), Guard(WORLD.space.n_pairs, len(WORLD.budgets))
+        self.given: dict[int, Policy | None] = {}  #: policies of those that are open; None: nobody knows
+        self.asked = self.events = 0
+
+    @property
+    def champion(self) -> Entrant:
+        return self.entrants[self.name]
+
+    @property
+    def plays(self) -> Policy:
+        return SAFE if self.guard.stops else self.champion.learner.policy
+
+    def can(self, what: str, number: int) -> bool:
+        return possible(what, number, list(self.entrants), self.name)
+
+    def do(self, what: str, number: int) -> None:
+        """A call that changes something."""
+        names = list(self.entrants)
+        match what:
+            case "ask" | "watch":
+                unknown = all(one.learner.learns_from == "any" for one in self.entrants.values())
+                self.asked += 1
+                self.given[self.asked] = self.plays if what == "ask" else watched(number, unknown)
+            case "give_up":
+                del self.given[number]
+            case "tell":
+                self.tell(self.given.pop(number), number)
+            case "set_budgets":
+                for one in self.entrants.values():
+                    one.learner = one.learner.with_budgets(some_budgets(number))
+            case "stop_loss":
+                by_number = {int(name.split()[1]): rule for name, rule in rules(number).items()}
+                self.guard = self.guard.ruled(SAFE.probabilities, by_number, np.ones(len(WORLD.budgets)))
+            case "challenge":
+                self.entrants[f"number {self.events}"] = Entrant(challenger(self.feedback, number))
+            case "promote":
+                self.name = names[number % len(names)]
+            case "dismiss":
+                del self.entrants[names[number % len(names)]]
+        self.events += what not in ("ask", "watch", "give_up", "snapshot")
+
+    def tell(self, played: Policy | None, number: int) -> None:
+        """All learn from it."""
+        parts = story(somebody(0) if played is None else played, self.feedback, number)
+        path = WORLD.space.path(parts["states"], parts["actions"])
+        costs = np.vstack([parts["loss"], parts["constraints"]])
+        if self.feedback == "full":
+            costs = costs[:, path]
+        budgets, pairs = self.champion.learner.budgets, WORLD.space.pair_of_tuple[path]
+        for one in self.entrants.values():
+            one.shadow = one.shadow.after(costs, pairs, one.learner.policy, played)
+            if one.learner.feedback == "full":
+                one.learner.observe(Episode(**parts))
+            else:
+                bandit = BanditEpisode(parts["states"], parts["actions"], costs[0].copy(), costs[1:].copy(), played)
+                one.learner.observe(bandit)
+        lost, *used = costs.sum(axis=1)
+        self.account = self.account.after(float(lost), np.array(used), budgets)
+        by_safe = played is not None and np.array_equal(played.probabilities, SAFE.probabilities)
+        by_safe = by_safe and self.guard.has_rules
+        self.guard = self.guard.after(self.account, np.array(used), budgets, by_safe=by_safe)
+
+    def sight(self) -> dict[str, Any]:
+        """All that must be as in the directory."""
+        return {
+            "asked": self.asked,
+            "told": self.account.told,
+            "events": self.events,
+            "given": {
+                str(number): "" if policy is None else digest(policy.probabilities.tobytes())
+                for number, policy in self.given.items()
+            },
+            "plays": digest(self.plays.probabilities.tobytes()),
+            "champion": self.name,
+            "account": sums(self.account),
+            "guard": sums(self.guard),
+            "learners": {
+                name: [digest(fingerprint(one.learner)), sums(one.shadow), ""] for name, one in self.entrants.items()
+            },
+        }
