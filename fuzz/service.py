@@ -1,10 +1,11 @@
 """A service, killed again and again while clients ask and tell: nothing acknowledged is lost, nothing counted twice.
 
-python -m fuzz.service --kills 200 --seed 0
+python -m fuzz.service --kills 200 --interrupts 50 --seed 0
 
-Clients ask, play and tell, some episodes twice, some never, and try again while nobody answers. SIGKILL comes at random
-moments, also while the service starts. In the end the journal is fed to a plain learner in its order: what every client
-was told is learned is there, once, as it was told, and the learner in the directory has the bits of the plain one.
+Clients ask, play and tell, some episodes twice, some never, and try again while nobody answers. SIGKILL, SIGINT and
+SIGTERM come at random moments, also while the service starts. In the end the journal is fed to a plain learner in its
+order: what every client was told is learned is there, once, as it was told, and the learner in the directory has the
+bits of the plain one.
 """
 
 import argparse
@@ -38,7 +39,7 @@ from tightrope.storage import checkpoints
 LEARNER = "ucpd-practical"
 
 #: Seconds at the most from when the service answers to the next signal, how often nobody waits until it answers, and
-#: how often it is SIGTERM, besides the kills.
+#: how often it is SIGTERM, besides the others.
 MOST, BLINDLY, POLITELY = 1.5, 0.15, 0.15
 
 #: How often an episode is given up; told twice; told otherwise afterwards, which has to be refused.
@@ -69,7 +70,10 @@ class Service:
         begun = (self.directory / TABLES).exists()
         command = self._command if begun else self._command + self._begin
         with self.log.open("ab") as log:
-            self.process = subprocess.Popen(command, stdout=log, stderr=log, start_new_session=True)
+            self.process = subprocess.Popen(
+                command, stdout=log, stderr=log, start_new_session=True,
+                preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # ignored, if we are in the background
+            )  # fmt: skip
 
     def wait(self) -> None:
         """Until it answers."""
@@ -184,8 +188,10 @@ def replay(directory: Path, problem: Problem, twin: LearnerBase) -> dict[int, di
     return learned
 
 
-def disturb(folder: Path, kills: int, seed: int, n_clients: int, say: Callable[[str], None]) -> dict[str, int]:
-    """Kill a service so often, and look what became of it."""
+def disturb(
+    folder: Path, kills: int, interrupts: int, seed: int, n_clients: int, say: Callable[[str], None]
+) -> dict[str, int]:
+    """Kill and interrupt a service so often, and look what became of it."""
     rng, service, stop = random.Random(seed), Service(folder), Event()
     players = [Player(service, 1000 * seed + k, stop) for k in range(n_clients)]
     service.start()
@@ -193,12 +199,17 @@ def disturb(folder: Path, kills: int, seed: int, n_clients: int, say: Callable[[
     for player in players:
         player.start()
     ended: Counter[str] = Counter()
-    while ended["SIGKILL"] < kills:
-        if rng.random() >= BLINDLY:
+    signals = [signal.SIGKILL] * kills + [signal.SIGINT] * interrupts
+    signals += [signal.SIGTERM] * round(POLITELY * len(signals))
+    rng.shuffle(signals)
+    for number in signals:
+        blindly = rng.random() < BLINDLY
+        if not blindly:
             service.wait()
         time.sleep(rng.uniform(0, MOST))
-        number = signal.SIGTERM if rng.random() < POLITELY else signal.SIGKILL
-        service.end(number)
+        code = service.end(number)
+        if number != signal.SIGKILL and not blindly:  # before our first line the answer is Python's own
+            assert code == 128 + number, f"exit code {code}: {service.log.read_text()[-2000:]}"
         ended[number.name] += 1
         service.start()
         if ended.total() % 10 == 0:
@@ -219,12 +230,14 @@ def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.service", description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200, help="so often (default 200)")
+    parser.add_argument("--interrupts", type=int, default=50, help="SIGINT so often (default 50)")
     parser.add_argument("--clients", type=int, default=4, help="at once (default 4)")
     parser.add_argument("--seed", type=int, default=0, help="other moments (default 0)")
     given = parser.parse_args()
     with TemporaryDirectory(prefix="fuzz-") as name:
         began = time.monotonic()
-        found = disturb(Path(name), given.kills, given.seed, given.clients, lambda words: print(words, flush=True))
+        numbers = (given.kills, given.interrupts, given.seed, given.clients)
+        found = disturb(Path(name), *numbers, lambda words: print(words, flush=True))
     counted = ", ".join(f"{name} {n}" for name, n in found.items())
     print(f"seed {given.seed}: {counted}; the same bits ({time.monotonic() - began:.0f} s)")
 

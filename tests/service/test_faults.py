@@ -113,5 +113,5 @@ def test_a_signal_ends_it_with_all_that_was_acknowledged(tmp_path: Path, machine
 
 
 def test_killed_under_load_it_has_the_bits_of_one_that_was_not(tmp_path: Path) -> None:
-    found = disturb(tmp_path, kills=3, seed=1, n_clients=3, say=print)
+    found = disturb(tmp_path, kills=3, interrupts=1, seed=1, n_clients=3, say=print)
     assert found["learned"] >= 3
