@@ -39,11 +39,12 @@ def guarded(tmp_path: Path, machine: Path) -> Iterator[Running]:
 
 def test_without_the_token_nothing_but_health_answers(guarded: Running) -> None:
     service = Service(guarded.server.keepers, Limits(), print)
-    places = {route.path.format(name="guarded", episode="1-x") for route in service.routes()}
-    assert len(places) == 17
+    names = {"name": "guarded", "episode": "1-x", "challenger": "other"}
+    places = {route.path.format(**names) for route in service.routes()}
+    assert len(places) == 23
     for place in places | {"/nowhere", "/health/", "/learners/other/state", "/docs#x"}:
-        for method in ("GET", "POST", "DELETE", "OPTIONS"):
-            answer = guarded.send(method, place, b"{}" if method == "POST" else None)
+        for method in ("GET", "POST", "PUT", "DELETE", "OPTIONS"):
+            answer = guarded.send(method, place, b"{}" if method in ("POST", "PUT") else None)
             if place == "/health":
                 assert answer.status == (200 if method == "GET" else 405)
                 continue

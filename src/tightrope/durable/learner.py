@@ -149,6 +149,11 @@ class DurableLearner(Operations):
                     found[handed.id] = OpenEpisode(handed.id, policy)
             return found
 
+    def open_ids(self) -> list[str]:
+        """Of all episodes that were handed out and not told or given up, oldest first."""
+        with self._in.using():
+            return [handed.id for handed in self._in.open.values()]
+
     @property
     def status(self) -> Status:
         """What is to be seen, as of the last call that was answered; never waits."""

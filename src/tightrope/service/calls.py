@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 
-from tightrope.service import messages
+from tightrope.service import messages, operating
 from tightrope.service.keeper import Keeper
 from tightrope.service.refusals import Refusal
 
@@ -15,7 +15,7 @@ from tightrope.service.refusals import Refusal
 Answer = Callable[[Keeper, Request, Any], Awaitable[Any] | Any]
 
 #: Parameters of a place: their names, and what they mean.
-IN_PATH = {"name": "of the learner", "episode": "the id that ask handed out"}
+IN_PATH = {"name": "of the learner", "episode": "the id that ask handed out", "challenger": "the name of one"}
 IN_QUERY = {
     "state": "its number, or its name",
     "episode": "an open episode, whose policy is meant; without one, what would be handed out now",
@@ -52,13 +52,20 @@ def _id(request: Request) -> str:
     return str(request.path_params["episode"])
 
 
+def _challenger(request: Request) -> str:
+    return str(request.path_params["challenger"])
+
+
 LEARNER = "/learners/{name}"
+
+#: Of whatever has a body, and of whatever changes something.
+BODY, CHANGE = ("malformed", "too-slow", "too-large", "refused"), ("busy", "storage")
 
 #: About one learner.
 CALLS = (
     Call(
         "POST", f"{LEARNER}/ask", "Hand out an episode", messages.Asked, lambda keeper, request, body: keeper.ask(),
-        refusals=("too-many-open", "busy", "storage"),
+        refusals=("too-many-open", *CHANGE),
     ),
     Call(
         "GET", f"{LEARNER}/act", "Draw an action for one state", messages.Acted, _act,
@@ -67,15 +74,12 @@ CALLS = (
     Call(
         "POST", f"{LEARNER}/episodes/{{episode}}/tell", "Learn what came of an episode", messages.Answered,
         lambda keeper, request, body: keeper.tell(_id(request), body), takes=messages.Tell,
-        refusals=(
-            "malformed", "unknown-episode", "too-slow", "conflict", "too-large", "refused", "cannot-learn", "busy",
-            "storage",
-        ),
+        refusals=(*BODY, "unknown-episode", "conflict", "cannot-learn", *CHANGE),
     ),
     Call(
         "POST", f"{LEARNER}/episodes/{{episode}}/give-up", "Say that nobody will tell of an episode",
         messages.Answered, lambda keeper, request, body: keeper.give_up(_id(request)),
-        refusals=("unknown-episode", "conflict", "busy", "storage"),
+        refusals=("unknown-episode", "conflict", *CHANGE),
     ),
     Call(
         "GET", f"{LEARNER}/episodes", "Which episodes are open", messages.Episodes,
@@ -100,6 +104,46 @@ CALLS = (
     Call(
         "GET", f"{LEARNER}/space", "States, actions and moves", messages.Space,
         lambda keeper, request, body: keeper.space(),
+    ),
+    Call(
+        "POST", f"{LEARNER}/watch", "Hand out an episode that somebody else plays", messages.Asked,
+        lambda keeper, request, body: operating.watch(keeper, body), takes=messages.Watch,
+        refusals=(*BODY, "too-many-open", *CHANGE),
+    ),
+    Call(
+        "PUT", f"{LEARNER}/budgets", "Change budgets from the next episode on", list[messages.Spent],
+        lambda keeper, request, body: operating.set_budgets(keeper, body), takes=messages.Budgets,
+        refusals=(*BODY, *CHANGE),
+    ),
+    Call(
+        "GET", f"{LEARNER}/stop-loss", "When the safe policy is played", messages.Rules,
+        lambda keeper, request, body: operating.rules_of(keeper),
+    ),
+    Call(
+        "PUT", f"{LEARNER}/stop-loss", "Say when the safe policy is played", messages.Rules,
+        lambda keeper, request, body: operating.set_rules(keeper, body), takes=messages.Rules,
+        refusals=(*BODY, *CHANGE),
+    ),
+    Call(
+        "GET", f"{LEARNER}/challengers", "All that learn, and what each would have spent", list[messages.Standing],
+        lambda keeper, request, body: operating.standings(keeper),
+    ),
+    Call(
+        "PUT", f"{LEARNER}/challengers/{{challenger}}", "Add a learner that learns without playing",
+        list[messages.Standing],
+        lambda keeper, request, body: operating.challenge(keeper, _challenger(request), body),
+        takes=messages.Challenger, refusals=(*BODY, *CHANGE),
+    ),
+    Call(
+        "DELETE", f"{LEARNER}/challengers/{{challenger}}", "Forget a challenger", list[messages.Standing],
+        lambda keeper, request, body: operating.dismiss(keeper, _challenger(request)),
+        refusals=("unknown-challenger", "refused", *CHANGE),
+    ),
+    Call(
+        "POST", f"{LEARNER}/challengers/{{challenger}}/promote", "Hand out the policy of this one from now on",
+        list[messages.Standing],
+        lambda keeper, request, body: operating.promote(keeper, _challenger(request)),
+        refusals=("unknown-challenger", "refused", *CHANGE),
     ),
 )  # fmt: skip
 

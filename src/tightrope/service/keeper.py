@@ -41,12 +41,12 @@ class Keeper:
         self.ready = self._abandoned = False
         self.out_of_order = ""  #: what the disk said when it was last written to; "" if that went well
         self._looking: asyncio.Task[None] | None = None
-        self.open: dict[str, Policy] = {}  #: episodes, and what they are played with
+        self.open: dict[str, Policy | None] = {}  #: episodes, and what they are played with; None: nobody knows
         self.series = Series([], [], [])
 
     async def begin(self) -> None:
         """Open the learner; until then, nothing of it is answered."""
-        await self._write(self._begin)
+        await self.write(self._begin)
 
     def _begin(self) -> None:
         with ExitStack() as stack:
@@ -55,7 +55,8 @@ class Keeper:
             self.tables = Tables.read(self.folder, space.n_tuples, facts["problem"])
             self._space = space.named(facts["states"], facts["actions"])
             self.reader = Reader(self._space, self.learner.feedback, BudgetUnits.read(facts["units"]), self.tables)
-            self.open = {id_: episode.policy for id_, episode in self.learner.open_episodes().items()}
+            known = {id_: episode.policy for id_, episode in self.learner.open_episodes().items()}
+            self.open = dict.fromkeys(self.learner.open_ids()) | known
             self._record()
             self._go_on(self.learner.status.event)
             stack.pop_all()
@@ -75,8 +76,8 @@ class Keeper:
         await asyncio.get_running_loop().run_in_executor(self._writer, self.learner.close)
         self._writer.shutdown()
 
-    async def _write(self, change: Callable[..., Result], *arguments: Any) -> Result:
-        """What `change` answers, once it was its turn."""
+    async def write(self, change: Callable[..., Result], *arguments: Any) -> Result:
+        """What `change` answers, once it was its turn; it is the only one then."""
         if self.waiting >= self._most_waiting:
             raise Refusal("busy", f"{self.waiting} requests wait for {self.name} already")
         self.waiting += 1
@@ -97,11 +98,11 @@ class Keeper:
 
     async def _look(self) -> None:
         with suppress(StorageError, Refusal):
-            await self._write(self.learner.check_disk)
+            await self.write(self.learner.check_disk)
 
     async def ask(self) -> Asked:
         """An episode to be played."""
-        return await self._write(self._ask)
+        return await self.write(self._ask)
 
     def _ask(self) -> Asked:
         episode = self.learner.ask()
@@ -110,17 +111,18 @@ class Keeper:
 
     async def tell(self, episode: str, told: Tell) -> Answered:
         """Learn from it; what was told is on disk before it is answered."""
-        return await self._write(self._tell, episode, told)
+        return await self.write(self._tell, episode, told)
 
     def _tell(self, episode: str, told: Tell) -> Answered:
         answer = self.learner.tell(episode, **self.reader.read(told))
-        if self.open.pop(episode, None):
+        if answer == "learned":
+            self.open.pop(episode, None)
             self._record()
         return Answered(episode, answer)
 
     async def give_up(self, episode: str) -> Answered:
         """Nobody will tell of it."""
-        return await self._write(self._give_up, episode)
+        return await self.write(self._give_up, episode)
 
     def _give_up(self, episode: str) -> Answered:
         answer = self.learner.give_up(episode)
@@ -131,7 +133,9 @@ class Keeper:
         """What an open episode is played with; without one, what would be handed out now."""
         found = self.learner.policy if episode is None else self.open.get(episode)
         if found is None:
-            raise UnknownEpisodeError(f"episode {episode!r} is not open here; ask for one")
+            nobody = episode in self.open
+            words = "is played by somebody else, nobody knows how" if nobody else "is not open here; ask for one"
+            raise UnknownEpisodeError(f"episode {episode!r} {words}")
         return Policy.unchecked(self._space, found.probabilities)
 
     def act(self, called: Called, episode: str | None) -> Acted:

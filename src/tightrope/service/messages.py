@@ -13,6 +13,9 @@ Called = int | str
 Values = list[float] | dict[str, dict[str, float]]
 
 
+#: A policy: one probability for each entry of `/policy`, in that order; or by name, every state and action.
+Probabilities = list[float] | dict[str, dict[str, float]]
+
 #: State, action, next state.
 Move = Annotated[list[int], Meta(min_length=3, max_length=3, description="state, action, next state")]
 
@@ -44,6 +47,63 @@ class Answered(Struct):
 
     episode: str
     answer: Literal["learned", "given up", "already"]
+
+
+class Watch(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """An episode that somebody else plays."""
+
+    policy: Annotated[
+        Probabilities | None, Meta(description="with which; left out, all that is seen is the path that was played")
+    ] = None
+
+
+class Budgets(Struct, forbid_unknown_fields=True):
+    """Other budgets, from the next episode on."""
+
+    budgets: Annotated[dict[str, float], Meta(description="of an episode, by name; those left out stay")]
+
+
+class Rule(Struct, forbid_unknown_fields=True):
+    """When the safe policy is played, for one budget, in its own units."""
+
+    most: Annotated[float, Meta(description="how far over the budget, summed over all episodes, is too far")]
+    by: Annotated[
+        Literal["spent", "predicted"], Meta(description="what was spent, or what is expected by the end of the horizon")
+    ] = "spent"
+    back: Annotated[float, Meta(description="how far over it may be to go on")] = 0.0
+    horizon: Annotated[int, Meta(description="episodes, for predicted")] = 0
+    window: Annotated[int, Meta(description="episodes that a prediction looks back")] = 100
+
+
+class Rules(Struct, forbid_unknown_fields=True):
+    """A stop-loss, in place of the one there is. Without rules nothing stops."""
+
+    rules: Annotated[dict[str, Rule], Meta(description="by the name of the budget")]
+    safe_policy: Annotated[Probabilities | None, Meta(description="what is played when a rule says so")] = None
+
+
+class Challenger(Struct, forbid_unknown_fields=True):
+    """A learner that learns from the same episodes, without playing."""
+
+    learner: Annotated[str, Meta(description="as tightrope list has it, such as ucpd-practical")]
+    episodes: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="planned; some need no plan")] = None
+    options: Annotated[dict[str, bool | int | float | str], Meta(description="its parameters")] = {}
+    seed: Annotated[Annotated[int, Meta(ge=0)], Meta(description="if it draws random numbers")] = 0
+
+
+class Standing(Struct):
+    """A learner, and what it would have lost and spent, had its policy been played; sums, in own units."""
+
+    name: str
+    champion: Annotated[bool, Meta(description="whether its policy is handed out")]
+    learner: dict[str, Any]
+    weighed: Annotated[int, Meta(description="episodes that are weighed by importance")]
+    would_have_lost: float
+    would_have_spent: Annotated[dict[str, float], Meta(description="of each budget, in these episodes")]
+    standard_errors: dict[str, float]
+    on_paths: Annotated[int, Meta(description="episodes of which nobody knows who played them")]
+    spent_on_paths: Annotated[dict[str, float], Meta(description="what was met in them")]
+    failed: Annotated[str, Meta(description="why it learns no more; empty if it does")]
 
 
 class Acted(Struct):

@@ -1,0 +1,149 @@
+"""Operating a learner over HTTP: other budgets, a stop-loss, challengers, and episodes that somebody else plays.
+
+What changes something is done by who writes (`Keeper.write`), and is on disk before it is answered.
+"""
+
+from typing import Any
+
+import numpy as np
+from msgspec.structs import asdict
+
+from tightrope.arguments import unknown
+from tightrope.durable import StopLoss
+from tightrope.durable.guard import LARGEST
+from tightrope.errors import InvalidInputError
+from tightrope.learners.base import LearnerBase
+from tightrope.learners.registry import learner_called, options_of
+from tightrope.service.keeper import Keeper
+from tightrope.service.messages import Asked, Budgets, Challenger, Rule, Rules, Spent, Standing, Watch
+from tightrope.service.refusals import Refusal
+
+#: Learners of one directory: all of them learn from every episode.
+MOST_LEARNERS = 10
+
+
+async def watch(keeper: Keeper, told: Watch) -> Asked:
+    """An episode that somebody else plays."""
+
+    def change() -> Asked:
+        policy = None if told.policy is None else keeper.reader.policy(told.policy, "policy")
+        episode = keeper.learner.watch(policy)
+        keeper.open[episode] = policy
+        return Asked(episode)
+
+    return await keeper.write(change)
+
+
+async def set_budgets(keeper: Keeper, told: Budgets) -> list[Spent]:
+    """Other budgets from the next episode on; those that are not named stay."""
+
+    def change() -> None:
+        names, scales = keeper.reader.budgets.names, keeper.reader.budgets.scales
+        budgets = keeper.learner.status.budgets.copy()
+        for name, budget in told.budgets.items():
+            if name not in names:
+                raise unknown("there is no budget", name, names)
+            budgets[names.index(name)] = budget / scales[names.index(name)]
+        keeper.learner.set_budgets(budgets)
+
+    await keeper.write(change)
+    return keeper.spending()
+
+
+async def set_rules(keeper: Keeper, told: Rules) -> Rules:
+    """Rules in place of those that there are."""
+
+    def change() -> None:
+        if told.safe_policy is not None:
+            safe = keeper.reader.policy(told.safe_policy, "safe_policy")
+        elif not told.rules:
+            safe = keeper.learner.policy  # never played
+        else:
+            raise InvalidInputError("safe_policy is missing: what is played when a rule says so")
+        keeper.learner.stop_loss({name: StopLoss(**asdict(rule)) for name, rule in told.rules.items()}, safe)
+
+    await keeper.write(change)
+    return rules_of(keeper)
+
+
+def rules_of(keeper: Keeper) -> Rules:
+    """As they stand, in the units of the problem."""
+    guard, budgets = keeper.learner.status.guard, keeper.reader.budgets
+    rules = {}
+    for i, (name, scale) in enumerate(zip(budgets.names, budgets.scales, strict=True)):
+        if guard.most[i] < LARGEST:
+            most, back, horizon = float(guard.most[i] * scale), float(guard.back[i] * scale), int(guard.horizon[i])
+            rules[name] = Rule(most, "predicted" if horizon else "spent", back, horizon, int(guard.window[i]))
+    return Rules(rules, guard.safe.tolist() if rules else None)
+
+
+async def challenge(keeper: Keeper, name: str, told: Challenger) -> list[Standing]:
+    """One more learner, which learns from the same episodes."""
+
+    def change() -> None:
+        if len(keeper.learner.status.entrants) >= MOST_LEARNERS:
+            raise InvalidInputError(f"there are {MOST_LEARNERS} learners already; dismiss one")
+        keeper.learner.challenge(name, made(told, keeper))
+
+    await keeper.write(change)
+    return standings(keeper)
+
+
+def made(told: Challenger, keeper: Keeper) -> LearnerBase:
+    """A learner for the space and the budgets of the one that is served."""
+    maker = learner_called(told.learner)
+    needed = [need for need in maker.needs if need != "rng"]
+    if needed:
+        raise InvalidInputError(f"{told.learner} has to be told its {needed[0]}; challenge with it in Python")
+    for option in told.options:
+        if option not in options_of(maker) or option == "ties":
+            raise unknown(f"{told.learner} has no option that can be given here called", option, options_of(maker))
+    options: dict[str, Any] = dict(told.options) | {need: np.random.default_rng(told.seed) for need in maker.needs}
+    if told.episodes is not None:
+        options["episodes"] = told.episodes
+    elif maker.parameter_fields()["episodes"].default is not None:
+        raise InvalidInputError(f"{told.learner} has to be told the number of episodes")
+    return maker(keeper.learner.space, keeper.learner.status.budgets, **options)
+
+
+async def promote(keeper: Keeper, name: str) -> list[Standing]:
+    """From now on its policy is handed out."""
+    await keeper.write(lambda: keeper.learner.promote(_known(keeper, name)))
+    return standings(keeper)
+
+
+async def dismiss(keeper: Keeper, name: str) -> list[Standing]:
+    """Forget it."""
+    await keeper.write(lambda: keeper.learner.dismiss(_known(keeper, name)))
+    return standings(keeper)
+
+
+def _known(keeper: Keeper, name: str) -> str:
+    names = [one.name for one in keeper.learner.status.entrants]
+    if name not in names:
+        raise Refusal("unknown-challenger", f"these learn here: {', '.join(names)}")
+    return name
+
+
+def standings(keeper: Keeper) -> list[Standing]:
+    """All learners, and what each would have lost and spent."""
+    status, names, L = keeper.learner.status, keeper.reader.budgets.names, keeper.learner.space.n_layers
+
+    def by_name(values: tuple[float, ...]) -> dict[str, float]:
+        return dict(zip(names, values, strict=True))
+
+    return [
+        Standing(
+            name=one.name,
+            champion=one.name == status.champion,
+            learner=dict(one.settings),
+            weighed=one.weighed,
+            would_have_lost=keeper.tables.loss_scale * one.loss + keeper.tables.loss_offset * L * one.weighed,
+            would_have_spent=by_name(one.would_have_spent),
+            standard_errors=by_name(one.standard_errors),
+            on_paths=one.on_paths,
+            spent_on_paths=by_name(one.spent_on_paths),
+            failed=one.failed,
+        )
+        for one in status.standings
+    ]
