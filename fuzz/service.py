@@ -211,6 +211,9 @@ def disturb(
         if number != signal.SIGKILL and not blindly:  # before our first line the answer is Python's own
             assert code == 128 + number, f"exit code {code}: {service.log.read_text()[-2000:]}"
         ended[number.name] += 1
+        for player in players:
+            if player.error is not None:
+                raise player.error
         service.start()
         if ended.total() % 10 == 0:
             say(f"{ended.total()} signals, {sum(len(player.told) for player in players)} episodes acknowledged")
