@@ -20,7 +20,7 @@ INSTALL = "pip install 'tightrope[service]'\n"
 def test_every_command_of_the_tutorial(tmp_path: Path) -> None:
     blocks = re.findall(r"```(sh|json)\n(.*?)```", PAGE, re.DOTALL)
     assert blocks[0] == ("sh", INSTALL)  # we are installed
-    assert len([1 for kind, _ in blocks if kind == "sh"]) == 11
+    assert len([1 for kind, _ in blocks if kind == "sh"]) == 12
     commands = tmp_path / "bin"
     commands.mkdir()
     (commands / "tightrope").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tightrope.cli "$@"\n')

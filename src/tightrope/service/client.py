@@ -58,12 +58,41 @@ class Client:
         """A policy as a table: columns for pandas or polars."""
         return self._get("/policy", episode=episode)
 
+    def watch(self, policy: Any = None) -> str:
+        """The id of an episode that somebody else plays, with this policy, as `policy` has it or by name."""
+        return str(self._send("/watch", {"policy": policy})["episode"])
+
+    def set_budgets(self, **budgets: float) -> Any:
+        """Change these, by name, in their own units."""
+        return self._send("/budgets", {"budgets": budgets}, "PUT")
+
+    def stop_loss(self, rules: dict[str, dict[str, Any]], safe_policy: Any = None) -> Any:
+        """Have the safe policy played whenever a rule says so: `{"technician": {"most": 10}}`; none: nothing stops."""
+        return self._send("/stop-loss", {"rules": rules, "safe_policy": safe_policy}, "PUT")
+
+    def challengers(self) -> Any:
+        """All that learn, and what each would have spent."""
+        return self._get("/challengers")
+
+    def challenge(self, name: str, learner: str, **told: Any) -> Any:
+        """Another learner on the same stream; `told` is episodes, options and seed."""
+        return self._send(f"/challengers/{quote(name, safe='')}", {"learner": learner, **told}, "PUT")
+
+    def promote(self, name: str) -> Any:
+        """From now on its policy is handed out."""
+        return self._send(f"/challengers/{quote(name, safe='')}/promote", {})
+
+    def dismiss(self, name: str) -> Any:
+        """Forget it."""
+        return self._send(f"/challengers/{quote(name, safe='')}", None, "DELETE")
+
     def _get(self, place: str, **query: Any) -> Any:
         given = {name: value for name, value in query.items() if value is not None}
         return self._answer(Request(f"{self._base}{place}?{urlencode(given)}", headers=self._headers))
 
-    def _send(self, place: str, body: dict[str, Any]) -> Any:
-        return self._answer(Request(self._base + place, json.dumps(body).encode(), self._headers))
+    def _send(self, place: str, body: dict[str, Any] | None, method: str = "POST") -> Any:
+        data = None if body is None else json.dumps(body).encode()
+        return self._answer(Request(self._base + place, data, self._headers, method=method))
 
     def _answer(self, request: Request) -> Any:
         until = time.monotonic() + self._patience

@@ -1,0 +1,169 @@
+"""Budgets, stop-loss, challengers and shadow mode over HTTP: in the names and units of the problem."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.service.running import Answer, Running
+from tests.service.test_service import ACTIONS, STATES, WEEK
+from tightrope.durable import DurableLearner
+from tightrope.learners import Episode, make_learner
+from tightrope.problems.files import load_problem
+from tightrope.service import Client, ServiceError
+from tightrope.service.operating import MOST_LEARNERS
+from tightrope.storage import checkpoints
+
+SAFE = {
+    "good": {"run": 1.0, "service": 0.0},
+    "worn": {"run": 1.0, "service": 0.0},
+    "broken": {"stand": 0.75, "repair": 0.25},
+}
+
+
+def put(running: Running, place: str, body: Any) -> Answer:
+    return running.send("PUT", f"/learners/{running.name}{place}", body)
+
+
+def test_budgets_in_their_own_units(tmp_path: Path, machine: Path) -> None:
+    with Running(tmp_path / "it", machine) as running:
+        running.tell(running.ask(), WEEK)
+        [technician] = put(running, "/budgets", {"budgets": {"technician": 3}}).body
+        assert (technician["budget"], technician["spent"], technician["allowed"]) == pytest.approx((3, 8, 2))
+        running.tell(running.ask(), WEEK)
+        assert running.of("/spending")[0]["allowed"] == pytest.approx(2 + 3)
+        for body, kind, words in (
+            ({"budgets": {"fuel": 1}}, "refused", "there is no budget 'fuel'"),
+            ({"budgets": {"technician": 1e9}}, "refused", "above the 7 steps"),
+            ({"budgets": {"technician": "much"}}, "malformed", "Expected `float`"),
+            ({}, "malformed", "missing required field `budgets`"),
+        ):
+            answer = put(running, "/budgets", body)
+            assert (answer.kind, words in answer.body["detail"]) == (kind, True)
+    with DurableLearner(tmp_path / "it") as learner:
+        assert [one.budget for one in learner.status.spending] == pytest.approx([3])
+        assert learner.status.event == 3
+
+
+def test_a_stop_loss_has_the_safe_policy_played(running: Running) -> None:
+    """The week uses 8 hours of 2: 6 over the budget, and 12 after the second."""
+    assert running.of("/stop-loss") == {"rules": {}, "safe_policy": None}
+    rule = {"most": 6.5, "by": "spent", "back": 1.0, "horizon": 0, "window": 100}
+    answer = put(running, "/stop-loss", {"rules": {"technician": rule}, "safe_policy": SAFE})
+    found = running.of("/stop-loss")
+    assert answer.body == found
+    assert found["rules"]["technician"] == pytest.approx(rule)
+    stopped = []
+    for _ in range(2):
+        running.tell(running.ask(), WEEK)
+        stopped.append(running.of("/spending")[0]["stopped"])
+    assert stopped == [False, True]
+    table = running.of(f"/policy?episode={running.ask()}")
+    rows = zip(table["state_name"], table["action_name"], table["probability"], strict=True)
+    played = {(state.partition(",")[0], action): probability for state, action, probability in rows}
+    assert played == {(state, action): p for state, actions in SAFE.items() for action, p in actions.items()}
+    assert found["safe_policy"] == table["probability"]
+    for body, words in (
+        ({"rules": {"technician": rule}}, "safe_policy is missing"),
+        ({"rules": {"fuel": rule}, "safe_policy": SAFE}, "there is no budget 'fuel'"),
+        ({"rules": {"technician": rule | {"back": 7}}, "safe_policy": SAFE}, "above most"),
+        ({"rules": {"technician": rule}, "safe_policy": [0.5]}, "safe_policy has shape (1,)"),
+        ({"rules": {"technician": rule}, "safe_policy": SAFE | {"good": {"run": 1, "service": 1}}}, "sum to 2"),
+        ({"rules": {"technician": rule}, "safe_policy": {"good": {"run": 1}}}, "says nothing of"),
+    ):
+        answer = put(running, "/stop-loss", body)
+        assert (answer.kind, words in answer.body["detail"]) == ("refused", True), answer
+    assert running.of("/stop-loss") == found
+    assert put(running, "/stop-loss", {"rules": {}}).body == {"rules": {}, "safe_policy": None}
+    assert not running.of("/spending")[0]["stopped"]
+
+
+def test_challengers_learn_and_one_is_promoted(tmp_path: Path, machine: Path) -> None:
+    problem = load_problem(machine)
+    twin = make_learner("ucpd", problem, episodes=100, V=3.0)
+    states = [problem.space.state_number(f"{name}, step {i}") for i, name in enumerate(STATES)]
+    actions = [problem.action_names.index(name) for name in ACTIONS]
+    losses: Any = problem.losses
+    week = Episode([*states, problem.space.n_states - 1], actions, losses.scenarios[0], problem.constraints.mean)
+    with Running(tmp_path / "it", machine) as running:
+        told = {"learner": "ucpd", "episodes": 100, "options": {"V": 3.0}}
+        first, other = put(running, "/challengers/the%20other", told).body
+        assert (first["champion"], other["champion"], other["name"]) == (True, False, "the other")
+        assert other["learner"]["V"] == 3.0
+        for _ in range(3):
+            running.tell(running.ask(), WEEK)
+            twin.observe(week)
+        first, other = running.of("/challengers")
+        assert (first["weighed"], other["weighed"], other["failed"]) == (3, 3, "")
+        promoted = running.send("POST", "/learners/it/challengers/the%20other/promote").body
+        assert [one["champion"] for one in promoted] == [False, True]
+        assert running.of("/policy")["probability"] == twin.policy.probabilities.tolist()
+        assert running.send("DELETE", "/learners/it/challengers/the%20other").kind == "refused"
+        assert running.send("DELETE", "/learners/it/challengers/nobody").kind == "unknown-challenger"
+        assert running.send("POST", "/learners/it/challengers/nobody/promote").kind == "unknown-challenger"
+        [left] = running.send("DELETE", "/learners/it/challengers/ucpd-practical").body
+        assert left["name"] == "the other"
+    with DurableLearner(tmp_path / "it") as learner:
+        assert learner.fingerprint() == checkpoints.fingerprint(twin)
+
+
+@pytest.mark.parametrize(
+    ("told", "words"),
+    [
+        ({"learner": "nobody"}, "there is no learner 'nobody'"),
+        ({"learner": "ucpd"}, "told the number of episodes"),
+        ({"learner": "ucpd", "episodes": 9, "options": {"speed": 1}}, "called 'speed'"),
+        ({"learner": "ucpd", "episodes": 9, "options": {"V": -1}}, "V is -1"),
+        ({"learner": "opt-primal-dual", "episodes": 9}, "has to be told its slack; challenge with it in Python"),
+        ({"learner": "shifted-bandit-uc-o-reps", "episodes": 9}, "its own policy only"),
+    ],
+)
+def test_who_cannot_challenge_is_refused(running: Running, told: dict[str, Any], words: str) -> None:
+    answer = put(running, "/challengers/other", told)
+    assert (answer.kind, words in answer.body["detail"]) == ("refused", True), answer
+    assert [one["name"] for one in running.of("/challengers")] == ["ucpd-practical"]
+
+
+def test_there_are_not_more_learners_than_may_be(running: Running) -> None:
+    told = {"learner": "uniform", "episodes": 9}
+    codes = [put(running, f"/challengers/{k}", told).status for k in range(MOST_LEARNERS)]
+    assert codes == [200] * (MOST_LEARNERS - 1) + [422]
+    assert put(running, "/challengers/0", told).kind == "refused"
+
+
+def test_what_somebody_else_plays(tmp_path: Path, machine: Path) -> None:
+    with Running(tmp_path / "it", machine) as running:
+        client = Client(running.server.address, "it")
+        weighed, unknown = client.watch(SAFE), client.watch()
+        assert running.of("/episodes")["open"] == [weighed, unknown]
+        assert set(client.policy(weighed)["probability"]) == {0.0, 0.25, 0.75, 1.0}
+        assert "nobody knows how" in running.get(f"/learners/it/policy?episode={unknown}").body["detail"]
+        assert running.send("POST", "/learners/it/watch", {"policy": [1.0]}).kind == "refused"
+    with Running(tmp_path / "it") as running:
+        assert running.of("/episodes")["open"] == [weighed, unknown]
+        assert running.tell(unknown, WEEK).body["answer"] == "learned"
+        ran = {"states": ["good"] * 7, "actions": ["run"] * 7, "scenario": 1}
+        assert running.tell(weighed, ran).body["answer"] == "learned"
+        [one] = running.of("/challengers")
+        assert (one["weighed"], one["on_paths"], one["spent_on_paths"]) == (1, 1, {"technician": pytest.approx(8)})
+        assert one["would_have_spent"] == {"technician": 0.0}
+        assert running.of("/series")["told"] == [0, 1, 2]
+
+
+def test_the_client_operates(running: Running) -> None:
+    client = Client(running.server.address, running.name)
+    assert client.set_budgets(technician=4.0)[0]["budget"] == pytest.approx(4)
+    assert client.stop_loss({"technician": {"most": 1}}, SAFE)["rules"]["technician"]["most"] == pytest.approx(1)
+    assert client.stop_loss({})["rules"] == {}
+    assert [one["name"] for one in client.challenge("a b", "uniform", episodes=9)] == ["ucpd-practical", "a b"]
+    assert [one["champion"] for one in client.promote("a b")] == [False, True]
+    assert (
+        [one["name"] for one in client.dismiss("ucpd-practical")]
+        == ["a b"]
+        == [one["name"] for one in client.challengers()]
+    )
+    with pytest.raises(ServiceError) as refused:
+        client.dismiss("nobody")
+    assert refused.value.kind == "unknown-challenger"
+    assert np.isfinite(running.of("/state")["loss"])
