@@ -1,0 +1,134 @@
+"""Triple-Q: two Q-functions and a virtual queue, model-free with budgets (Wei, Liu & Ying 2022).
+
+With rewards r = (1 − f)/2 and utilities u_i = (1 − constraint_i)/2 in [0, 1], of which ρ_i are asked for; H = L steps.
+At first Q = C_i = H everywhere and Z = 0. In every episode:
+1. Play the action with the largest Q(s,a) + Σ_i (Z_i/η) C_i(s,a). With it V(s) = Q(s,a) and W_i(s) = C_i(s,a), both 0
+   at the last state.
+2. C̄_i ← C̄_i + W_i(s_1).
+3. At every pair of the path, visited t times in this frame: Q ← (1 − α_t) Q + α_t (r + V(s') + b_t) and
+   C_i ← (1 − α_t) C_i + α_t (u_i + W_i(s') + b_t), α_t = (χ + 1)/(χ + t), V and W of before the episode.
+4. After every K^0.6 episodes a frame ends: Z_i ← max{Z_i + ρ_i + ε − C̄_i/K^0.6, 0}, visits and C̄ start at 0 again, Q
+   rises by 2H³√ι/η, and where Q or some C_i is H or more, all are H.
+
+Published: χ = η = K^0.2, ι = 128 log(√(2SAH) K), b_t = ¼ √(H² ι (χ + 1)/(χ + t)), ε = 8 √(SAH⁶ι³)/K^0.2. For K in reach
+ε is far more than H: Z only grows, and what is played is what uses the budgets least.
+
+With tuning="code", what its authors' notebook runs with, in units where their rewards of 32 a step are 1:
+b_t = 0.2 √(log K / t) / 32 for Q and 0.002 √(log K / t) for C, η = 0.0032 K^0.2 √(SAH⁴), ε = 1/2, and Q rises by 3/32.
+
+Feedback: bandit. Needs to know: the space, the budgets and the number of episodes K.
+Where we depart from the publication: constants are as we know them, its print we could not read; the notebook has the
+same χ, frames, rates and the form of ι. It has one constraint, here each has its Z_i and C_i. The notebook also plays
+at random at times (3 %, and at first always), which is left out, and resets Q alone.
+What the layered form changes: a pair belongs to one step, so Q_h is Q, and SAH is the number of pairs.
+"""
+
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope.arguments import choice
+from tightrope.learners.base import BanditEpisode, LearnerBase
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, carried, parameter
+from tightrope.planning.policies import greedy
+from tightrope.space import FloatArray
+
+#: A frame of 1024^0.6 episodes has 64 of them, which floats miss.
+ROUNDING = 1e-12
+
+
+class TripleQ(LearnerBase):
+    """Q-functions of rewards and utilities and a queue: stochastic losses, no model, long-run budgets.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand.
+    episodes : K, the number of episodes that the parameters are set for.
+    tuning : whose bonuses and steps: "published", or those of the authors' "code".
+    eta, tightness : η and ε; by default those of the tuning.
+    """
+
+    name = "triple-q"
+    reference = (
+        "Wei, Liu, Ying: Triple-Q: a model-free algorithm for constrained reinforcement learning with sublinear regret "
+        "and zero constraint violation (AISTATS 2022)"
+    )
+    constants = "balanced by us"
+    feedback = "bandit"
+    learns_from = "any"
+
+    tuning: Literal["published", "code"] = "published"
+    eta: float = parameter(POSITIVE, default=PUBLISHED)
+    tightness: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
+    values: FloatArray = carried()  #: (1 + I, n_pairs) Q, then each C_i
+    visits: NDArray[np.int64] = carried()  #: of the frame
+    earned: FloatArray = carried()  #: (I,) C̄
+    queues: FloatArray = carried()  #: (I,) Z
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        choice(self.tuning, "tuning", ("published", "code"))
+        H, K, n, m = self.space.n_layers, self.episodes, self.space.n_pairs, len(self.budgets)
+        self._chi, self.frame = K**0.2, int(K**0.6 * (1 + ROUNDING))
+        iota = 128 * np.log(np.sqrt(2 * n) * K)
+        if self.tuning == "published":
+            self.default_to(eta=self._chi, tightness=8 * np.sqrt(n * H**5 * iota**3) / self._chi)
+            self._lift = 2 * H**3 * np.sqrt(iota) / self.eta
+            self._bonus = np.full((1 + m, 1), H * np.sqrt(iota) / 4)  # times √α_t
+        else:
+            self.default_to(eta=0.0032 * self._chi * np.sqrt(n * H**3), tightness=0.5)
+            self._lift = 3 / 32
+            self._bonus = np.sqrt(np.log(K)) * np.array([[0.2 / 32], *[[0.002]] * m])  # over √t
+        self.least = (H - self.budgets) / 2  #: (I,) ρ
+        self.values = np.full((1 + m, n), float(H))
+        self.visits = np.zeros(n, dtype=np.int64)
+        self.earned, self.queues = np.zeros((2, m))
+        self._restored()
+
+    def observe(self, episode: BanditEpisode) -> None:
+        """Lines 2, 3 and, if a frame ends, 4; and line 1 for the next episode."""
+        path, losses, g = self._read(episode)
+        space, pairs, visits, values = (
+            self.space,
+            self.space.pair_of_tuple[path],
+            self.visits.copy(),
+            self.values.copy(),
+        )
+        played = np.flatnonzero(self.policy.probabilities)  # of every state but the last, in order
+        V = np.pad(values[:, played], ((0, 0), (0, 1)))  # (1 + I, n_states) V, then each W_i
+        earned = self.earned + V[1:, 0]
+        visits[pairs] += 1
+        t = visits[pairs]
+        rate = (self._chi + 1) / (self._chi + t)
+        bonus = self._bonus * (np.sqrt(rate) if self.tuning == "published" else 1 / np.sqrt(t))
+        target = (1 - np.vstack([losses, g])) / 2 + V[:, space.csr.successor[path]] + bonus
+        values[:, pairs] = (1 - rate) * values[:, pairs] + rate * target
+        changes: dict[str, Any] = {"values": values, "visits": visits, "earned": earned, "queues": self.queues}
+        if (self.observed + 1) % self.frame == 0:
+            changes |= self._next_frame(values, earned)
+        prices = changes["queues"] / self.eta
+        policy = greedy(space, -(values[0] + prices @ values[1:]))
+        self._learn(**changes, multipliers=prices, policy=policy)
+
+    def _next_frame(self, values: FloatArray, earned: FloatArray) -> dict[str, Any]:
+        """Line 4: what changes; values, in place."""
+        queues = np.maximum(self.queues + self.least + self.tightness - earned / self.frame, 0.0)
+        values[0] += self._lift
+        values[:, (values >= self.space.n_layers).any(axis=0)] = self.space.n_layers
+        return {"queues": queues, "visits": np.zeros_like(self.visits), "earned": np.zeros_like(earned)}
+
+    @property
+    def epoch(self) -> int:
+        """The frame."""
+        return 1 + self.observed // self.frame
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        most = self.epoch * (2 * self.space.n_layers + self.tightness)
+        return super().bounds() | {
+            "values": (0, np.inf), "visits": (0, self.observed), "earned": (0, np.inf), "queues": (0, most),
+        }  # fmt: skip
+
+    def _restored(self) -> None:
+        self.multipliers = self.queues / self.eta
+        self.policy = greedy(self.space, -(self.values[0] + self.multipliers @ self.values[1:]))
