@@ -152,7 +152,8 @@ def test_what_is_met_in_one_layer_is_known_in_another(name: str) -> None:
     at = World(layout.mdp, np.stack([f, f]), g, np.empty(0))
     once = [([0, 1, 4, 7], [1, 1, 0]), ([0, 1, 4, 7], [1, 1, 1]), ([0, 1, 5, 7], [1, 0, 0])]
     episodes = once + 5 * [([0, 3, 6, 7], [0, 0, 0])]
-    tuning = {"radius_scale": 1e-3} | ({"learning_rate": 1e3} if name == "fpop" else {})  # neither hope nor chance
+    # neither hope nor chance
+    tuning = {"radius_scale": 1e-3, "prior": 1e-3} | ({"learning_rate": 1e3} if name == "fpop" else {})
     options: dict[str, Any] = {key: tuning[key] for key in tuning if key in LEARNERS[name].parameter_fields()}
 
     def gambles(ties: Ties | None) -> float:

@@ -80,6 +80,8 @@ PARAMETERS: dict[str, Row] = {
     "ucrl2": {**RADII},
     "ucbvi": {**RADII},
     "q-learning-ucb": {**RADII},
+    # 1/L, 1/√T
+    "reinforce-lagrangian": {"policy_step": 0.25, "dual_step": 0.0033333333},
     "psrl": {"prior": 1.0, "resample": "episode"},
     "follow-the-leader": {"growth": 0.01},
 }  # fmt: skip

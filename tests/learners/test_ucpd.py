@@ -213,6 +213,7 @@ def test_parameters_are_the_theorems() -> None:
         "ties": "none",
     }
     assert learner.rule == PaperRadius(episodes=400, level=0.01, scale=1.0)
+    assert learner.mean_constraints.shape == (0, 0)  # nothing is averaged
     np.testing.assert_array_equal(learner.theta, np.repeat([1 / 4, 1 / 12, 1 / 6], [4, 12, 6]))
     np.testing.assert_array_equal(learner.multipliers, [0, 0])
     np.testing.assert_array_equal(learner.policy.probabilities, np.full(12, 0.5))
