@@ -36,6 +36,10 @@ NO_FORMULA = {
 NO_METHOD = {"bounds", "settings", "__repr__", "summary"}
 
 
+#: Numbers up to here are tolerances: twice as much would be as good.
+TOLERANCES = 1e-4
+
+
 class Change(NamedTuple):
     """One line of a file, before and after."""
 
@@ -141,7 +145,7 @@ def _between(left: ast.expr, right: ast.expr, sign: str, other: str, lines: list
 
 
 def _other(number: float) -> str:
-    """Another number of its kind: 0 → 1, 2 → 1, n → n + 1, and twice what is no whole number."""
+    """Another number of its kind: 0 → 1, 2 → 1, n → n + 1; twice what is no whole number, and 1 for a tolerance."""
     if number != int(number) or abs(number) > 1e9:
-        return repr(2 * number)
+        return repr(2 * number) if abs(number) > TOLERANCES else "1.0"
     return repr(type(number)(1 if number in (0, 2) else number + 1))
