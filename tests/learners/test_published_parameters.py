@@ -82,6 +82,9 @@ PARAMETERS: dict[str, Row] = {
     "q-learning-ucb": {**RADII},
     # 1/L, 1/√T
     "reinforce-lagrangian": {"policy_step": 0.25, "dual_step": 0.0033333333},
+    # √(8 log 3 / T) / 4, as mdp-e; 1/√T
+    "npg-lagrangian": {"policy_step": 0.0024705063, "dual_step": 0.0033333333},
+    "pid-lagrangian": {"policy_step": 0.0024705063, "dual_step": 0.0033333333, "proportional": 1.0, "derivative": 1.0},
     "psrl": {"prior": 1.0, "resample": "episode"},
     "follow-the-leader": {"growth": 0.01},
 }  # fmt: skip
