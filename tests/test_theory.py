@@ -16,7 +16,7 @@ from tightrope.confidence import CONFIDENCE_RULES, ConfidenceSet
 from tightrope.confidence.counts import Counts
 from tightrope.learners.kernels.played import believe
 from tightrope.problems.base import Problem
-from tightrope.projection.projector import project
+from tightrope.projection.project import project
 from tightrope.space import FloatArray
 from tightrope.streams import streams
 

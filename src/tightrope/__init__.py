@@ -49,7 +49,7 @@ if TYPE_CHECKING:
     from tightrope.problems.files import load_problem as load_problem
     from tightrope.problems.tabular.pad import pad as pad
     from tightrope.problems.tabular.unroll import unroll as unroll
-    from tightrope.projection.projector import project as project
+    from tightrope.projection.project import project as project
     from tightrope.space import LayeredSpace as LayeredSpace
     from tightrope.ties import Ties as Ties
     from tightrope.units import Units as Units
@@ -89,7 +89,7 @@ _HOME = {
     "make_learner": "learners",
     "pad": "problems.tabular.pad",
     "plot_comparison": "experiments.plots",
-    "project": "projection.projector",
+    "project": "projection.project",
     "run": "experiments.run",
     "solve_cmdp": "planning.hindsight",
     "unroll": "problems.tabular.unroll",

@@ -1,4 +1,4 @@
-"""The subproblem of Algorithm 1: `projector` solves it, `reference` is the same in plain NumPy, to be read first.
+"""The subproblem of Algorithm 1: `project` asks and `projector` solves; `reference` is the same in plain NumPy.
 
-`lanes` lays out tuples and `sets` confidence sets for the `kernels`, which hold the mathematics.
+Read that first. `lanes` lays out tuples and `sets` confidence sets for the `kernels`, which hold the mathematics.
 """

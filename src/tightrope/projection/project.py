@@ -1,0 +1,73 @@
+"""The subproblem of Algorithm 1: the nearest occupancy measure whose conditionals lie in a confidence set.
+
+    argmin over θ of  <cost, θ> + D(θ, reference),      D(θ, θ') = Σ θ log(θ/θ') − θ + θ'
+
+over the θ that sum to one on every layer, conserve flow, and have θ(s,a,·)/Σθ(s,a,·) in the set of (s,a).
+`projector.py` solves it.
+"""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.arguments import instance, number, shown
+from tightrope.confidence import ConfidenceSet
+from tightrope.errors import InvalidInputError
+from tightrope.model import flat
+from tightrope.projection.projector import Projector
+from tightrope.space import FloatArray, LayeredSpace
+
+
+@dataclass(frozen=True)
+class Projection:
+    """An answer with its certificate."""
+
+    theta: FloatArray  #: (n_tuples,) the minimiser
+    flow_residual: float  #: Σ |inflow − outflow| over the inner states
+    set_violation: float  #: the most by which a conditional leaves its set, over pairs with a mass above 1e-300
+    duality_gap: float  #: primal minus dual value; of the order of the flow residual times the largest potential
+    iterations: int  #: Newton steps taken
+
+
+def project(
+    space: LayeredSpace,
+    reference: ArrayLike,
+    cost: ArrayLike,
+    confidence: ConfidenceSet,
+    *,
+    tolerance: float = 1e-9,
+) -> Projection:
+    """argmin <cost, θ> + D(θ, reference) over occupancy measures with conditionals in `confidence`.
+
+    Parameters
+    ----------
+    reference : (n_tuples,) positive; need not be an occupancy measure.
+    cost : (n_tuples,) ψ/α in Algorithm 1.
+    tolerance : on the flow residual, in L1.
+
+    Raises `ConvergenceError` if the tolerance is not met: a returned `theta` always meets it.
+    """
+    instance(space, "space", LayeredSpace)
+    if not isinstance(confidence, ConfidenceSet) or isinstance(confidence, type):
+        raise InvalidInputError(f"confidence is {shown(confidence)}; expected a set, such as L1Ball or Box")
+    tolerance = number(tolerance, "tolerance", 1e-15, 1.0)
+    reference = flat(reference, space.n_tuples, "reference")
+    cost = flat(cost, space.n_tuples, "cost")
+    if (reference <= 0).any():
+        j = int(np.argmin(reference))
+        s, a, s_next = space.tuples[j]
+        raise InvalidInputError(
+            f"reference is {reference[j]} at tuple ({s}, {a}, {s_next}); D needs it positive (mix in some uniform mass)"
+        )
+    confidence.check(space)
+    projector = Projector(space, tolerance)
+    theta = np.empty(space.n_tuples)
+    projector.solve(reference, cost, confidence, theta)
+    return Projection(
+        theta=theta,
+        flow_residual=projector.flow_residual,
+        set_violation=confidence.violation(space, theta),
+        duality_gap=projector.duality_gap(reference, cost, theta),
+        iterations=projector.iterations,
+    )
