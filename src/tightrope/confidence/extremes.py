@@ -1,0 +1,85 @@
+"""What the models of a confidence set can make of a cost: the most that a policy pays, the least that any can."""
+
+from functools import singledispatch
+from typing import NamedTuple
+
+import numpy as np
+
+from tightrope.confidence.sets import Box, ConfidenceSet, KLBall, L1Ball
+from tightrope.errors import InvalidInputError
+from tightrope.kernels.extremes import largest_values
+from tightrope.kernels.occupancy import occupancy
+from tightrope.model import Policy
+from tightrope.space import FloatArray, LayeredSpace
+
+
+class Bounds(NamedTuple):
+    """A set as `kernels.extremes.largest_values` takes it."""
+
+    curved: bool
+    lower: FloatArray
+    upper: FloatArray
+    center: FloatArray
+    radius: FloatArray
+
+
+@singledispatch
+def bounds_of(confidence: ConfidenceSet, space: LayeredSpace) -> Bounds:
+    """The set's bounds; for sets of one's own, register how."""
+    kind = type(confidence).__name__
+    raise InvalidInputError(f"the extremes of {kind} are not known; register its bounds with tightrope.confidence")
+
+
+@bounds_of.register
+def _(confidence: L1Ball, space: LayeredSpace) -> Bounds:
+    center = np.where(space.expand_to_tuples(confidence.radius < 2), confidence.center, _even(space))
+    center = center / space.expand_to_tuples(space.sum_over_successors(center))
+    return Bounds(False, np.zeros_like(center), np.ones_like(center), center, confidence.radius)
+
+
+@bounds_of.register
+def _(confidence: Box, space: LayeredSpace) -> Bounds:
+    least, most = space.sum_over_successors(confidence.lower), space.sum_over_successors(confidence.upper)
+    share = np.divide(1 - least, most - least, where=most > least, out=np.zeros_like(least))
+    center = confidence.lower + space.expand_to_tuples(share) * (confidence.upper - confidence.lower)
+    radius = np.full(space.n_pairs, np.inf)
+    if confidence.ball is not None:
+        bound = confidence.ball.radius < 2
+        center = np.where(space.expand_to_tuples(bound), confidence.ball.center, center)
+        radius = np.where(bound, confidence.ball.radius, np.inf)
+    return Bounds(False, confidence.lower, confidence.upper, center, radius)
+
+
+@bounds_of.register
+def _(confidence: KLBall, space: LayeredSpace) -> Bounds:
+    free = confidence.free(space)
+    center = np.where(space.expand_to_tuples(free), _even(space), confidence.center)
+    center = center / space.expand_to_tuples(space.sum_over_successors(center))
+    return Bounds(True, center, center, center, np.where(free, np.inf, confidence.radius))
+
+
+def known(confidence: ConfidenceSet) -> bool:
+    """Whether the set's bounds are."""
+    return bounds_of.dispatch(type(confidence)) is not bounds_of.dispatch(object)
+
+
+def _even(space: LayeredSpace) -> FloatArray:
+    even: FloatArray = space.expand_to_tuples(1 / space.successors_per_pair)
+    return even
+
+
+def most_paid(space: LayeredSpace, bounds: Bounds, policy: Policy, cost: FloatArray) -> tuple[float, FloatArray]:
+    """max over the models of the set of <cost, θ>, θ the measure of `policy`; and the model that attains it."""
+    V, best, p = np.empty(space.n_states), np.empty(0, dtype=np.int64), np.empty(space.n_tuples)
+    largest_values(space.csr, *bounds, cost, policy.probabilities, V, best, p)
+    return float(V[0]), p
+
+
+def least_possible(space: LayeredSpace, bounds: Bounds, cost: FloatArray) -> tuple[float, FloatArray]:
+    """min over all policies and all models of the set of <cost, θ>; and a θ that attains it."""
+    V, best, p = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64), np.empty(space.n_tuples)
+    largest_values(space.csr, *bounds, -cost, np.empty(0), V, best, p)
+    pi, theta = np.zeros(space.n_pairs), np.empty(space.n_tuples)
+    pi[best] = 1.0
+    occupancy(space.csr, pi, p, np.empty(space.n_states), theta)
+    return -float(V[0]), theta

@@ -1,0 +1,109 @@
+"""What the models of a confidence set can make of a cost: against a conic solver, and against models of the set."""
+
+from typing import cast
+
+import cvxpy as cp
+import numpy as np
+import pytest
+
+from tests.conftest import random_mdp, random_policy
+from tests.instances import random_box, random_instance
+from tightrope import Box, InvalidInputError, KLBall, L1Ball, LayeredSpace
+from tightrope.confidence import ConfidenceSet
+from tightrope.confidence.extremes import bounds_of, known, least_possible, most_paid
+from tightrope.model import LayeredMDP, Policy
+
+RADII = (0.0, 1e-4, 0.1, 0.5, 3.0)
+
+
+def one_pair(
+    rng: np.random.Generator, kind: str
+) -> tuple[LayeredSpace, ConfidenceSet, cp.Variable, list[cp.Constraint]]:
+    """One pair with n successors, its set, and p in that set as a conic solver is told; zeros in some centers."""
+    n, r = int(rng.integers(2, 7)), float(rng.choice(RADII))
+    space, P = LayeredSpace.dense([1, n, 1], 1), rng.dirichlet(np.full(n, rng.choice([0.3, 3.0])))
+    P = np.where(rng.random(n) < 0.3, 0.0, P) + 1e-3 * np.eye(n)[0]
+    P /= P.sum()
+    center, rest, p = np.append(P, np.ones(n)), np.zeros(n), cp.Variable(n, nonneg=True)
+    if kind == "kl":
+        seen = np.flatnonzero(P)
+        held = [cp.sum(cp.rel_entr(P[seen], p[seen])) <= r]
+        return space, KLBall(center, np.append(r, rest)), p, held
+    ball = L1Ball(center, np.append(r, rest))
+    if kind == "l1":
+        return space, ball, p, [cp.norm1(p - P) <= r]
+    lower, upper = np.maximum(0, P - 0.3 * rng.random(n)), np.minimum(1, P + 0.3 * rng.random(n))
+    within = (np.append(lower, np.ones(n)), np.append(upper, np.ones(n)))
+    if kind == "box":
+        return space, Box(*within), p, [p >= lower, p <= upper]
+    return space, Box(*within, ball), p, [p >= lower, p <= upper, cp.norm1(p - P) <= r]
+
+
+@pytest.mark.parametrize("kind", ["l1", "box", "both", "kl"])
+@pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
+def test_one_pair_against_a_conic_solver(kind: str) -> None:
+    rng = np.random.default_rng(len(kind))
+    for _ in range(12):
+        space, confidence, p, held = one_pair(rng, kind)
+        cost = np.append(np.zeros(p.size), np.round(rng.normal(size=p.size), 1))  # some are equal
+        theirs = cp.Problem(cp.Maximize(cost[p.size :] @ p), [cp.sum(p) == 1, *held]).solve(solver=cp.CLARABEL)
+        policy = Policy.uniform(space)
+        ours, model = most_paid(space, bounds_of(confidence, space), policy, cost)
+        assert ours == pytest.approx(theirs, abs=2e-5)
+        theta = LayeredMDP(space, model).occupancy(policy)
+        assert confidence.violation(space, theta) <= 1e-9
+        assert cost @ theta == pytest.approx(ours, abs=1e-12)
+
+
+@pytest.mark.parametrize("kind", ["l1", "box", "kl"])
+@pytest.mark.parametrize("seed", range(6))
+def test_no_model_of_the_set_makes_it_more_and_one_makes_it_that(kind: str, seed: int) -> None:
+    space, _, cost, ball = random_instance(seed + 30)
+    rng = np.random.default_rng(seed)
+    confidence: ConfidenceSet = ball if kind == "l1" else KLBall(ball.center, 0.5 * ball.radius**2)
+    if kind == "box":
+        confidence = random_box(seed + 30, with_ball=True).confidence
+    bounds, policy = bounds_of(confidence, space), random_policy(rng, space)
+    most, model = most_paid(space, bounds, policy, cost)
+    assert cost @ LayeredMDP(space, model).occupancy(policy) == pytest.approx(most, abs=1e-10 * np.abs(cost).max())
+    least, theta = least_possible(space, bounds, cost)
+    assert confidence.violation(space, theta) <= 1e-9
+    assert cost @ theta == pytest.approx(least, abs=1e-10 * np.abs(cost).max())
+    free = space.expand_to_tuples(confidence.free(space))
+    inside = np.where(free, random_mdp(rng, space).transitions, bounds.center)
+    for other in (LayeredMDP(space, inside), LayeredMDP(space, 0.5 * inside + 0.5 * model)):  # sets are convex
+        assert cost @ other.occupancy(policy) <= most + 1e-9
+        assert cost @ other.occupancy(policy) >= least - 1e-9
+
+
+def test_by_hand() -> None:
+    """P̂ = (½, ½), uses 0 and 1. L1 radius ½: p = (¼, ¾). KL radius log(2/√3), the same: ½ log(1/(4 · ¼ · ¾))."""
+    space, cost = LayeredSpace.dense([1, 2, 1], 1), np.array([0.0, 0.0, 0.0, 1.0])
+    center = np.array([0.5, 0.5, 1.0, 1.0])
+    for confidence in (L1Ball(center, [0.5, 0, 0]), KLBall(center, [0.143841036225890, 0, 0])):
+        most, _ = most_paid(space, bounds_of(confidence, space), Policy.uniform(space), cost)
+        assert most == pytest.approx(0.75, abs=1e-12)
+        least, _ = least_possible(space, bounds_of(confidence, space), cost)
+        assert least == pytest.approx(0.25, abs=1e-12)
+    # never seen, (1, 0) within KL radius log 2: half of p may be where nothing was
+    unseen = KLBall([1.0, 0.0, 1.0, 1.0], [0.693147180559945, 0, 0])
+    assert most_paid(space, bounds_of(unseen, space), Policy.uniform(space), cost)[0] == pytest.approx(0.5, abs=1e-12)
+
+
+def test_a_law_that_is_all_but_certain() -> None:
+    """The scale that the tilt would take is no number; nothing is to be had there anyway."""
+    space = LayeredSpace.dense([1, 3, 1], 1)
+    center = np.array([5e-39, 1.0 - 1e-7, 1e-7, 1.0, 1.0, 1.0])
+    ball = KLBall(center, [2.0, 0, 0, 0])
+    most, _ = most_paid(space, bounds_of(ball, space), Policy.uniform(space), np.array([0, 0, 0, 2.6, 3.4, 1.7]))
+    assert most == pytest.approx(3.4, abs=1e-6)
+
+
+def test_a_set_of_ones_own_has_to_say_its_bounds() -> None:
+    class Other:
+        free = check = violation = None
+
+    assert known(L1Ball([1.0], [0.0]))
+    assert not known(cast(ConfidenceSet, Other()))
+    with pytest.raises(InvalidInputError, match="extremes of Other"):
+        bounds_of(cast(ConfidenceSet, Other()), LayeredSpace.dense([1, 1], 1))
