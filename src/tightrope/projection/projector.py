@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 from tightrope.confidence import ConfidenceSet
 from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.projection.kernels.newton import solve_subproblem
+from tightrope.projection.kernels.sensitivity import sensitivities
 from tightrope.projection.kernels.workspace import THRESHOLDS, Stacks, Workspace, allocate_panels
 from tightrope.projection.lanes import assign_lanes
 from tightrope.projection.sets import lay_out
@@ -61,7 +62,7 @@ class Projector:
         if self._free is not None and self._stacks is not None:
             self._thresholds[:, self._lanes.pair] = self._stacks.by_pair[THRESHOLDS]
 
-    def _forget(self) -> None:
+    def forget(self) -> None:
         """Start cold next time."""
         self.potentials[:] = 0.0
         self._thresholds[:] = 0.0
@@ -106,7 +107,7 @@ class Projector:
             self._lanes, self._data, reference, cost, self.tolerance, self._factor_damping, theta, *self._stacks
         )
         if not self.flow_residual <= self.tolerance:
-            self._forget()
+            self.forget()
             raise ConvergenceError(
                 f"the projection stopped at a flow residual of {self.flow_residual:.3g}, above its tolerance of "
                 f"{self.tolerance:.3g}, after {self.iterations} Newton steps; no answer is returned"
@@ -114,7 +115,7 @@ class Projector:
         if far:  # numbers so far apart that some had to be cut off
             gap = self.duality_gap(reference, cost, theta)
             if not abs(gap) <= GAP_TOLERANCE * (1 + abs(self.dual_value)):
-                self._forget()
+                self.forget()
                 theta[:] = np.nan
                 raise ConvergenceError(
                     f"the projection's costs and references are too far apart for floating point: its duality gap is "
@@ -122,11 +123,31 @@ class Projector:
                 )
 
     def duality_gap(self, reference: FloatArray, cost: FloatArray, theta: FloatArray) -> float:
-        """Primal minus dual value of the last answer, from the definition of the primal."""
-        with np.errstate(divide="ignore", invalid="ignore"):
-            entropy = np.where(theta > 0, theta * (np.log(theta) - np.log(reference)), 0.0)
-        primal = np.sum(cost * theta + entropy - theta)
-        return float(primal + self.space.n_layers + self.dual_value)
+        """Primal minus dual value of the last answer."""
+        return primal_value(self.space, reference, cost, theta) + self.dual_value
+
+    def sensitivities(
+        self, reference: FloatArray, cost: FloatArray, A: FloatArray, theta: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """How the last answer, `theta` at the potentials as they are, moves as `cost` does along each row of A.
+
+        (m, n_states) of the potentials, (m, n_tuples) of θ.
+        """
+        assert self._stacks is not None
+        dbeta, dtheta = np.empty((len(A), self.space.n_states)), np.empty_like(A)
+        sensitivities(
+            self.space.csr, self._lanes, self._data, self._free, reference, cost, A, theta, np.empty_like(cost),
+            dbeta, dtheta, *self._stacks,
+        )  # fmt: skip
+        self._factor_damping = 0.0 if len(self._panels) else self._factor_damping
+        return dbeta, dtheta
+
+
+def primal_value(space: LayeredSpace, reference: FloatArray, cost: FloatArray, theta: FloatArray) -> float:
+    """<cost, θ> + D(θ, reference) − Σ reference + n_layers, from the definition: −F at the answer."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        entropy = np.where(theta > 0, theta * (np.log(theta) - np.log(reference)), 0.0)
+    return float(np.sum(cost * theta + entropy - theta) + space.n_layers)
 
 
 def _factorised_layers(space: LayeredSpace) -> IntArray:
