@@ -12,9 +12,11 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.arguments import instance, number, shown
+from tightrope.arguments.arrays import finite, floats
 from tightrope.confidence import ConfidenceSet
 from tightrope.errors import InvalidInputError
 from tightrope.model import flat
+from tightrope.projection.inequalities import InequalityProjector
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -28,6 +30,8 @@ class Projection:
     set_violation: float  #: the most by which a conditional leaves its set, over pairs with a mass above 1e-300
     duality_gap: float  #: primal minus dual value; of the order of the flow residual times the largest potential
     iterations: int  #: Newton steps taken
+    multipliers: FloatArray  #: (m,) of the inequalities; at 0 where an inequality is met with room to spare
+    excess: float  #: the most by which an inequality is exceeded, in units of its largest coefficient
 
 
 def project(
@@ -36,6 +40,7 @@ def project(
     cost: ArrayLike,
     confidence: ConfidenceSet,
     *,
+    inequalities: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-9,
 ) -> Projection:
     """argmin <cost, θ> + D(θ, reference) over occupancy measures with conditionals in `confidence`.
@@ -44,9 +49,11 @@ def project(
     ----------
     reference : (n_tuples,) positive; need not be an occupancy measure.
     cost : (n_tuples,) ψ/α in Algorithm 1.
-    tolerance : on the flow residual, in L1.
+    inequalities : (A, b), shapes (m, n_tuples) and (m,): θ also meets <A_i, θ> <= b_i.
+    tolerance : on the flow residual, in L1; and on every inequality, in units of its largest coefficient.
 
-    Raises `ConvergenceError` if the tolerance is not met: a returned `theta` always meets it.
+    Raises `ConvergenceError` if the tolerance is not met: a returned `theta` always meets it. Raises `InfeasibleError`
+    if no measure meets the inequalities, and says which, and what is missing at the least.
     """
     instance(space, "space", LayeredSpace)
     if not isinstance(confidence, ConfidenceSet) or isinstance(confidence, type):
@@ -61,13 +68,33 @@ def project(
             f"reference is {reference[j]} at tuple ({s}, {a}, {s_next}); D needs it positive (mix in some uniform mass)"
         )
     confidence.check(space)
-    projector = Projector(space, tolerance)
-    theta = np.empty(space.n_tuples)
-    projector.solve(reference, cost, confidence, theta)
+    theta, A, b = np.empty(space.n_tuples), *_checked(space, inequalities)
+    multipliers, excess = np.zeros(len(b)), 0.0
+    projector: Projector | InequalityProjector
+    if len(b) == 0:
+        projector = Projector(space, tolerance)
+        projector.solve(reference, cost, confidence, theta)
+    else:
+        projector = InequalityProjector(space, len(b), tolerance)
+        projector.solve(reference, cost, confidence, A, b, theta)
+        multipliers, excess = projector.multipliers, projector.excess
     return Projection(
         theta=theta,
         flow_residual=projector.flow_residual,
         set_violation=confidence.violation(space, theta),
         duality_gap=projector.duality_gap(reference, cost, theta),
         iterations=projector.iterations,
+        multipliers=multipliers,
+        excess=excess,
     )
+
+
+def _checked(space: LayeredSpace, inequalities: object) -> tuple[FloatArray, FloatArray]:
+    """A (m, n_tuples) and b (m,); none of them without inequalities."""
+    if inequalities is None:
+        return np.empty((0, space.n_tuples)), np.empty(0)
+    if not isinstance(inequalities, tuple | list) or len(inequalities) != 2:
+        raise InvalidInputError(f"inequalities is {shown(inequalities)}; expected (A, b), for <A[i], θ> <= b[i]")
+    A = floats(inequalities[0], "A of the inequalities", ("m", space.n_tuples))
+    b = flat(inequalities[1], len(A), "b of the inequalities")
+    return finite(A, "A of the inequalities"), b
