@@ -248,7 +248,9 @@ def test_dope_with_its_published_radii_leaves_the_safe_policy_and_never_exceeds_
 
 
 #: Published radii are made for millions of episodes; these for the few thousand of a test.
-SCALES = {"opt-cmdp": 0.1, "opt-dual-cmdp": 0.1, "opt-primal-dual": 0.02, "opdop": 0.02, "dope": 0.02}
+SCALES = {
+    "opt-cmdp": 0.1, "opt-dual-cmdp": 0.1, "opt-primal-dual": 0.02, "opdop": 0.02, "dope": 0.02, "always-safe": 0.1,
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -70,6 +70,7 @@ PARAMETERS: dict[str, Row] = {
     "c-ucrl": {**RADII},
     "uopt-rpgpd": {**RADII, "rate_exponent": 0.53, "entropy_exponent": 0.4},
     "optpess-lp": {**RADII},
+    "always-safe": {**RADII},
     # epochs log2(8 T / 42) = 14.065320; (log 3 + log 18 + log 12 + log 6) / 4 = 2.0664125;
     # √(14.065320 · 3.0664125 / (1.7182818 T)), which is below 1/42
     "fpop": {"learning_rate": 0.016700199, "level": 1.1111111e-5, "radius_scale": 1.0},
@@ -142,7 +143,7 @@ def visits() -> tuple[np.ndarray, np.ndarray]:
     return N, M
 
 
-@pytest.mark.parametrize("name", ["opt-cmdp", "opt-dual-cmdp", "opt-primal-dual", "dope"])
+@pytest.mark.parametrize("name", ["opt-cmdp", "opt-dual-cmdp", "opt-primal-dual", "dope", "always-safe"])
 def test_radii_of_averages_and_frequencies(name: str) -> None:
     """β^c = √(2 log(6·39·2 T / 0.01) / n) with 22.161203, β^p = √(4·0.3·0.7·22.591986 / n) + 14·22.591986 / (3 n)."""
     learner, (N, M) = made(name), visits()

@@ -8,9 +8,11 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tightrope.errors import ConvergenceError
 from tightrope.model import LayeredMDP, Policy
+from tightrope.planning.abstraction import class_transitions, classes_of
 from tightrope.planning.hindsight import slater_slack, solve_cmdp
 from tightrope.space import FloatArray
 from tightrope.streams import streams
@@ -94,6 +96,16 @@ def slack(problem: Problem) -> float:
     return slater_slack(problem.mdp, *_whatever_comes(problem))
 
 
+def expected_uses(problem: Problem) -> FloatArray:
+    """(I, n_pairs) what each pair uses of each budget."""
+    return problem.mdp.space.sum_over_successors(problem.constraints.mean * problem.mdp.transitions)
+
+
+def classes(problem: Problem) -> NDArray[np.int64]:
+    """(n_states,) states that the budgets cannot tell apart (`planning.abstraction`)."""
+    return classes_of(problem.mdp, expected_uses(problem))
+
+
 def hindsight_policy(problem: Problem, episodes: int, seed: int) -> Policy:
     """The best fixed policy within the budgets for the losses that the run with this seed will see.
 
@@ -138,6 +150,12 @@ NEEDS: dict[str, Need] = {
     "safe_policy": Need("a policy within the budgets", lambda problem, episodes, seed: safe_policy(problem)),
     "safe_usage": Need("what the safe policy spends", lambda problem, episodes, seed: safe_usage(problem)),
     "slack": Need("what a policy can leave of every budget", lambda problem, episodes, seed: slack(problem)),
+    "expected_uses": Need("what each pair uses", lambda problem, episodes, seed: expected_uses(problem)),
+    "classes": Need("which states budgets cannot tell apart", lambda problem, episodes, seed: classes(problem)),
+    "class_transitions": Need(
+        "the law between those classes",
+        lambda problem, episodes, seed: class_transitions(problem.mdp, classes(problem)),
+    ),
     "hindsight_policy": Need("the best fixed policy for the losses to come", hindsight_policy),
     "rng": Need("random numbers of its own", lambda problem, episodes, seed: streams(seed).learner),
 }

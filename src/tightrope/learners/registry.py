@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from tightrope.arguments import file_path, implements, instance, unknown, whole
 from tightrope.confidence import RULE_TYPES
 from tightrope.errors import InvalidInputError
+from tightrope.learners.always_safe import AlwaysSafe
 from tightrope.learners.bandit_o_reps import BanditOREPS
 from tightrope.learners.base import Learner, LearnerBase
 from tightrope.learners.c_ucrl import CUCRL
@@ -73,6 +74,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         UOptRPGPD,
         DOPE,
         OptPessLP,
+        AlwaysSafe,
         CUCRL,
         ReinforceLagrangian,
         NPGLagrangian,

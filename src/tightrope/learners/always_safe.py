@@ -1,0 +1,116 @@
+"""AlwaysSafe: what budgets depend on is known, and none is exceeded (Simão, Jansen & Spaan 2021).
+
+Told beforehand is an abstraction: classes of states, what every action uses of the budgets in each, and how likely it
+is to lead from class to class. When an epoch ends (a count has doubled):
+1. r̃ = r̄ − β^c and the intervals |P − P̄| <= β^p are those of OptCMDP; P also has the known law between classes.
+2. Ground policy: π = argmin of <r̃, q> over all policies and all such models with <d_i, q> <= α_i − m_i, m = 0 at first.
+3. If π can use more than α_i under some model of the set, the most of that is added to m_i, and line 2 done again.
+4. If no policy is left, abstract policy: π(a|s) ∝ Σ of q(s',a) over the s' in the class of s, q that of m = 0. What it
+   uses is known, and within the budgets.
+
+No budget is exceeded in expectation, in any episode: for certain by abstract policies, with probability 1 − δ by ground
+ones.
+
+Feedback: bandit. Needs to know: the space, the budgets, the number of episodes K and the abstraction.
+Where we depart from the publication: the units of costs (`shared.averaging`). A state knows its step, so that classes
+are of one layer; told are the coarsest there are. Its LP holds the flow between classes to the known law in total, ours
+that of every pair, which is as true, and has an answer by dynamic programming (`planning.abstraction`). Its authors'
+code has intervals without logarithms, √(P̄ (1 − P̄)/n) + 1/n and 1/n for rewards, and adds half of what is over in
+line 3.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.arguments.arrays import wholes
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.parameters import carried
+from tightrope.learners.shared.averaging import Estimates
+from tightrope.learners.shared.estimating import EstimatingLearner
+from tightrope.model import Policy, flat
+from tightrope.planning.abstraction import Halves
+from tightrope.planning.extended_lp import OptimisticPlan, plan
+from tightrope.space import FloatArray
+
+#: How often line 3 may be done; more than a handful is rare.
+TIGHTENINGS = 20
+
+
+class AlwaysSafe(EstimatingLearner):
+    """What budgets depend on is known: stochastic losses, unknown dynamics, budgets that hold in every episode.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand.
+    episodes : K, the number of episodes that the confidence terms are set for.
+    classes : (n_states,) the class of each state.
+    class_transitions : (n_tuples,) how likely the pair is to lead to the class of the tuple's last state.
+    expected_uses : (I, n_pairs) what each pair uses of each budget; the same for all states of a class.
+    level : δ, the probability that an estimate may be outside its confidence interval.
+    radius_scale : multiplies β^c and β^p; 1 is that of OptCMDP.
+    """
+
+    name = "always-safe"
+    reference = (
+        "Simão, Jansen, Spaan: AlwaysSafe: reinforcement learning without safety constraint violations during training "
+        "(AAMAS 2021)"
+    )
+    constants = "balanced by us"
+    needs = ("classes", "class_transitions", "expected_uses")
+
+    classes: Any
+    class_transitions: Any
+    expected_uses: Any
+    policy: Policy = carried()
+    multipliers: FloatArray = carried()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        space, n = self.space, len(self.budgets)
+        self._class = wholes(self.classes, "classes", (space.n_states,))
+        self._likely = flat(self.class_transitions, space.n_tuples, "class_transitions")
+        uses = flat(np.ravel(self.expected_uses), n * space.n_pairs, "expected_uses")
+        self._uses = (uses.reshape(n, space.n_pairs) + 1) / 2
+        self._halves = Halves(space, self._class)
+        self.policy, self.multipliers = self._plan(self.sums.estimates())
+
+    def observe(self, episode: BanditEpisode) -> None:
+        """Count, and lines 1 to 4 if that ends an epoch."""
+        sums = self._sums_after(episode)
+        policy, multipliers = self.policy, self.multipliers
+        if sums.counts.epoch != self.counts.epoch:
+            policy, multipliers = self._plan(sums.estimates())
+        self._learn(**sums._asdict(), policy=policy, multipliers=multipliers)
+
+    def _plan(self, estimates: Estimates) -> tuple[Policy, FloatArray]:
+        """Lines 1 to 4: the policy, and the multipliers of its budgets."""
+        halves = self._halves
+        models = halves.intervals(self._box(estimates), self._likely)
+        loss = halves.costs(estimates.costs[0] - self._cost_radius(estimates.visits))
+        uses, margin = halves.costs(self._uses), np.zeros(len(self.budgets))
+        first = best = plan(halves.space, models, loss, uses, self.alpha)
+        for _ in range(TIGHTENINGS):
+            if best.excess > 0:
+                break
+            policy = halves.policy(best.policy)
+            over = np.array([halves.most(models, policy, use) for use in self._uses]) - self.alpha
+            if (over <= 1e-9 * self.space.n_layers).all():
+                return policy, best.multipliers
+            margin += np.maximum(over, 0.0)
+            best = plan(halves.space, models, loss, uses, self.alpha - margin)
+        return self._abstract(first), first.multipliers
+
+    def _abstract(self, best: OptimisticPlan) -> Policy:
+        """Line 4; even where no model passes."""
+        space, x = self.space, best.visits[self._halves.pairs]
+        states, actions = space.pairs.T
+        kind = self._class[states] * space.n_actions + actions
+        mass = np.bincount(kind, x)[kind]
+        total = np.bincount(states, mass)[states]
+        even = Policy.uniform(space).probabilities
+        return Policy.unchecked(space, np.where(total > 0, mass / np.where(total > 0, total, 1.0), even))
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        return super().bounds() | {"multipliers": (0, np.inf)}
