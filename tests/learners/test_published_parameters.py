@@ -86,6 +86,8 @@ PARAMETERS: dict[str, Row] = {
     # √(8 log 3 / T) / 4, as mdp-e; 1/√T
     "npg-lagrangian": {"policy_step": 0.0024705063, "dual_step": 0.0033333333},
     "pid-lagrangian": {"policy_step": 0.0024705063, "dual_step": 0.0033333333, "proportional": 1.0, "derivative": 1.0},
+    # T^0.2; ι = 128 log(√78 T) = 1738.9976, 8 √(39 · 4⁵ ι³) / T^0.2
+    "triple-q": {"tuning": "published", "eta": 9.7914836, "tightness": 11840560.75},
     "psrl": {"prior": 1.0, "resample": "episode"},
     "follow-the-leader": {"growth": 0.01},
 }  # fmt: skip
