@@ -81,6 +81,17 @@ def test_the_published_constants_by_hand() -> None:
         TripleQ(space, [0.5], episodes=9, tuning="mine")  # type: ignore[arg-type]
 
 
+def test_the_end_of_a_frame_by_hand() -> None:
+    """H = 2: Q rises by 3/32; where Q or C is 2 or more, both are 2. Z = 1 + 0.75 + 0.5 − 3/4."""
+    learner = TripleQ(LayeredSpace.dense([1, 2, 1], 2), [0.5], episodes=16, tuning="code")  # frames of 5
+    learner.queues, learner.frame = np.array([1.0]), 4
+    values = np.array([[1.95, 0.5, 0.1, 1.0, 0.0, 2.0], [0.5, 0.5, 2.5, 1.9, 0.0, 2.0]])
+    changes = learner._next_frame(values, np.array([3.0]))
+    np.testing.assert_allclose(values, [[2, 0.59375, 2, 1.09375, 0.09375, 2], [2, 0.5, 2, 1.9, 0, 2]])
+    assert changes["queues"].tolist() == [1.5]
+    assert changes["earned"].tolist() == [0.0] and not changes["visits"].any()
+
+
 def test_with_the_tuning_of_the_code_it_learns_within_its_budget() -> None:
     problem, K = two_choices(), 2000
     learner = make_learner("triple-q", problem, episodes=K, tuning="code", tightness=0.05)
