@@ -21,13 +21,13 @@ What the layered form changes: a state belongs to one step, so a baseline for ev
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.learners.base import BanditEpisode, LearnerBase, sums_of
+from tightrope.learners.base import BanditEpisode, sums_of
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, carried, parameter
-from tightrope.model import Policy
+from tightrope.learners.shared.softmax import SoftmaxLearner
 from tightrope.space import FloatArray
 
 
-class ReinforceLagrangian(LearnerBase):
+class ReinforceLagrangian(SoftmaxLearner):
     """Policy gradient of one path with a price for every budget: a practitioner's first attempt, no promise.
 
     Parameters
@@ -49,7 +49,6 @@ class ReinforceLagrangian(LearnerBase):
 
     policy_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
     dual_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
-    preferences: FloatArray = carried()  #: w
     visits: NDArray[np.int64] = carried()  #: (n_states,)
     baseline: FloatArray = carried()  #: (1 + I, n_states) b: of the loss, then of each constraint
     multipliers: FloatArray = carried()  #: λ
@@ -57,26 +56,18 @@ class ReinforceLagrangian(LearnerBase):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.default_to(policy_step=1 / self.space.n_layers, dual_step=1 / np.sqrt(self.episodes))
-        self.preferences = np.zeros(self.space.n_pairs)
         self.visits = np.zeros(self.space.n_states, dtype=np.int64)
         self.baseline = np.zeros((1 + len(self.budgets), self.space.n_states))
-        self._restored()
 
     def observe(self, episode: BanditEpisode) -> None:
         """Lines 2, 3 and 4, and line 1 for the next episode."""
         path, losses, g = self._read(episode)
         self._refuse_another(episode)
-        space, pi, states = self.space, self.policy.probabilities, self.space.tuples[path, 0]
-        weights = np.array([1.0, *self.multipliers])
+        states, weights = self.space.tuples[path, 0], np.array([1.0, *self.multipliers])
         to_go = np.cumsum(np.vstack([losses, g])[:, ::-1], axis=1)[:, ::-1]  # (1 + I, L) F_k, G_k
         surprise = to_go - self.baseline[:, states]
         delta = weights @ surprise / weights.sum()
-
-        met = np.zeros(space.n_states)
-        met[states] = delta
-        gradient = -met[space.pairs[:, 0]] * pi
-        gradient[space.pair_of_tuple[path]] += delta
-        preferences = self.preferences - self.policy_step * gradient
+        preferences = self.preferences - self.policy_step * self._gradient(path, delta)
 
         visits, baseline = self.visits.copy(), self.baseline.copy()
         visits[states] += 1
@@ -87,20 +78,10 @@ class ReinforceLagrangian(LearnerBase):
             policy=self._softmax(preferences),
         )  # fmt: skip
 
-    def _softmax(self, w: FloatArray) -> Policy:
-        """Line 1."""
-        state, first = self.space.pairs[:, 0], self.space.csr.state_ptr[:-2]
-        weights = np.exp(w - np.maximum.reduceat(w, first)[state])
-        return Policy.unchecked(self.space, weights / np.add.reduceat(weights, first)[state])
-
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
         L = self.space.n_layers
         return super().bounds() | {
-            "preferences": (-np.inf, np.inf),
             "visits": (0, self.observed),
             "baseline": sums_of(L, least=-1),
             "multipliers": (0, 3 * L * self.dual_step * self.observed),
         }
-
-    def _restored(self) -> None:
-        self.policy = self._softmax(self.preferences)
