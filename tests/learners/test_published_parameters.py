@@ -88,6 +88,7 @@ PARAMETERS: dict[str, Row] = {
     "pid-lagrangian": {"policy_step": 0.0024705063, "dual_step": 0.0033333333, "proportional": 1.0, "derivative": 1.0},
     # T^0.2; ι = 128 log(√78 T) = 1738.9976, 8 √(39 · 4⁵ ι³) / T^0.2
     "triple-q": {"tuning": "published", "eta": 9.7914836, "tightness": 11840560.75},
+    "actor-critic": {"trace": 1.0, "critic_power": 0.6, "actor_power": 0.9},
     "psrl": {"prior": 1.0, "resample": "episode"},
     "follow-the-leader": {"growth": 0.01},
 }  # fmt: skip

@@ -6,6 +6,7 @@ from typing import Any, Protocol
 from tightrope.arguments import file_path, implements, instance, unknown, whole
 from tightrope.confidence import RULE_TYPES
 from tightrope.errors import InvalidInputError
+from tightrope.learners.actor_critic import ActorCritic
 from tightrope.learners.always_safe import AlwaysSafe
 from tightrope.learners.bandit_o_reps import BanditOREPS
 from tightrope.learners.base import Learner, LearnerBase
@@ -77,6 +78,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         AlwaysSafe,
         CUCRL,
         ReinforceLagrangian,
+        ActorCritic,
         NPGLagrangian,
         PIDLagrangian,
         TripleQ,

@@ -1,0 +1,73 @@
+"""Actor-critic: a critic that averages what follows each pair, an actor that follows slowly (Konda & Tsitsiklis 2000).
+
+With losses ℓ = (f + 1)/2 and H = L steps; from w = 0 and Q = 0. In every episode t:
+1. Play π(a|s) ∝ exp w(s,a).
+2. Critic, at every pair of the path, with δ_k = ℓ_k + Q(s_{k+1},a_{k+1}) − Q(s_k,a_k), 0 after the last step:
+   Q(s_k,a_k) ← Q(s_k,a_k) + γ_t Σ_{j>=k} λ^{j−k} δ_j: temporal differences with a trace, TD(λ).
+3. Actor, with the Q of before the episode: w(s_k,a) ← w(s_k,a) − β_t Q(s_k,a_k)/H (1[a = a_k] − π(a|s_k)), for all a.
+
+β_t/γ_t falls to 0: to the actor the critic is always nearly done, and what it follows is the gradient. No model, no
+optimism; it finds a policy that no small change improves.
+
+Feedback: bandit. Needs to know: the space. Budgets are not looked at. Made for losses whose mean does not change.
+Where we depart from the publication: it asks of the steps that Σ γ_t = Σ β_t = ∞, that their squares are summable and
+that Σ (β_t/γ_t)^d < ∞ for some d; here γ_t = t^{-0.6} and β_t = t^{-0.9}. Γ, by which it bounds the actor's step, is
+1/H: no value is larger than H.
+What the layered form changes: it has an endless process, values relative to the average and features of which the
+critic's values are a linear function; here an episode ends, its values are those of the steps that are left, and every
+pair is a feature of its own, so the critic can represent every value there is.
+"""
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.learners.base import BanditEpisode, sums_of
+from tightrope.learners.parameters import POSITIVE_SHARE, SHARE, carried, parameter
+from tightrope.learners.shared.softmax import SoftmaxLearner
+from tightrope.space import FloatArray
+
+
+class ActorCritic(SoftmaxLearner):
+    """A critic of temporal differences and an actor that follows it slowly: stochastic losses, no model, no budgets.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand; the budgets are not looked at.
+    episodes : T; it changes nothing.
+    trace : λ; with 1 the critic averages what was lost from each pair on, as is proved of features in general.
+    critic_power, actor_power : γ_t and β_t are t to the minus that.
+    """
+
+    name = "actor-critic"
+    reference = "Konda, Tsitsiklis: Actor-critic algorithms (NIPS 2000)"
+    constants = "balanced by us"
+    feedback = "bandit"
+    plans = False
+
+    trace: float = parameter(SHARE, default=1.0)
+    critic_power: float = parameter(POSITIVE_SHARE, default=0.6)
+    actor_power: float = parameter(POSITIVE_SHARE, default=0.9)
+    values: FloatArray = carried()  #: Q (n_pairs,)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.values = np.zeros(self.space.n_pairs)
+
+    def observe(self, episode: BanditEpisode) -> None:
+        """Lines 2 and 3, and line 1 for the next episode."""
+        path, losses, _ = self._read(episode)
+        self._refuse_another(episode)
+        H, t, pairs = self.space.n_layers, self.observed + 1, self.space.pair_of_tuple[path]
+        met = self.values[pairs]
+        step = t**-self.actor_power / H
+        preferences = self.preferences - step * self._gradient(path, met)
+
+        differences = (losses + 1) / 2 + np.append(met[1:], 0.0) - met
+        values, traced = self.values.copy(), 0.0
+        for k in range(H - 1, -1, -1):
+            traced = differences[k] + self.trace * traced
+            values[pairs[k]] += t**-self.critic_power * traced
+        self._learn(values=values, preferences=preferences, policy=self._softmax(preferences))
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        return super().bounds() | {"values": sums_of(self.space.n_layers)}
