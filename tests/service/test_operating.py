@@ -167,3 +167,10 @@ def test_the_client_operates(running: Running) -> None:
         client.dismiss("nobody")
     assert refused.value.kind == "unknown-challenger"
     assert np.isfinite(running.of("/state")["loss"])
+
+
+def test_a_place_says_all_that_can_be_done_there(running: Running) -> None:
+    for place, methods in (("stop-loss", {"GET", "HEAD", "PUT"}), ("challengers/other", {"PUT", "DELETE"})):
+        answer = running.send("PATCH", f"/learners/{running.name}/{place}")
+        assert answer.kind == "wrong-method"
+        assert set(answer.headers["allow"].split(", ")) == methods

@@ -55,9 +55,12 @@ class Service:
                 self._failed(error)
 
     def routes(self) -> list[Route]:
-        """Every place."""
+        """Every place, with all that can be done there."""
+        calls: dict[str, dict[str, Call]] = {}
+        for call in CALLS:
+            calls.setdefault(call.path, {})[call.method] = call
         return [
-            *(_route(call.path, self._about(call), call.method) for call in CALLS),
+            *(_route(path, self._about(there), *there) for path, there in calls.items()),
             _route("/learners", self._names),
             _route("/health", self._health),
             _route("/ready", self._ready),
@@ -67,8 +70,9 @@ class Service:
             _route("/", self._live),
         ]
 
-    def _about(self, call: Call) -> Callable[[Request], Any]:
+    def _about(self, calls: Mapping[str, Call]) -> Callable[[Request], Any]:
         async def about(request: Request) -> Response:
+            call = calls["GET" if request.method == "HEAD" else request.method]
             body = None if call.takes is None else DECODERS[call.takes].decode(await self._body(request))
             keeper = self.keepers.get(request.path_params["name"])
             if keeper is None:
@@ -134,13 +138,13 @@ def _json(value: Any) -> Response:
     return Response(msgspec.json.encode(value), headers=HEADERS, media_type="application/json")
 
 
-def _route(path: str, endpoint: Callable[[Request], Any], method: str = "GET") -> Route:
+def _route(path: str, endpoint: Callable[[Request], Any], *methods: str) -> Route:
     async def placed(request: Request) -> Response:
         request.scope["place"] = path  # by which it is counted
         found: Response = await endpoint(request)
         return found
 
-    return Route(path, placed, methods=[method])
+    return Route(path, placed, methods=methods or ["GET"])
 
 
 async def _refused(request: Request, error: Exception) -> Response:

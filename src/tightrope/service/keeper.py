@@ -115,8 +115,8 @@ class Keeper:
 
     def _tell(self, episode: str, told: Tell) -> Answered:
         answer = self.learner.tell(episode, **self.reader.read(told))
+        self.open.pop(episode, None)
         if answer == "learned":
-            self.open.pop(episode, None)
             self._record()
         return Answered(episode, answer)
 

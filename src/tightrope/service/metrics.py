@@ -78,6 +78,8 @@ def _of_learners(keepers: list[Keeper]) -> Iterator[tuple[str, str, str, list[Sa
     yield "multiplier", "gauge", "the learner's price of one unit", of_budgets("multiplier")
     yield "stopped", "gauge", "1 while a stop-loss has the safe policy played", of_budgets("stopped")
     yield "waiting", "gauge", "requests that wait for the writer", [({"learner": k.name}, k.waiting) for k in keepers]
+    failed = [({"learner": k.name}, float(sum(bool(one.failed) for one in k.learner.status.entrants))) for k in keepers]
+    yield "failed", "gauge", "challengers that could not learn from an episode, and learn no more", failed
     troubled = [({"learner": k.name}, float(bool(k.learner.status.trouble or k.out_of_order))) for k in keepers]
     yield "trouble", "gauge", "1 if the directory could not be written the last time", troubled
 
