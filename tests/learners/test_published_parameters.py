@@ -76,6 +76,8 @@ PARAMETERS: dict[str, Row] = {
     "fpop": {"learning_rate": 0.016700199, "level": 1.1111111e-5, "radius_scale": 1.0},
     # √(4 log(4 · 42 / 0.01) / (42 T)) = √(4 · 9.7291342 / 3780000), both
     "uob-reps": {**RADII, "learning_rate": 0.0032086415, "exploration": 0.0032086415},
+    # (4² √(log 3 / T) / 39)^(2/3) = (16 · 0.0034938236 / 39)^(2/3); √(0.012712693 log 3 / T) / 4
+    "opt-pomd": {**RADII, "exploration": 0.012712693, "learning_rate": 9.8482658e-5},
     # √(6 · 14 / 4) (3 / T)^(1/4) = 4.5825757 · 0.075983569; √(0.34820045 · 3.6041382 / (6 · 3 T))
     "shifted-bandit-uc-o-reps": {**RADII, "shift": 0.34820045, "learning_rate": 8.8015240e-4},
     "ucrl2": {**RADII},

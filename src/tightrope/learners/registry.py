@@ -26,6 +26,7 @@ from tightrope.learners.online_ssp import OnlineSSP
 from tightrope.learners.opdop import OPDOP
 from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
+from tightrope.learners.opt_pomd import OptPOMD
 from tightrope.learners.opt_primal_dual import OptPrimalDual
 from tightrope.learners.optpess_lp import OptPessLP
 from tightrope.learners.pid_lagrangian import PIDLagrangian
@@ -84,6 +85,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         TripleQ,
         FPOP,
         UOBREPS,
+        OptPOMD,
         ShiftedBanditUCOREPS,
         Politex,
         UCRL2,

@@ -1,0 +1,87 @@
+"""Optimistic POMD: mirror descent on the policy, from the losses of the path (Efroni, Shani, Rosenberg & Mannor 2020).
+
+In every episode t, with losses ℓ in [0, 1]:
+1. Play π_t(a|s) ∝ exp(−η Σ_{τ<t} Q_τ(s,a)): a mirror step from π_{t-1}, at every state by itself.
+2. Estimate the losses as UOB-REPS does: ℓ̂_t(s,a) = ℓ_t(s,a) / (u_t(s,a) + γ) where the path went, 0 elsewhere, u_t the
+   largest probability of passing (s,a) with π_t under any model of the confidence set.
+3. Q_t are the values of π_t for ℓ̂_t under the model of the set that makes them least.
+4. Count the path; the set is drawn anew, as that of UOB-REPS, around the frequencies of all episodes so far.
+
+Nothing is solved but a pass of dynamic programming. Regret is of order K^(2/3) in K episodes; for losses whose mean
+does not change the same method is `opt-primal-dual` without budgets, with regret of order √K.
+
+Feedback: bandit. Needs to know: the space and the number of episodes K. Budgets are not looked at.
+Where we depart from the publication: losses here are ℓ = (f + 1)/2; its sets have other constants of the same kind. Its
+γ and η are of order K^(-1/3) and K^(-2/3); here γ = (L² √(log|A|/K) / n)^(2/3) and η = √(γ log|A| / K) / L for n pairs,
+which balance what its proof adds up: L log|A|/η for the first policy, η L³ K/γ for the steps and γ n K for the bias.
+"""
+
+from dataclasses import field
+
+import numpy as np
+
+from tightrope.confidence import BernsteinBox, Box
+from tightrope.confidence.extremes import bounds_of, most_paid
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.experts import StateExperts, action_values
+from tightrope.learners.shared.importance import estimated
+from tightrope.model import LayeredMDP
+from tightrope.space import FloatArray
+
+
+class OptPOMD(StateExperts, CountingLearner):
+    """Optimistic mirror descent on the policy: adversarial losses, bandit feedback, unknown dynamics, no budgets.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand; the budgets are not looked at.
+    episodes : K, the number of episodes that the parameters are set for.
+    exploration : γ; by default (L² √(log|A|/K) / n)^(2/3), n the number of pairs, or 1 if that is less.
+    learning_rate : η; by default √(γ log|A| / K) / L.
+    level : δ; the model may leave its confidence set with probability 4δ.
+    radius_scale : multiplies the confidence radius; 1 is the published one.
+    """
+
+    name = "opt-pomd"
+    reference = "Efroni, Shani, Rosenberg, Mannor: Optimistic policy optimization with bandit feedback (ICML 2020)"
+    constants = "balanced by us"
+    feedback = "bandit"
+    learns_from = "told"
+
+    exploration: float = parameter(POSITIVE, default=PUBLISHED)
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    confidence_set: Box = field(init=False)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        L, K, log_A = self.space.n_layers, self.episodes, float(np.log(self.space.n_actions))
+        self.default_to(exploration=min(1.0, (L**2 * np.sqrt(max(log_A, 1e-9) / K) / self.space.n_pairs) ** (2 / 3)))
+        self.default_to(learning_rate=np.sqrt(self.exploration * log_A / K) / L)
+        self.rule = BernsteinBox(episodes=K, level=self.level, scale=self.radius_scale)
+        self.confidence_set = self.rule(self.space, *self.counts.laws_so_far)
+
+    def observe(self, episode: BanditEpisode) -> None:
+        """Lines 2 to 4, and line 1 for the next episode."""
+        path, losses, _ = self._read(episode)
+        estimate = estimated(self._played(episode), self.confidence_set, path, (losses + 1) / 2, self.exploration)
+        total_values = self.total_values + self._least_values(estimate)
+        counts = self._counted(path)
+        self._learn(
+            counts=counts,
+            confidence_set=self.rule(self.space, *counts.laws_so_far),
+            total_values=total_values,
+            policy=self._policy_for(total_values),
+        )
+
+    def _least_values(self, estimate: FloatArray) -> FloatArray:
+        """Line 3: Q_t (n_pairs,) from ℓ̂_t (n_tuples,), which is the same at every successor."""
+        space = self.space
+        _, P = most_paid(space, bounds_of(self.confidence_set, space), self.policy, -estimate)
+        return action_values(LayeredMDP(space, P), self.policy, estimate[space.csr.pair_ptr[:-1]])
+
+    def _restored(self) -> None:
+        super()._restored()
+        self.confidence_set = self.rule(self.space, *self.counts.laws_so_far)
