@@ -15,7 +15,8 @@ promise for less pessimism.
 Feedback: bandit. Needs to know: the space, the budgets, the number of episodes K, a policy π_b strictly within the
 budgets, and C_b, what it uses of them.
 Where we depart from the publication: the units of costs (`shared.averaging`). A pair leads into one layer, so that S
-is the size of the largest. It has one budget; here line 3 looks at all, and γ is the least slack.
+is the size of the largest. It has one budget; here line 3 looks at all, and γ is the least slack. The constants are
+those of the code for it in the repository of DOPE (MediaControl, where A = 2); the print was not at hand.
 """
 
 from typing import Any
@@ -42,7 +43,7 @@ class OptPessLP(AveragingLearner):
     episodes : K, the number of episodes that the confidence terms are set for.
     safe_policy, safe_usage : π_b, and (I,) what it uses of each budget in expectation.
     level : δ, the probability that an estimate may be outside its confidence interval.
-    radius_scale : multiplies β; 1 is the published one. Below 1 the promise is gone.
+    radius_scale : multiplies β; 1 is the one above. Below 1 the promise is gone.
     """
 
     name = "optpess-lp"
@@ -50,7 +51,7 @@ class OptPessLP(AveragingLearner):
         "Liu, Zhou, Kalathil, Kumar, Tian: Learning policies with zero or bounded constraint violation for constrained "
         "MDPs (NeurIPS 2021)"
     )
-    constants = "published"
+    constants = "balanced by us"
     needs = ("safe_policy", "safe_usage")
 
     safe_policy: Policy
