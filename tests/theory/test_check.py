@@ -50,8 +50,8 @@ def test_by_hand() -> None:
 def test_the_page_of_every_problem(name: str) -> None:
     found = check(make_or_skip(name), episodes=100, points=2)
     lines = repr(found).splitlines()
-    assert found.holds and all(len(line) <= WIDTH for line in lines), max(lines, key=len)
-    assert "FAILS" not in repr(found) and "nan" not in repr(found)
+    assert found.holds == found.drawn and all(len(line) <= WIDTH for line in lines), max(lines, key=len)
+    assert ("FAILS" in repr(found)) == (name == "mannor-game") and "nan" not in repr(found)
     assert sum("<- yours" in line for line in lines) == len(found.problem.budgets) == len(found.curves)
     # the default level is admissible from a slack of a sixth of the steps on
     admissible = found.slack.slack >= found.problem.space.n_layers / 6

@@ -4,7 +4,7 @@ Under constraints that are drawn from a law, "within the budgets" is under its m
 are two answers, and both are computed:
 
     hindsight         within the budgets on average: Σ_τ <g^τ, θ> ≤ t c over the t episodes so far. In general no
-                      learner comes near it and keeps the budgets, too (Mannor, Tsitsiklis, Yu 2009)
+                      learner comes near it and keeps the budgets, too (Mannor, Tsitsiklis, Yu 2009; `mannor-game`)
     hindsight_always  within the budgets in every episode, whatever comes: <g, θ> ≤ c for every extreme g
 
 Where no policy is, the value is NaN.

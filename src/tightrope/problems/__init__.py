@@ -105,6 +105,14 @@ PROBLEMS = {
         constraints=1,
         source="Bura et al. 2022",
     ),
+    "mannor-game": Entry(
+        summary="take a risk or care while costs turn: no learner keeps regret and budget both",
+        maker="tightrope.problems.suite.mannor_game:mannor_game",
+        states=2,
+        steps=1,
+        constraints=1,
+        source="Mannor et al. 2009",
+    ),
     "mars-rover": Entry(
         summary="drive a rover that slips to its goal, past rocks that wreck it",
         maker="tightrope.problems.suite.mars_rover:mars_rover",
