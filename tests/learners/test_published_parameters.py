@@ -38,6 +38,9 @@ PARAMETERS: dict[str, Row] = {
     "ucpd-practical": {**PRACTICAL, **RADII, "confidence": "kl", "renewal": 0.1, "prudence": 0.5},
     "ucpd-practical-known": {**PRACTICAL, "prudence": 0.0},
     "ucpd-bandit": {**PRACTICAL, **RADII, "confidence": "kl-box", "renewal": 0.1, "prudence": 0.5, "optimism": 0.1},
+    # 1/(2√T), 1/√T, 1/T
+    "omdpd": {**RADII, "confidence": "kl", "renewal": 0.1, "alpha": 1.0, "beta": 0.0016666667, "V": 0.0033333333,
+              "mixing": 1.1111111e-5},
     # √(log(42/4) / T) = √2.3513753 / 300
     "o-reps": {"learning_rate": 0.0051113982},
     # √(4 log(42/4) / (42 T)) = √(4 · 2.3513753 / 3780000)

@@ -32,7 +32,7 @@ def test_the_reward_in_hindsight_is_the_published_one(q: float) -> None:
 @pytest.mark.parametrize(
     "learner",
     ["ucpd", "ucpd-practical", "ucpd-bandit", "uc-o-reps", "drift-plus-penalty", "opt-primal-dual", "opt-cmdp",
-     "follow-the-leader", "safe-baseline", "hindsight", "uniform"],
+     "omdpd", "follow-the-leader", "safe-baseline", "hindsight", "uniform"],
 )  # fmt: skip
 def test_nobody_has_both(learner: str) -> None:
     """At the turn the violation, or at twice the turn the regret, is a third of the episodes or more."""

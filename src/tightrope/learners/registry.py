@@ -22,6 +22,7 @@ from tightrope.learners.mdp_e import MDPE
 from tightrope.learners.needs import NEEDS, Problem
 from tightrope.learners.npg_lagrangian import NPGLagrangian
 from tightrope.learners.o_reps import OREPS
+from tightrope.learners.omdpd import OMDPD
 from tightrope.learners.online_ssp import OnlineSSP
 from tightrope.learners.opdop import OPDOP
 from tightrope.learners.opt_cmdp import OptCMDP
@@ -60,6 +61,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         UCPDKnown,
         UCPDPracticalKnown,
         UCPDBandit,
+        OMDPD,
         OREPS,
         BanditOREPS,
         DynamicOREPS,

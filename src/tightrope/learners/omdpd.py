@@ -1,0 +1,136 @@
+"""OMDPD: optimistic mirror descent with a potential in place of the multiplier (Zhu, Yu, Lee, Liu, Wei 2025).
+
+In every episode t, from θ^1 = θ̂^1, the measure of the uniform policy where every successor is as likely, and w^0 = 0:
+1. Play π_t(a|s) ∝ Σ_s' θ^t(s,a,s').
+2. λ_i ← λ_i + α [<g_i^t, θ^t> − c_i]_+: what is over a budget is never taken back.
+3. The price of budget i is q_i = Φ'(λ_i) / V with the potential Φ(x) = e^{βx} − 1, and at most 2 (β/V) (1 + 2VT).
+4. w^t = f^t + Σ_i q_i g_i^t over the budgets that were exceeded: a gradient at θ^t of f^t + Σ_i q_i [g_i^t − c_i]_+.
+5. Count the trajectory; at the end of an epoch draw the confidence set Δ anew.
+6. θ̂^{t+1} = argmin over θ in Δ of η_t <w^t, θ> + D(θ, (1 − γ) θ̂^t + γ uniform).
+7. θ^{t+1} = argmin over θ in Δ of η_{t+1} <w^t, θ> + D(θ, (1 − γ) θ̂^{t+1} + γ uniform): the same step again, as w^t is
+   the best guess of w^{t+1}. η_t = √(E / (L + Σ_{τ<t} Σ_k max |w^τ − w^{τ-1}|²)), the max over the tuples of layer k;
+   E = Σ_k log(n_k/γ), n_k how many they are: D is nowhere more.
+
+Losses and constraints may both be chosen by an adversary. It is compared with the best policy that is within the
+budgets in every episode (docs/changing-budgets.md), and its violation is the strong one.
+
+Feedback: full information. Needs to know: the space, the budgets and the number of episodes T.
+Where we depart from the publication: its rewards are drawn and seen along the path, losses here are an adversary's and
+seen whole; it has one constraint, each of ours has a potential of its own; D is the relative entropy; and the sets,
+anytime, renewed often and with tied counts, are those of `ucpd-practical`. We know the form of its steps, but not the
+values of its constants. β = 1/(2√T) and the bound on prices are those of A. Sinha, R. Vaze, "Optimal algorithms for
+online convex optimization with adversarial constraints" (NeurIPS 2024), theorem 1, whose argument this is. V = 1/√T,
+where they have 1, lets prices begin at 1/2 and keeps the order of both bounds. For known dynamics the argument asks for
+an α of about 1/(4√(2EL)), 10 to 200 times less than our α = 1: what that buys is measured, not proved.
+"""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from tightrope.confidence import ConfidenceRule
+from tightrope.learners.base import Episode
+from tightrope.learners.kernels.primal_dual import mix, weigh
+from tightrope.learners.parameters import POSITIVE, POSITIVE_SHARE, PUBLISHED, carried, parameter
+from tightrope.learners.shared.mirror import ConfidentLearner
+from tightrope.model import check_measure, inner
+from tightrope.projection.projector import Projector
+from tightrope.space import FloatArray
+
+
+class OMDPD(ConfidentLearner):
+    """Optimistic mirror descent, prices by a potential: losses and constraints may both change.
+
+    Parameters
+    ----------
+    space, budgets : what is known beforehand.
+    episodes : T, the number of episodes that the parameters are set for.
+    confidence, level, radius_scale, renewal, ties : as in `UCPD`, with other defaults.
+    alpha : α, how much of a violation counts; the more, the less is violated.
+    beta, V : β and V of the potential; by default 1/(2√T) and 1/√T.
+    mixing : γ; by default 1/T.
+    """
+
+    name = "omdpd"
+    reference = (
+        "Zhu, Yu, Lee, Liu, Wei: An optimistic algorithm for online CMDPs with anytime adversarial constraints "
+        "(ICML 2025)"
+    )
+    constants = "balanced by us"
+    ties_by_default = True
+
+    confidence: str | ConfidenceRule = "kl"
+    renewal: float = parameter(POSITIVE, default=0.1)
+    alpha: float = parameter(POSITIVE, default=1.0)
+    beta: float = parameter(POSITIVE, default=PUBLISHED)
+    V: float = parameter(POSITIVE, default=PUBLISHED)
+    mixing: float = parameter(POSITIVE_SHARE, default=PUBLISHED)
+
+    excess: FloatArray = carried()  #: (I,) λ
+    anchor: FloatArray = carried()  #: (n_tuples,) θ̂
+    gradient: FloatArray = carried()  #: (n_tuples,) w of the episode before
+    surprise: float = carried()  #: Σ_τ Σ_k max |w^τ − w^{τ-1}|²
+    _projector_ahead: Projector = carried()  # of line 7: each step begins where its own last one ended
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        root = float(np.sqrt(self.episodes))
+        self.default_to(beta=1 / (2 * root), V=1 / root, mixing=1 / self.episodes)
+        self._tuples_before = self.space.tuples_before
+        self._most = 2 * self.beta / self.V * (1 + 2 * self.V * self.episodes)
+        self._far = float(np.log(np.diff(self._tuples_before) / self.mixing).sum())  # E
+        self.excess = np.zeros(len(self.budgets))
+        self.multipliers = self._prices(self.excess)
+        self.anchor = self.theta.copy()
+        self.gradient = np.zeros(self.space.n_tuples)
+        self.surprise = 0.0
+        self._projector_ahead = Projector(self.space, self.tolerance)
+
+    def observe(self, episode: Episode) -> None:
+        """Lines 2 to 7."""
+        path, f, g = self._read(episode)
+        over = inner(g, self.theta) - self.budgets
+        excess = self.excess + self.alpha * np.maximum(over, 0.0)
+        prices, w = self._prices(excess), np.empty(self.space.n_tuples)
+        weigh(1.0, f, np.where(over > 0, prices, 0.0), g, 1.0, w)
+        changes = np.maximum.reduceat(np.abs(w - self.gradient), self._tuples_before[:-1])
+        surprise = self.surprise + float((changes * changes).sum())
+        move = self._move(path, self._mixed(self.anchor), self._rate(self.surprise) * w)
+        anchor, theta = move["theta"], np.empty(self.space.n_tuples)
+        cost = self._rate(surprise) * w
+        self._projector_ahead.solve(self._mixed(anchor), cost, move["confidence_set"], theta)
+        learnt: dict[str, Any] = move | {"theta": theta, "policy": self._policy_of(theta), "multipliers": prices}
+        self._learn(**learnt, excess=excess, anchor=anchor, gradient=w, surprise=surprise)
+
+    def _prices(self, excess: FloatArray) -> FloatArray:
+        """Line 3."""
+        first = self.beta / self.V
+        beyond = np.log(self._most / first)  # no power is larger than it must be
+        prices: FloatArray = first * np.exp(np.minimum(self.beta * excess, beyond))
+        return prices
+
+    def _rate(self, surprise: float) -> float:
+        """η."""
+        return float(np.sqrt(self._far / (self.space.n_layers + surprise)))
+
+    def _mixed(self, measure: FloatArray) -> FloatArray:
+        """(1 − γ) of it + γ uniform."""
+        reference = np.empty(self.space.n_tuples)
+        mix(self._tuples_before, measure, self.mixing, reference)
+        return reference
+
+    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
+        # |<g, θ>|, |c| <= L, and Σ_i max |g_i| <= 1, all of them but for rounding
+        L, steepest = self.space.n_layers, 1.001 * (1 + self._most)
+        return super().bounds() | {
+            "excess": (0, 3 * self.alpha * L * self.observed),
+            "anchor": (0, np.inf),
+            "gradient": (-steepest, steepest),
+            "surprise": (0, 4 * steepest**2 * L * self.observed),
+        }
+
+    def _restored(self) -> None:
+        super()._restored()
+        check_measure(self.space, self.anchor, "anchor")
+        self.multipliers = self._prices(self.excess)
