@@ -13,6 +13,7 @@ from tightrope import LayeredMDP, LayeredSpace, Policy, Problem, run
 from tightrope.learners import make_learner
 from tightrope.planning.abstraction import class_transitions, classes_of
 from tightrope.planning.extended_lp import OptimisticPlan
+from tightrope.planning.intervals import Intervals
 from tightrope.problems.constraints import Deterministic
 from tightrope.space import FloatArray
 
@@ -116,6 +117,17 @@ def test_a_whole_run_of_always_safe() -> None:
         assert models.least(priced, pi) == pytest.approx(models.least(priced), abs=1e-6)
         spent += [most] * bool(learner.multipliers[0] > 0)
     assert len(spent) > 5 and max(spent) > alpha - 0.001
+
+
+def test_the_second_half_of_a_step_by_hand() -> None:
+    """From 0 to the class {1, 2} with 0.7: P(1) from 0.35 to 0.49 is 0.5 to 0.7 of that, P(2) from 0 to 1 is free."""
+    learner: Any = make_learner("always-safe", factored(), episodes=10)
+    low, high = np.zeros(SPACE.n_tuples), np.ones(SPACE.n_tuples)
+    low[0], high[0] = 0.35, 0.49
+    models = learner._halves.intervals(Intervals(low, high, np.zeros(SPACE.n_pairs)), learner._likely)
+    at = learner._halves._second[:2]
+    assert models.lower[at] == pytest.approx([0.5, 0.0])
+    assert models.upper[at] == pytest.approx([0.7, 1.0])
 
 
 def test_the_abstract_policy_by_hand() -> None:
