@@ -175,7 +175,7 @@ def test_inequalities_that_exclude_each_other() -> None:
         project(space, [0.5, 0.5], [0.0, 0.0], free, inequalities=([[0.0, 1.0], [0.0, 0.0]], [0.3, -1.0]))
 
 
-@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("seed", range(4))
 def test_the_least_excess_is_that_of_a_linear_program(seed: int) -> None:
     """On L1 balls, written out for HiGHS: |p − center| becomes two more variables a tuple."""
     space, _, _, ball = random_instance(seed + 40)
@@ -243,8 +243,11 @@ def test_from_one_episode_to_the_next() -> None:
     assert first.iterations < cold
     np.testing.assert_array_equal(theta, again)
     np.testing.assert_array_equal(first.multipliers, second.multipliers)
-    with pytest.raises(InvalidInputError, match="multipliers are not finite, or below 0"):
-        second.restore(second.state() | {"multipliers": np.array([-1.0, 0.0])})
+    second.prices = np.array([1e9, 1e9])  # out of the range of numbers: it starts again from none
+    second.solve(instance.reference, 1.001 * instance.cost, *rest, again)
+    np.testing.assert_allclose(theta, again, atol=1e-8)
+    with pytest.raises(InvalidInputError, match="prices are not finite, or below 0"):
+        second.restore(second.state() | {"prices": np.array([-1.0, 0.0])})
     with pytest.raises(InfeasibleError):
         first.solve(instance.reference, instance.cost, instance.confidence, A, b - 1e3, theta)
     first.solve(instance.reference, 1.001 * instance.cost, *rest, theta)
@@ -275,7 +278,7 @@ def test_none_at_all_is_none() -> None:
 
 
 @given(seed=st.integers(0, 10_000), m=st.integers(1, 8), room=st.sampled_from([0.0, 1e-6, 0.1]))
-@settings(max_examples=40)
+@settings(max_examples=25)
 def test_an_answer_or_an_error_never_less(seed: int, m: int, room: float) -> None:
     """Up to more inequalities than tuples, all of them met by something: certified, or refused as out of range."""
     instance = random_instance(seed)

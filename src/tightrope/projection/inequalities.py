@@ -60,7 +60,10 @@ class InequalityProjector:
         self.space = space
         self.tolerance = tolerance  #: on the flow residual, and on inequalities whose largest coefficient is 1
         self.plain = Projector(space, max(tolerance / 10, 1e-15))  # its errors are seen in the slack
-        self.multipliers = np.zeros(m)  #: y of the last answer; the next solve starts here
+        self.prices = np.zeros(
+            m
+        )  #: y of the last answer, in units of the rows' largest coefficients; the next starts here
+        self.multipliers = np.zeros(m)  #: y of the last answer, for the rows as they were given
         self.iterations = 0  #: Newton steps of the last solve, those for prices and all in β that these took
         self.dual_value = np.nan  #: φ at the last answer
         self.flow_residual = np.nan
@@ -68,14 +71,14 @@ class InequalityProjector:
 
     def state(self) -> dict[str, FloatArray]:
         """All that the next solve starts from: with it restored, the next answer is the same to the last bit."""
-        return self.plain.state() | {"multipliers": self.multipliers}
+        return self.plain.state() | {"prices": self.prices}
 
     def restore(self, state: dict[str, FloatArray]) -> None:
         """Go on from what `state` gave."""
-        if not (np.isfinite(state["multipliers"]).all() and (state["multipliers"] >= 0).all()):
-            raise InvalidInputError("the projector's multipliers are not finite, or below 0")
-        self.plain.restore({name: values for name, values in state.items() if name != "multipliers"})
-        self.multipliers = np.array(state["multipliers"])
+        if not (np.isfinite(state["prices"]).all() and (state["prices"] >= 0).all()):
+            raise InvalidInputError("the projector's prices are not finite, or below 0")
+        self.plain.restore({name: values for name, values in state.items() if name != "prices"})
+        self.prices = np.array(state["prices"])
 
     def solve(
         self,
@@ -102,31 +105,55 @@ class InequalityProjector:
             beta, residual = self.plain.potentials.copy(), self.plain.flow_residual
             return Answer(y, phi, limits - rows @ answer, answer, beta, residual)
 
-        y, self.multipliers = self.multipliers * size, np.zeros(len(b))
-        here, reach, steps = at(y), REACH, 0
-        second: tuple[FloatArray, FloatArray] | None = None
-        while here.residual > self.tolerance and steps < MAX_STEPS and reach > SMALLEST_REACH:
-            steps += 1
-            if second is None:
-                self.plain.potentials[:] = here.beta
-                dbeta, dtheta = self.plain.sensitivities(reference, cost + here.y @ rows, rows, here.theta)
-                second = -rows @ dtheta.T, dbeta
-            there = self._step(at, here, *second, reach)
-            reach = 0.25 * reach if there is None else min(4 * reach, REACH)
-            here, second = (here, second) if there is None else (there, None)
-            if steps % DOUBTFUL == 0 and impossible(self.space, confidence, A, b, here.y / size):
-                break
-        self.iterations += steps
-        if not here.residual <= self.tolerance:
+        def sensitivities(here: Answer) -> tuple[FloatArray, FloatArray]:
+            self.plain.potentials[:] = here.beta
+            dbeta, dtheta = self.plain.sensitivities(reference, cost + here.y @ rows, rows, here.theta)
+            return -rows @ dtheta.T, dbeta
+
+        def doomed(y: FloatArray) -> bool:
+            return impossible(self.space, confidence, A, b, y / size)
+
+        warm, self.prices = self.prices, np.zeros(len(b))
+        try:
+            here = self._search(at, sensitivities, doomed, warm)
+        except ConvergenceError:  # prices of other rows: out of the range of numbers
+            here = None
+        if warm.any() and (here is None or here.residual > self.tolerance):
             self.plain.forget()
+            here = self._search(at, sensitivities, doomed, self.prices)
+        if here is None or here.residual > self.tolerance:
+            self.plain.forget()
+            off = np.inf if here is None else here.residual
             raise explain(self.space, confidence, A, b) or ConvergenceError(
-                f"the projection stopped where inequalities are off by {here.residual:.3g}, above its tolerance of "
+                f"the projection stopped where inequalities are off by {off:.3g}, above its tolerance of "
                 f"{self.tolerance:.3g}, after {self.iterations} Newton steps; no answer is returned (where next to "
                 "nothing meets them, leave more room in b)"
             )
         theta[:] = here.theta
         self.excess = max(0.0, -float(here.slack.min()))
-        self.multipliers, self.dual_value, self.flow_residual = here.y / size, here.phi, here.flow_residual
+        self.prices, self.multipliers = here.y, here.y / size
+        self.dual_value, self.flow_residual = here.phi, here.flow_residual
+
+    def _search(
+        self,
+        at: Callable[[FloatArray], Answer],
+        sensitivities: Callable[[Answer], tuple[FloatArray, FloatArray]],
+        doomed: Callable[[FloatArray], bool],
+        y: FloatArray,
+    ) -> Answer:
+        """Newton's method from y on: the answer, or where it stopped."""
+        here, reach, steps = at(y), REACH, 0
+        second: tuple[FloatArray, FloatArray] | None = None
+        while here.residual > self.tolerance and steps < MAX_STEPS and reach > SMALLEST_REACH:
+            steps += 1
+            second = second or sensitivities(here)
+            there = self._step(at, here, *second, reach)
+            reach = 0.25 * reach if there is None else min(4 * reach, REACH)
+            here, second = (here, second) if there is None else (there, None)
+            if steps % DOUBTFUL == 0 and doomed(here.y):
+                break
+        self.iterations += steps
+        return here
 
     def duality_gap(self, reference: FloatArray, cost: FloatArray, theta: FloatArray) -> float:
         """Primal minus dual value of the last answer."""
