@@ -10,7 +10,7 @@ from tests.conftest import random_mdp, random_policy
 from tests.instances import random_box, random_instance
 from tightrope import Box, InvalidInputError, KLBall, L1Ball, LayeredSpace
 from tightrope.confidence import ConfidenceSet
-from tightrope.confidence.extremes import bounds_of, known, least_possible, most_paid
+from tightrope.confidence.extremes import bounds_of, known, least_possible, worst_use
 from tightrope.model import LayeredMDP, Policy
 
 RADII = (0.0, 1e-4, 0.1, 0.5, 3.0)
@@ -48,7 +48,7 @@ def test_one_pair_against_a_conic_solver(kind: str) -> None:
         cost = np.append(np.zeros(p.size), np.round(rng.normal(size=p.size), 1))  # some are equal
         theirs = cp.Problem(cp.Maximize(cost[p.size :] @ p), [cp.sum(p) == 1, *held]).solve(solver=cp.CLARABEL)
         policy = Policy.uniform(space)
-        ours, model = most_paid(space, bounds_of(confidence, space), policy, cost)
+        ours, _, model = worst_use(space, bounds_of(confidence, space), policy, cost)
         assert ours == pytest.approx(theirs, abs=2e-5)
         theta = LayeredMDP(space, model).occupancy(policy)
         assert confidence.violation(space, theta) <= 1e-9
@@ -64,16 +64,20 @@ def test_no_model_of_the_set_makes_it_more_and_one_makes_it_that(kind: str, seed
     if kind == "box":
         confidence = random_box(seed + 30, with_ball=True).confidence
     bounds, policy = bounds_of(confidence, space), random_policy(rng, space)
-    most, model = most_paid(space, bounds, policy, cost)
+    most, more, model = worst_use(space, bounds, policy, cost)
     assert cost @ LayeredMDP(space, model).occupancy(policy) == pytest.approx(most, abs=1e-10 * np.abs(cost).max())
+    # another policy pays more by what its actions do, under the model that is the worst for it
+    other = random_policy(rng, space)
+    worst = worst_use(space, bounds, other, cost)
+    assert worst.most - most <= more @ LayeredMDP(space, worst.model).occupancy(other) + 1e-9
+    assert more @ LayeredMDP(space, model).occupancy(policy) == pytest.approx(0, abs=1e-9)
     least, theta = least_possible(space, bounds, cost)
     assert confidence.violation(space, theta) <= 1e-9
     assert cost @ theta == pytest.approx(least, abs=1e-10 * np.abs(cost).max())
     free = space.expand_to_tuples(confidence.free(space))
     inside = np.where(free, random_mdp(rng, space).transitions, bounds.center)
-    for other in (LayeredMDP(space, inside), LayeredMDP(space, 0.5 * inside + 0.5 * model)):  # sets are convex
-        assert cost @ other.occupancy(policy) <= most + 1e-9
-        assert cost @ other.occupancy(policy) >= least - 1e-9
+    for mdp in (LayeredMDP(space, inside), LayeredMDP(space, 0.5 * inside + 0.5 * model)):  # sets are convex
+        assert least - 1e-9 <= cost @ mdp.occupancy(policy) <= most + 1e-9
 
 
 def test_by_hand() -> None:
@@ -81,13 +85,13 @@ def test_by_hand() -> None:
     space, cost = LayeredSpace.dense([1, 2, 1], 1), np.array([0.0, 0.0, 0.0, 1.0])
     center = np.array([0.5, 0.5, 1.0, 1.0])
     for confidence in (L1Ball(center, [0.5, 0, 0]), KLBall(center, [0.143841036225890, 0, 0])):
-        most, _ = most_paid(space, bounds_of(confidence, space), Policy.uniform(space), cost)
+        most = worst_use(space, bounds_of(confidence, space), Policy.uniform(space), cost).most
         assert most == pytest.approx(0.75, abs=1e-12)
         least, _ = least_possible(space, bounds_of(confidence, space), cost)
         assert least == pytest.approx(0.25, abs=1e-12)
     # never seen, (1, 0) within KL radius log 2: half of p may be where nothing was
     unseen = KLBall([1.0, 0.0, 1.0, 1.0], [0.693147180559945, 0, 0])
-    assert most_paid(space, bounds_of(unseen, space), Policy.uniform(space), cost)[0] == pytest.approx(0.5, abs=1e-12)
+    assert worst_use(space, bounds_of(unseen, space), Policy.uniform(space), cost).most == pytest.approx(0.5, abs=1e-12)
 
 
 def test_a_law_that_is_all_but_certain() -> None:
@@ -95,7 +99,8 @@ def test_a_law_that_is_all_but_certain() -> None:
     space = LayeredSpace.dense([1, 3, 1], 1)
     center = np.array([5e-39, 1.0 - 1e-7, 1e-7, 1.0, 1.0, 1.0])
     ball = KLBall(center, [2.0, 0, 0, 0])
-    most, _ = most_paid(space, bounds_of(ball, space), Policy.uniform(space), np.array([0, 0, 0, 2.6, 3.4, 1.7]))
+    cost = np.array([0, 0, 0, 2.6, 3.4, 1.7])
+    most = worst_use(space, bounds_of(ball, space), Policy.uniform(space), cost).most
     assert most == pytest.approx(3.4, abs=1e-6)
 
 

@@ -68,11 +68,32 @@ def _even(space: LayeredSpace) -> FloatArray:
     return even
 
 
+class WorstUse(NamedTuple):
+    """What a policy pays under the worst model of a set."""
+
+    most: float  #: max over the models of <cost, θ>, θ the measure of the policy
+    more: FloatArray  #: (n_tuples,) q(s,a) − V(s): what it would pay more with action a in s, at worst, then as before
+    model: FloatArray  #: (n_tuples,) that attains it
+
+
+def worst_use(space: LayeredSpace, bounds: Bounds, policy: Policy, cost: FloatArray) -> WorstUse:
+    """The most that `policy` pays over all models of the set, and what deviations from it would add."""
+    V, p = _worst(space, bounds, policy, cost)
+    q = space.sum_over_successors(p * (cost + V[space.csr.successor]))
+    return WorstUse(float(V[0]), space.expand_to_tuples(q - V[space.pairs[:, 0]]), p)
+
+
 def most_paid(space: LayeredSpace, bounds: Bounds, policy: Policy, cost: FloatArray) -> tuple[float, FloatArray]:
     """max over the models of the set of <cost, θ>, θ the measure of `policy`; and the model that attains it."""
+    V, p = _worst(space, bounds, policy, cost)
+    return float(V[0]), p
+
+
+def _worst(space: LayeredSpace, bounds: Bounds, policy: Policy, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """V (n_states,) and the model of `kernels.extremes.largest_values`."""
     V, best, p = np.empty(space.n_states), np.empty(0, dtype=np.int64), np.empty(space.n_tuples)
     largest_values(space.csr, *bounds, cost, policy.probabilities, V, best, p)
-    return float(V[0]), p
+    return V, p
 
 
 def least_possible(space: LayeredSpace, bounds: Bounds, cost: FloatArray) -> tuple[float, FloatArray]:
