@@ -69,6 +69,8 @@ PARAMETERS: dict[str, Row] = {
     # √(log 3) / (4² √T), 1/√T, 1/T, 2 · 4 / 0.25; β = 4 √(6 log(39 T / 0.01)) = 4 √(6 · 19.676297)
     "opdop": {**RADII, "policy_step": 2.1836397e-4, "dual_step": 0.0033333333, "mixing": 1.1111111e-5,
               "largest": 32.0, "beta": 43.461759},
+    "s-ops": {"confidence": "kl", "level": 0.005, "radius_scale": 1.0, "renewal": 0.1, "first_rate": 1.0,
+              "change_rate": 5.0, "block": 10},
     "dope": {**RADII},
     "c-ucrl": {**RADII},
     "uopt-rpgpd": {**RADII, "rate_exponent": 0.53, "entropy_exponent": 0.4},

@@ -36,6 +36,7 @@ from tightrope.learners.psrl import PSRL
 from tightrope.learners.q_learning_ucb import QLearningUCB
 from tightrope.learners.reinforce_lagrangian import ReinforceLagrangian
 from tightrope.learners.renewal_drift_plus_penalty import RenewalDriftPlusPenalty
+from tightrope.learners.s_ops import SOPS
 from tightrope.learners.shifted_bandit_uc_o_reps import ShiftedBanditUCOREPS
 from tightrope.learners.triple_q import TripleQ
 from tightrope.learners.uc_o_reps import UCOREPS
@@ -76,6 +77,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
         OptPrimalDual,
         OPDOP,
         UOptRPGPD,
+        SOPS,
         DOPE,
         OptPessLP,
         AlwaysSafe,
