@@ -20,6 +20,8 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "media-streaming, chaser": {"name": "media-streaming", "losses": "switching", "noise": "chaser"},
     "machine-cycle, switching": {"name": "machine-cycle", "losses": "switching", "noise": "switching"},
     "mannor-game": {"name": "mannor-game"},
+    "river-swim, switching": {"name": "river-swim", "losses": "switching", "noise": "switching"},
+    "random, drifting": {"name": "random", "losses": "switching", "noise": "drifting"},
 }
 LEARNERS: dict[str, dict[str, Any]] = {
     "ucpd": {"name": "ucpd"},
