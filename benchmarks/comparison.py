@@ -33,8 +33,11 @@ def variants(learners: Sequence[str]) -> list[tuple[str, Row]]:
     return asked
 
 
+TIES = ", with ties"
+
+
 def label(row: Row) -> str:
-    return f"{row['learner']}{', with ties' if row['options'] else ''}"
+    return f"{row['learner']}{TIES if row['options'] else ''}"
 
 
 def means(rows: Sequence[Row], measure: str) -> dict[tuple[str, str], float]:
@@ -55,19 +58,26 @@ def ordered(rows: Sequence[Row]) -> list[str]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """A line for each learner: regret / violation / strong violation under each kind of losses."""
+    """A line for each learner: regret / violation / strong violation under each kind of losses.
+
+    With ties there is a line of its own only where that makes a difference.
+    """
     mean = {measure: means(rows, measure) for measure in MEASURES}
+
+    def cells(learner: str) -> list[str]:
+        return [" / ".join(f"{mean[measure][learner, losses]:.2f}" for measure in MEASURES) for losses in LOSSES]
+
     lines = []
     for learner in ordered(rows):
-        cells = [" / ".join(f"{mean[measure][learner, losses]:.2f}" for measure in MEASURES) for losses in LOSSES]
-        kind = LEARNERS[learner.removesuffix(", with ties")]
-        lines.append((learner, kind.feedback, kind.constants, *cells))
+        name = learner.removesuffix(TIES)
+        if learner == name or cells(learner) != cells(name):
+            lines.append((learner, LEARNERS[name].feedback, LEARNERS[name].constants, *cells(learner)))
     return page.table(("learner", "feedback", "constants", *LOSSES), lines)
 
 
 def picture(rows: Sequence[Row], title: str) -> bytes:
     """Learners down, regret and violation across: a mark for each kind of losses, a line from least to most."""
-    learners = [learner for learner in ordered(rows) if ", with ties" not in learner]
+    learners = [learner for learner in ordered(rows) if TIES not in learner]
     with mpl.rc_context(page.DRAWN):
         figure = Figure(figsize=(9.5, 0.24 * len(learners) + 1.6), layout="constrained")
         for axes, measure in zip(figure.subplots(1, 2, sharey=True), ("regret", "violation"), strict=True):
