@@ -389,7 +389,9 @@ def test_lists() -> None:
     code, out, _ = invoke("list", "learners")
     [line] = [line for line in out.splitlines() if line.startswith("o-reps ")]
     assert line.split()[:3] == ["o-reps", "full", "model"]
-    assert line.endswith("Zimin & Neu (NIPS 2013)             published")
+    assert "  Zimin & Neu (NIPS 2013)  " in line
+    assert line.endswith("  published")
+    assert "Osband et al. (NIPS 2013)  " in out  # of two publications the first
     code, out, _ = invoke("list", "problems")
     [line] = [line for line in out.splitlines() if line.startswith("edge-cloud ")]
     assert line.split()[1:4] == ["318", "12", "2"]

@@ -61,8 +61,8 @@ def _constants(learner: type[LearnerBase]) -> str:
 
 
 def _published(learner: type[LearnerBase]) -> str:
-    """By whom, where and when."""
-    authors, _, title = learner.reference.partition(": ")
+    """By whom, where and when; of several publications the first."""
+    authors, _, title = learner.reference.partition("); ")[0].removesuffix(")").partition(": ")
     names = authors.split(", ")
     who = f"{names[0]} et al." if len(names) > 2 else " & ".join(names)
-    return f"{who} ({title.rpartition('(')[2]}" if title else ""
+    return f"{who} ({title.rpartition('(')[2]})" if title else ""
