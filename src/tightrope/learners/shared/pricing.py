@@ -16,6 +16,7 @@ from tightrope.learners.kernels.played import assess, from_least, in_spans, leas
 from tightrope.learners.kernels.primal_dual import mix_pairs, weigh
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, SHARE, carried, parameter
 from tightrope.learners.shared.mirror import ConfidentLearner, Laws
+from tightrope.learners.shared.rates import rate
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray
 
@@ -114,8 +115,7 @@ class PricingLearner(ConfidentLearner):
         for i in range(n):
             spans[i], _ = from_least(self._tuples_before, costs[i], costs[i])
 
-        # 1 as long as no loss made a difference
-        eta = 1 / np.hypot(F / self.first_rate, np.sqrt(S) / self.change_rate) if F > 0 else 1.0
+        eta = rate(F, S, self.first_rate, self.change_rate)
         rho, mixing = self.integral * F / (space.n_layers * np.sqrt(m)), 1 / (10 + m)
         most = self.largest_tilt / eta / np.maximum(spans, LEAST_SPAN)
 
