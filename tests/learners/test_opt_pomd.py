@@ -55,6 +55,13 @@ def test_a_whole_run_is_that_of_its_twin(sparse: bool) -> None:
     assert bound > 20  # boxes that neither leave all open nor nothing
 
 
+def test_it_explores_with_1_at_most() -> None:
+    """(4² √(log 2 / K) / 8)^(2/3): 1.405 for K = 1, 0.303 for K = 100."""
+    space = LayeredSpace.dense([1, 1, 1, 1, 1], 2)
+    explored = [OptPOMD(space, [], episodes=K).exploration for K in (1, 100)]
+    assert explored == [1.0, pytest.approx(0.30266473)]
+
+
 def test_its_regret_per_episode_falls() -> None:
     early, late = (regret_per_episode("opt-pomd", "switching", episodes) for episodes in (300, 6000))
     assert late < 0.7 * early
