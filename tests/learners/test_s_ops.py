@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from tests.conftest import random_mdp, random_policy
-from tightrope import InvalidInputError, LayeredMDP, LayeredSpace, Problem, make_learner, run
+from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Problem, Run, make_learner, run
 from tightrope.confidence.extremes import bounds_of, worst_use
 from tightrope.learners.s_ops import SOPS
 from tightrope.problems.constraints import make_constraints
 from tightrope.problems.losses import make_losses
+from tightrope.projection.inequalities import InequalityProjector
 
 
 def tempting(losses: str = "fixed") -> Problem:
@@ -45,6 +46,30 @@ def test_no_episode_of_any_run_is_over_a_budget_and_without_pessimism_some_are()
 
     assert [over(seed) for seed in range(24)] == [0.0] * 24
     assert sum(over(seed, radius_scale=0.0) > 1e-6 for seed in range(6)) >= 4
+
+
+def test_where_no_step_can_be_found_theta_stays_and_budgets_hold(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every third projection gives up."""
+    problem, solve, asked = tempting(), InequalityProjector.solve, [0, 0]
+
+    def gives_up(self: InequalityProjector, *given: Any) -> None:
+        asked[0] += 1
+        if asked[0] % 3 == 0:
+            asked[1] += 1
+            raise ConvergenceError("enough")
+        solve(self, *given)
+
+    monkeypatch.setattr(InequalityProjector, "solve", gives_up)
+    learner, stayed = sops(problem, block=4), 0
+    played = Run(problem, learner, episodes=100, regret="never")
+    for t in range(1, 101):
+        theta, failed = learner.theta, asked[1]
+        played.play(until=t)
+        if asked[1] > failed:
+            np.testing.assert_array_equal(learner.theta, theta)
+            stayed += 1
+    assert stayed > 10
+    assert played.account.strong_violation == 0.0
 
 
 def test_the_first_weight_by_hand() -> None:

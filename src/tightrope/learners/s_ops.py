@@ -9,7 +9,8 @@ After every block of episodes with one policy π, with f the mean of its losses:
    the first state. A policy with U_i(π) <= c_i for all i is within the budgets, whatever the model.
 3. θ ← argmin over θ in Δ with <q_i − V_i, θ> <= [c_i − U_i(π)]_+ of η <f, θ> + D(θ, (1 − λ_m) θ + λ_m even):
    optimistic in the loss, since θ picks its model; pessimistic in the constraints, since another policy uses at most
-   <q_i − V_i, its measure> more than π, in the worst case. π itself meets the inequalities, so they can be met.
+   <q_i − V_i, its measure> more than π, in the worst case. π itself meets the inequalities, so they can be met; where
+   next to nothing else does and no answer is found, θ stays what it is.
 4. The next policy is μ π° + (1 − μ) π^θ in every state, π° the safe policy that uses β of the budgets, with the least μ
    that is found (halving an interval) such that U_i <= c_i for all i, or μ₀ if none is: then all L actions are π°'s
    with probability μ₀^L, the use is at most μ₀^L β_i + (1 − μ₀^L) L, and that is c_i.
@@ -35,6 +36,7 @@ from numpy.typing import ArrayLike
 from tightrope.arguments import whole
 from tightrope.confidence import ConfidenceRule, Counts
 from tightrope.confidence.extremes import Bounds, bounds_of, most_paid, worst_use
+from tightrope.errors import ConvergenceError, InfeasibleError
 from tightrope.kernels.occupancy import policy_of
 from tightrope.learners.base import Episode, require, sums_of
 from tightrope.learners.kernels.lower_means import lower_means
@@ -158,20 +160,25 @@ class SOPS(ConfidentLearner):
         eta = rate(F, S, self.first_rate, self.change_rate)
         reference = np.empty_like(f)
         mix_pairs(self.space.csr.pair_ptr, self.theta, 1 / (10 + m), self._even, reference)
+        projector, multipliers = self._projector, self.multipliers
         if len(self.budgets) == 0:
-            theta, multipliers = self._step(reference, eta * f, confidence_set), self.multipliers
+            theta = self._step(reference, eta * f, confidence_set)
         else:
             theta, uses = np.empty_like(f), [worst_use(self.space, bounds, self.policy, g) for g in upper]
             more = np.array([use.more for use in uses])
             more[np.abs(more) < ROUNDING] = 0.0
             room = np.maximum(self.budgets - [use.most for use in uses], ROUNDING)
-            self._projector.solve(reference, eta * f, confidence_set, more, room, theta)
-            multipliers = self._projector.multipliers / eta
+            try:
+                projector.solve(reference, eta * f, confidence_set, more, room, theta)
+                multipliers = projector.multipliers / eta
+            except (ConvergenceError, InfeasibleError):
+                theta, projector = self.theta, InequalityProjector(self.space, len(self.budgets), self.tolerance)
         policy, weight = self._within(self._probabilities(theta), bounds, upper)
         return {
             "confidence_set": confidence_set,
             "_renewed": counts.epoch,
             "theta": theta,
+            "_projector": projector,
             "policy": policy,
             "weight": weight,
             "multipliers": multipliers,
