@@ -17,7 +17,8 @@ After every block of episodes with one policy π, with f the mean of its losses:
 5. η and λ_m as in `ucpd-practical`.
 
 So every episode is within all budgets in expectation, with probability 1 − 2ζ over the whole run and without a horizon,
-be the losses adversarial. That its regret falls like 1/√t per episode is measured, not proved.
+be the losses adversarial; the constraints have to be drawn from one law. That its regret falls like 1/√t per episode is
+measured, not proved.
 
 Feedback: full information. Needs to know: the space, the budgets, a policy π° strictly within them, and its uses β.
 Where we depart from the publication: it has bandit feedback, and so estimates losses and constraints from what paths

@@ -11,7 +11,7 @@ At first Q = C_i = H everywhere and Z = 0. In every episode:
    rises by 2H³√ι/η, and where Q or some C_i is H or more, all are H.
 
 Published: χ = η = K^0.2, ι = 128 log(√(2SAH) K), b_t = ¼ √(H² ι (χ + 1)/(χ + t)), ε = 8 √(SAH⁶ι³)/K^0.2. For K in reach
-ε is far more than H: Z only grows, and what is played is what uses the budgets least.
+ε is far more than H and Z only grows, but the bonus is as well, and lifts what is tried: what was first is played on.
 
 With tuning="code", what its authors' notebook runs with, in units where their rewards of 32 a step are 1:
 b_t = 0.2 √(log K / t) / 32 for Q and 0.002 √(log K / t) for C, η = 0.0032 K^0.2 √(SAH⁴), ε = 1/2, and Q rises by 3/32.
