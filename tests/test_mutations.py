@@ -60,9 +60,10 @@ def test_a_sample_is_drawn_by_its_seed_and_hardly_changes_when_learners_are_adde
 
 def test_who_mentions_a_module_is_asked_first() -> None:
     kernel = "src/tightrope/learners/kernels/lower_means.py"
-    assert importers(ROOT, kernel) == [kernel, "src/tightrope/learners/ucpd_bandit.py"]
+    learners = [f"src/tightrope/learners/{name}.py" for name in ("s_ops", "ucpd_bandit")]
+    assert importers(ROOT, kernel) == [kernel, *learners]
     mention, of_all = calls_for(ROOT, kernel)
     assert mention[0] == "tests/learners/test_lower_means.py"
     assert {"tests/learners/test_pricing.py", "tests/learners/test_ucpd_bandit.py"} < {*mention}
     assert "tests/learners/test_contract.py" in of_all
-    assert of_all[-2:] == ["-k", "ucpd-bandit"]
+    assert of_all[-2:] == ["-k", "s-ops or ucpd-bandit"]

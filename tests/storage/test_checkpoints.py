@@ -310,13 +310,14 @@ def test_numbers_that_are_none_are_refused_wherever_they_are_carried(name: str, 
     with np.load(path) as file:
         floats = [name for name in file.files if name.startswith("state/") and file[name].dtype.kind == "f"]
         floats = [name for name in floats if file[name].size]
+        damping = [file[name] for name in floats if name.endswith("factor_damping")]
     for entry in floats:
         for value in (np.nan, np.inf, -np.inf):
             if entry.endswith("factor_damping") and np.isnan(value):
                 continue  # there is none
             path.write_bytes(data)
             rewritten(path, lambda document, arrays: arrays[entry].flat.__setitem__(-1, value))  # noqa: B023
-            if entry.endswith("factor") and np.isnan(learner._projector._factor_damping):  # type: ignore[attr-defined]
+            if entry.endswith("factor") and all(np.isnan(one).all() for one in damping):
                 continue  # and so it is not looked at
             with pytest.raises(InvalidInputError, match=rf"{entry.rpartition('/')[2]}|probabilities"):
                 load(path)
