@@ -156,6 +156,7 @@ def test_buttons_zoom(opened: Opened) -> None:
     opened.wait_until(lambda: shown_range(opened) == pytest.approx([10, 1000] * 6))
     opened.page.get_by_role("button", name="Show all episodes").click()
     opened.wait_until(lambda: shown_range(opened) == [1, 10_000] * 6)
+    assert opened.page.evaluate("charts.size") == 6  # each with a range of its own
 
 
 def test_axes_can_be_linear(opened: Opened) -> None:
