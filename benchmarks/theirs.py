@@ -6,7 +6,8 @@
 Nothing of tightrope is imported, so that any interpreter with what they need will do: for the first, of
 github.com/matsuolab/Uniform-PAC-Primal-Dual-CMDP, jax, chex and scipy; for the second, of
 github.com/archanabura/DOPE-DoublyOptimisticPessimisticExploration, numpy < 1.25, pandas, matplotlib and pulp < 2.2. The
-second writes into its folder: copy it.
+second writes into its folder: copy it. Running their code is trusting it; what is unpickled is the file that their own
+model script wrote a moment before, and that their learner reads.
 """
 
 import json
