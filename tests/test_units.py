@@ -43,6 +43,16 @@ def test_bounds_that_are_none(units: Any, words: str) -> None:
         tr.Units.of_bounds(**units)
 
 
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+def test_what_is_no_number_is_not_scaled(bad: float) -> None:
+    with pytest.raises(tr.InvalidInputError, match=f"budgets is {bad} at index 1; every entry must be finite"):
+        UNITS.scaled_budgets([4, bad])
+    with pytest.raises(tr.InvalidInputError, match=f"loss is {bad} at index 2; every entry must be finite"):
+        UNITS.scaled_loss(np.array([0.0, 1.0, bad]))
+    with pytest.raises(tr.InvalidInputError, match=f"uses is {bad} at index 1, 0; every entry must be finite"):
+        UNITS.scaled_uses(np.array([[0.0], [bad]]))
+
+
 def priced(name: str, at: World) -> tuple[tr.InUnits, Any]:
     """A learner in `UNITS`, and the same without."""
     plain, learner = (tr.make_learner(name, at, episodes=12, seed=1) for _ in range(2))

@@ -77,7 +77,7 @@ class Units:
 
     def scaled_loss(self, loss: FloatArray) -> FloatArray:
         """Losses of steps as an algorithm takes them; refused where they are beyond what these units are for."""
-        scaled = (loss - self.loss_offset) / self.loss_scale
+        scaled = (finite(loss, "loss") - self.loss_offset) / self.loss_scale
         outside = np.abs(scaled) > 1 + BOUND_TOLERANCE
         if outside.any():
             low, high = self.loss_offset - self.loss_scale, self.loss_offset + self.loss_scale
@@ -86,7 +86,7 @@ class Units:
 
     def scaled_uses(self, uses: FloatArray) -> FloatArray:
         """(I, n) uses of budgets in steps as an algorithm takes them; refused where they are beyond these units."""
-        scaled: FloatArray = uses / self.constraint_scales[:, None]
+        scaled: FloatArray = finite(uses, "uses") / self.constraint_scales[:, None]
         shares = np.abs(scaled).max(axis=1, initial=0.0)
         if shares.sum() > 1 + BOUND_TOLERANCE:
             largest = ", ".join(f"{use:g}" for use in (shares * self.constraint_scales).tolist())
@@ -98,5 +98,6 @@ class Units:
 
     def scaled_budgets(self, budgets: ArrayLike) -> FloatArray:
         """(I,) budgets for an episode as an algorithm takes them."""
-        scaled: FloatArray = floats(budgets, "budgets", self.constraint_scales.shape) / self.constraint_scales
+        limits = finite(floats(budgets, "budgets", self.constraint_scales.shape), "budgets")
+        scaled: FloatArray = limits / self.constraint_scales
         return scaled
