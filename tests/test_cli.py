@@ -200,6 +200,18 @@ def test_constraints_are_chosen_like_losses() -> None:
     assert set(table["noise"]) == {"switching"}
 
 
+def test_tables_and_pictures_say_which_constraints_they_are_of() -> None:
+    code, out, _ = invoke(
+        *SHORT, "--learner", "uniform", "--constraints", "none,scaled", "--set", "noise.spread=0.2,0.5", "--out", "here"
+    )  # fmt: skip
+    named = ["constant", "scaled (spread 0.2)", "scaled (spread 0.5)"]
+    titles = [f"media-streaming, fixed losses, {which} constraints" for which in named]
+    assert code == 0
+    assert [line for line in out.splitlines() if " losses" in line] == [f"{title}, learner uniform" for title in titles]
+    for k, title in enumerate(titles, 1):
+        assert f"<!-- {title} · uniform · " in Path(f"here/picture-{k}.svg").read_text()
+
+
 @pytest.mark.parametrize(("text", "number"), [("1e2", 100), ("1_000", 1000), ("2.5e3", 2500), ("7", 7)])
 def test_whole_numbers_as_people_write_them(text: str, number: int) -> None:
     assert options.whole("", 1, 10_000).parser(text) == number

@@ -216,6 +216,20 @@ def test_overlapping_labels_move_as_little_as_possible() -> None:
     np.testing.assert_allclose(drawing.spread([0.1, 0.5, 0.5, 0.5], gap=0.2), [0.1, 0.3, 0.5, 0.7])
 
 
+@pytest.mark.parametrize(("n_letters", "size"), [(20, 13.0), (110, None), (1000, 7.0)])
+def test_a_long_title_is_set_smaller_until_it_fits(n_letters: int, size: float | None) -> None:
+    figure = figures.draw({"ucpd": [history()]}, title="n" * n_letters)
+    title, below = figure.texts
+    points = float(title.get_fontsize())
+    assert below.get_text().startswith("totals")
+    if size is not None:
+        assert points == size
+    else:
+        assert 7.0 < points < 13.0
+        right = figure.transFigure.inverted().transform(title.get_window_extent())[1, 0]
+        assert 0.95 < right < 0.985
+
+
 @pytest.mark.parametrize(
     ("value", "text"),
     [(20000, "20\u2009000"), (-1234.4, "−1\u2009234"), (0, "0"), (3.14159, "3.14"), (99.94, "99.9")],

@@ -29,6 +29,9 @@ FORMS: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"C
 #: Inches of the widest label that is given room.
 WIDEST = 8.0
 
+#: Points of a title, and of the longest, which is cut where it is still too long.
+TITLE, SMALLEST = 13.0, 7.0
+
 INK, MUTED, GRID = "#222222", "#6f6f6f", "#e6e6e6"
 #: The colours of Okabe and Ito, which colour-blind readers tell apart; without yellow, too faint for a line.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -89,6 +92,14 @@ def form_of(path: Path) -> str:
     return form
 
 
+def entitle(figure: Figure, title: str, meaning: str) -> None:
+    """What the picture shows, in a line as large as there is room for, and what is drawn, below it."""
+    height, room = figure.get_figheight(), 0.96 * figure.get_figwidth()
+    size = max(SMALLEST, TITLE * min(1.0, room / max(_inches(title, TITLE), 1.0)))
+    figure.text(0.02, 1 - 0.26 / height, drawable(title), size=size, weight="bold", va="center")
+    figure.text(0.02, 1 - 0.53 / height, meaning, color=MUTED, va="center")
+
+
 def head(axes: Axes, name: str, meaning: str) -> None:
     for text, points, style in ((name, 23, {"size": 11, "weight": "bold"}), (meaning, 9, {"color": MUTED})):
         axes.annotate(text, (0, 1), (0, points), "axes fraction", "offset points", **style)
@@ -135,11 +146,15 @@ def spread(heights: Sequence[float] | FloatArray, *, gap: float) -> FloatArray:
 
 def width_of(labels: Iterable[str]) -> float:
     """Inches that the widest of these labels takes at the end of a line, up to a width that no page has."""
-    bold = FontProperties(family=STYLE["font.family"], size=STYLE["font.size"], weight="bold")
-    measure = TextToPath().get_text_width_height_descent
+    widest = max((_inches(label, STYLE["font.size"]) for label in labels), default=0.0)
+    return min(WIDEST, 9 / 72 + widest + 0.1)
+
+
+def _inches(text: str, size: float) -> float:
+    """How wide it is, in bold letters of so many points."""
+    bold = FontProperties(family=STYLE["font.family"], size=size, weight="bold")
     with _unknown_letters():
-        widths = [measure(drawable(label), bold, ismath=False)[0] for label in labels]
-    return min(WIDEST, (9 + max(widths, default=0.0)) / 72 + 0.1)
+        return float(TextToPath().get_text_width_height_descent(drawable(text), bold, ismath=False)[0]) / 72
 
 
 def drawable(text: str) -> str:

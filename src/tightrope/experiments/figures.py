@@ -28,6 +28,7 @@ from tightrope.experiments.drawing import (
     STYLE,
     against_episodes,
     drawable,
+    entitle,
     grouped,
     head,
     logarithmic,
@@ -82,11 +83,11 @@ LEFT, RIGHT, BELOW, ABOVE, BETWEEN, LABEL, NUMBERS = 0.62, 2.2, 0.53, 1.14, 2.6,
 APART = 1.15
 
 
-def title(problem: str, losses: str, learners: Sequence[str], episodes: int, seeds: Sequence[int]) -> str:
+def title(problem: str, sequences: str, learners: Sequence[str], episodes: int, seeds: Sequence[int]) -> str:
     """What was played, by whom and for how long, in a line."""
     names = ", ".join(learners) if len(learners) <= 4 else f"{len(learners)} learners"
     which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
-    return f"{problem}, {losses} losses · {names} · T = {grouped(episodes)} episodes · {which}"
+    return f"{problem}, {sequences} · {names} · T = {grouped(episodes)} episodes · {which}"
 
 
 def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Sequence[Budget] = ()) -> Figure:
@@ -108,17 +109,9 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Seq
         names = list(histories) if len(histories) > 1 else [_plainly(budget.column) for budget in budgets]
         labels = width_of(f"{name}  −000 000" for name in names)
         figure = _empty_figure(len(budgets) + len(panels), len(histories), labels)
-        height = figure.get_figheight()
-        figure.text(0.02, 1 - 0.26 / height, drawable(title), size=13, weight="bold", va="center")
         how_many = " to ".join(map(str, n_seeds[:: len(n_seeds) - 1 or 1]))
         seeds = f"; line: mean of {how_many} seeds, band: {SPREAD}" if n_seeds[-1] > 1 else ""
-        figure.text(
-            0.02,
-            1 - 0.53 / height,
-            f"totals up to each episode, expectations under the true model{seeds}",
-            color=MUTED,
-            va="center",
-        )
+        entitle(figure, title, f"totals up to each episode, expectations under the true model{seeds}")
         for axes, panel in zip(figure.axes[len(budgets) :], panels, strict=True):
             _panel(axes, _curves(histories, panel.columns), last=episodes[-1], one_line=len(histories) > 1)
             head(axes, panel.name, panel.meaning)

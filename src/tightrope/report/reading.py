@@ -161,7 +161,7 @@ def _told(name: str, value: str) -> str:
 
 def _title(row: Row) -> str:
     parts = []
-    for kind, word in zip(CONDITIONS, ("", " losses", " noise"), strict=True):
+    for kind, word in zip(CONDITIONS, ("", " losses", " constraints"), strict=True):
         if row.get(kind) and (kind, row[kind]) != ("noise", "none"):
             options = ", ".join(_told(name, value) for name, value in _options(row, kind).items() if value)
             parts.append(f"{row[kind]}{word}{f' ({options})' if options else ''}")

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tightrope.errors import InfeasibleError
-from tightrope.experiments.drawing import INK, MUTED, PALETTE, STYLE, drawable, grouped, head
+from tightrope.experiments.drawing import INK, MUTED, PALETTE, STYLE, drawable, entitle, grouped, head
 from tightrope.problems.base import Problem
 from tightrope.theory.budgets import Curve
 from tightrope.theory.check import Check
@@ -30,10 +30,8 @@ def draw(check: Check) -> Figure:
             1, n, left=LEFT / width, right=1 - RIGHT / width, bottom=BELOW / height, top=1 - ABOVE / height,
             wspace=BETWEEN / WIDTH,
         )  # fmt: skip
-        title = f"{check.problem.name}, {check.problem.losses.name} losses"
-        figure.text(0.02, 1 - 0.26 / height, drawable(title), size=13, weight="bold", va="center")
         told = f"least loss of a policy, an episode, on average over T = {grouped(check.episodes)}"
-        figure.text(0.02, 1 - 0.53 / height, told, color=MUTED, va="center")
+        entitle(figure, f"{check.problem.name}, {check.problem.losses.name} losses", told)
         for k, curve in enumerate(check.curves):
             _panel(figure.add_subplot(grid[0, k]), check.problem, curve)
     return figure

@@ -10,10 +10,11 @@ import numpy as np
 from tightrope.experiments import drawing, figures, tables
 from tightrope.experiments.history import Budget
 from tightrope.experiments.studies.conduct import Conducted
-from tightrope.experiments.studies.configuration import digest
+from tightrope.experiments.studies.configuration import Conditions, digest
 from tightrope.experiments.studies.folder import Facts, Report, RunFolder
 from tightrope.experiments.studies.study import Named
 from tightrope.experiments.studies.table import typed
+from tightrope.problems.constraints import Deterministic
 from tightrope.space import FloatArray
 
 #: What was recorded of a run.
@@ -24,7 +25,7 @@ Columns = dict[str, FloatArray]
 class Section:
     """Runs on one problem, under the same losses and noise, for equally many episodes."""
 
-    problem: str  # with its options
+    conditions: Conditions
     facts: Facts
     episodes: int
     seeds: list[int]
@@ -36,11 +37,20 @@ class Section:
         """What can be spent in an episode."""
         return [Budget(one.column, one.name, one.unit, one.limit) for one in self.facts.budgets]
 
+    @property
+    def sequences(self) -> str:
+        """Losses and, where they were asked for, constraints, with their options."""
+        losses, noise = self.conditions.losses or self.facts.losses, self.conditions.noise
+        if noise is None:
+            return f"{losses} losses"
+        return f"{losses} losses, {'constant' if noise.name == Deterministic.name else noise} constraints"
+
     def lines(self) -> list[str]:
         """What was spent, what was lost, and what it means."""
         learners, budgets = list(self.histories), self.budgets
+        who = f"learner{'s' * (len(learners) > 1)} {', '.join(learners)}"
         return [
-            f"{self.problem}, {self.facts.losses} losses, learner{'s' * (len(learners) > 1)} {', '.join(learners)}",
+            f"{self.conditions.problem}, {self.sequences}, {who}",
             "",
             *tables.spending(budgets, self.histories),
             *[""] * bool(budgets),
@@ -51,7 +61,7 @@ class Section:
 
     def draw(self, folder: Path, name: str) -> Path:
         """The picture; returns where it is."""
-        title = figures.title(self.facts.title, self.facts.losses, list(self.histories), self.episodes, self.seeds)
+        title = figures.title(self.facts.title, self.sequences, list(self.histories), self.episodes, self.seeds)
         return drawing.save(figures.draw(self.histories, title=title, budgets=self.budgets), folder, name)[0]
 
 
@@ -74,7 +84,7 @@ def _section(runs: Sequence[tuple[Report, RunFolder]]) -> Section:
         histories.setdefault(label, []).append(numbers(run))
         settings.setdefault(label, report.settings)
     return Section(
-        problem=str(first.configuration.conditions.problem),
+        conditions=first.configuration.conditions,
         facts=first.problem,
         episodes=first.configuration.episodes,
         seeds=list(dict.fromkeys(report.configuration.seed for report, _ in runs)),
