@@ -42,6 +42,24 @@ def test_other_limits() -> None:
     assert code == 1 and "exclude each other" in " ".join(out.split())
 
 
+@pytest.mark.parametrize("flag", ["--noise", "--constraints"])
+@pytest.mark.parametrize("where", ["machine-cycle", "mine"])
+def test_other_constraints(flag: str, where: str) -> None:
+    """Scaled draws are up to 1.25 times their mean, so multipliers are in units that large; what changes is no law."""
+    if where == "mine":
+        invoke("new", "mine")
+    bounds = {}
+    for name in ("none", "scaled"):
+        code, out, _ = invoke("check", where, "--episodes", "40", flag, name, "--json")
+        told = json.loads(out)
+        assert (code, told["noise"], told["drawn"]) == (0, name, True)
+        bounds[name] = told["learner_units"]["constants"]["any_losses"]["B"]
+    assert bounds["scaled"] == pytest.approx(1.25 * bounds["none"])
+    code, out, _ = invoke("check", where, "--episodes", "40", flag, "switching")
+    assert code == 1 and out.splitlines()[0].endswith(" losses, switching constraints, T = 40 episodes, seed 0")
+    assert "g^t drawn from one law" in out
+
+
 @pytest.mark.parametrize("name", ["budgets.png", "budgets.SVG"])
 def test_a_picture(name: str) -> None:
     code, _, err = invoke("check", "machine-cycle", "--episodes", "40", "--figure", name)
@@ -82,6 +100,7 @@ def test_json_and_losses_that_answer() -> None:
         (["machine-cycle", "--level", "2"], "level is 2.0"),
         (["machine-cycle", "--learner", "nobody"], "nobody"),
         (["machine-cycle", "--losses", "none"], "no loss sequence 'none'"),
+        (["machine-cycle", "--constraints", "loud"], "there is no noise 'loud'"),
     ],
 )
 def test_wrong_input(arguments: list[str], words: str) -> None:

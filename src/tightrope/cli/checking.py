@@ -24,6 +24,7 @@ def check_problem(
     episodes: int,
     seed: int,
     losses: str | None,
+    noise: str | None,
     level: float | None,
     limits: Mapping[str, float],
     learner: str,
@@ -33,8 +34,9 @@ def check_problem(
     """Show what the theorem says about a problem, by name or in a folder; return whether its assumptions hold."""
     if figure is not None:
         drawing.form_of(figure)  # refused before anything is computed
-    place, chosen = folder_of(name, Path()), {} if losses is None else {"losses": losses}
-    loaded = make(name, **chosen) if place is None else load_with_digest(place, losses=losses, any_budgets=True)[0]
+    place, asked = folder_of(name, Path()), {"losses": losses, "noise": noise}
+    chosen: Any = {kind: choice for kind, choice in asked.items() if choice is not None}
+    loaded = make(name, **chosen) if place is None else load_with_digest(place, **chosen, any_budgets=True)[0]
     problem = theory.with_budgets(loaded, limits)
     at: dict[str, Any] = {} if level is None else {"level": level}
     with shown(episodes, 1, 0, 0) if answering(problem) else nullcontext() as tell:

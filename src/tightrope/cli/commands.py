@@ -163,6 +163,10 @@ def check(
         str | None,
         typer.Option(help="See: tightrope list losses.", show_default="the problem's own"),
     ] = None,
+    noise: Annotated[
+        str | None,
+        typer.Option("--noise", "--constraints", help="See: tightrope list noises.", show_default="the problem's own"),
+    ] = None,
     level: Annotated[
         float | None, typer.Option(help="ζ, the level of ucpd that you mean to use.", show_default="ucpd's own")
     ] = None,
@@ -183,7 +187,7 @@ def check(
     from tightrope.cli.checking import check_problem
 
     limits = options.limits(budget or [])
-    holds = check_problem(problem, episodes, seed, losses, level, limits, learner, figure, as_json)
+    holds = check_problem(problem, episodes, seed, losses, noise, level, limits, learner, figure, as_json)
     raise typer.Exit(0 if holds else FAILED)
 
 

@@ -188,6 +188,11 @@ class Problem:
         return self.mdp.space
 
     @property
+    def noise(self) -> str:
+        """What its constraints are called; those of one's own need have no name."""
+        return str(getattr(self.constraints, "name", type(self.constraints).__name__))
+
+    @property
     def changing(self) -> bool:
         """Whether its constraints follow no law: the theorem needs draws that are independent, from one law."""
         return isinstance(self.constraints, ChangingConstraints)

@@ -14,7 +14,7 @@ from tightrope.learners.ucpd import UCPD
 from tightrope.model import inner
 from tightrope.planning.hindsight import HindsightLP, Slack, most_slack, tolerance
 from tightrope.problems.base import Problem
-from tightrope.problems.constraints import ChangingConstraints
+from tightrope.problems.constraints import ChangingConstraints, Deterministic
 from tightrope.space import FloatArray
 from tightrope.streams import streams
 from tightrope.theory.budgets import Conflict, Curve, budget_curve, conflict, least_use
@@ -49,6 +49,12 @@ class Check:
     constants_here: Constants | None  # for the windows looked at
     constants_exact: Constants | None  # the same without an inequality in between; for one constraint
     curves: tuple[Curve, ...]  # those that can be drawn: the other budgets can be met
+
+    @property
+    def sequences(self) -> str:
+        """Losses and, where they are not the same in all episodes, constraints."""
+        noise, losses = self.problem.noise, f"{self.problem.losses.name} losses"
+        return losses if noise == Deterministic.name else f"{losses}, {noise} constraints"
 
     @property
     def feasible(self) -> bool:

@@ -17,6 +17,7 @@ def facts(check: Check) -> dict[str, Any]:
         {
             "problem": check.problem.name,
             "losses": check.problem.losses.name,
+            "noise": check.problem.noise,
             "episodes": check.episodes,
             "seed": check.seed,
             "level": check.level,

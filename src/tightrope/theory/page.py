@@ -19,8 +19,8 @@ WIDTH = 80
 def page(check: Check) -> list[str]:
     """All of it, in lines of at most 80 characters where names are short."""
     problem, seen = check.problem, check.windows
-    parts = [[f"{problem.name}, {problem.losses.name} losses, T = {check.episodes} episodes, seed {check.seed}"]]
-    parts += [_verdicts(check)]
+    title = [f"{problem.name}, {check.sequences}", f"T = {check.episodes} episodes, seed {check.seed}"]
+    parts = [[one] if len(one := ", ".join(title)) <= WIDTH else title, _verdicts(check)]
     if len(problem.budgets):
         parts += [_budgets(check)]
     if check.slater and len(problem.budgets):

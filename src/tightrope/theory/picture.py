@@ -31,7 +31,7 @@ def draw(check: Check) -> Figure:
             wspace=BETWEEN / WIDTH,
         )  # fmt: skip
         told = f"least loss of a policy, an episode, on average over T = {grouped(check.episodes)}"
-        entitle(figure, f"{check.problem.name}, {check.problem.losses.name} losses", told)
+        entitle(figure, f"{check.problem.name}, {check.sequences}", told)
         for k, curve in enumerate(check.curves):
             _panel(figure.add_subplot(grid[0, k]), check.problem, curve)
     return figure

@@ -52,7 +52,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
         return cls(
             title=problem.name,
             losses=problem.losses.name,
-            noise=str(getattr(problem.constraints, "name", type(problem.constraints).__name__)),
+            noise=problem.noise,
             loss_unit=problem.loss_unit,
             budgets=[Limit(*budget) for budget in budgets_of(problem)],
             units=describe_units(problem),
