@@ -83,6 +83,23 @@ def check_options(owner: str, function: Callable[..., object], options: Mapping[
             raise InvalidInputError(f"{owner} needs the option {name!r}")
 
 
+def named(
+    value: object, name: str, makers: Mapping[str, Callable[..., Kind]], what: str, otherwise: str
+) -> tuple[Callable[..., Kind], dict[str, Any]]:
+    """The one of `makers` that is asked for by name, or in a table with a name and options, and these options."""
+    table = {"name": value} if isinstance(value, str) else value
+    if not isinstance(table, Mapping):
+        names = ", ".join(sorted(makers))
+        expected = f"expected a name ({names}), a table with a name and options, or {otherwise}"
+        raise InvalidInputError(f"{name} is {shown(value)}; {expected}")
+    options = {text(key, f"an option of {name}"): option for key, option in table.items()}
+    which = options.pop("name", None)
+    if not isinstance(which, str) or which not in makers:
+        raise unknown(f"there is no {what}", which, makers)
+    check_options(f"the {what} {which!r}", makers[which], options)
+    return makers[which], options
+
+
 def whole(value: object, name: str, at_least: int, at_most: int = LARGEST) -> int:
     """`value` as an int from `at_least` to `at_most`."""
     if isinstance(value, bool) or not isinstance(value, Integral) or not at_least <= int(value) <= at_most:

@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import check_options, shown, text, unknown
-from tightrope.errors import InvalidInputError
+from tightrope.arguments import named
 from tightrope.model import LayeredMDP, Policy
 from tightrope.problems.constraints.changing import CHANGING, ChangingConstraints, Chased, Regulator
 from tightrope.problems.constraints.noise import (
@@ -75,21 +74,10 @@ NoiseChoice = str | Mapping[str, Any] | Constraints
 
 def make_constraints(choice: NoiseChoice, mean: ArrayLike, mdp: LayeredMDP | None = None) -> Constraints:
     """The constraints that `choice` asks for, around a problem's mean (I, n_tuples); `mdp` for those that look."""
-    if isinstance(choice, str):
-        choice = {"name": choice}
-    if not isinstance(choice, Mapping):
-        if isinstance(choice, Constraints) and not isinstance(choice, type):
-            return choice
-        raise InvalidInputError(
-            f"noise is {shown(choice)}; expected a name ({', '.join(sorted(CONSTRAINTS))}), "
-            "a table with a name and options, or an object with a mean and a method sample(rng)"
-        )
-    options = {text(key, "an option of noise"): value for key, value in choice.items()}
-    name = options.pop("name", None)
-    if not isinstance(name, str) or name not in CONSTRAINTS:
-        raise unknown("there is no noise", name, CONSTRAINTS)
-    kind = CONSTRAINTS[name]
-    check_options(f"the noise {name!r}", kind, options)
+    if isinstance(choice, Constraints) and not isinstance(choice, type):
+        return choice
+    own = "an object with a mean and a method sample(rng)"
+    kind, options = named(choice, "noise", CONSTRAINTS, "noise", own)
     return kind(mean, mdp, **options) if kind is Chased else kind(mean, **options)
 
 

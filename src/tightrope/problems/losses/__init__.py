@@ -9,8 +9,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import check_options, shown, text, unknown
-from tightrope.errors import InvalidInputError
+from tightrope.arguments import named
 from tightrope.model import LayeredMDP, Policy
 from tightrope.problems.losses.adaptive import Adaptive, Chaser, LowerBound
 from tightrope.problems.losses.oblivious import (
@@ -86,20 +85,9 @@ LossChoice = str | Mapping[str, Any] | Losses
 
 def make_losses(choice: LossChoice, scenarios: ArrayLike, mdp: LayeredMDP) -> Losses:
     """The loss sequence that `choice` asks for, on a problem's scenarios (K, n_tuples) and its model."""
-    if isinstance(choice, str):
-        choice = {"name": choice}
-    if not isinstance(choice, Mapping):
-        if isinstance(choice, Losses) and not isinstance(choice, type):
-            return choice
-        raise InvalidInputError(
-            f"losses is {shown(choice)}; expected a name ({', '.join(sorted(LOSSES))}), "
-            "a table with a name and options, or an object with a name and a method begin(rng)"
-        )
-    options = {text(key, "an option of losses"): value for key, value in choice.items()}
-    name = options.pop("name", None)
-    if not isinstance(name, str) or name not in LOSSES:
-        raise unknown("there is no loss sequence", name, LOSSES)
-    kind = LOSSES[name]
-    check_options(f"the loss sequence {name!r}", kind, options)
+    if isinstance(choice, Losses) and not isinstance(choice, type):
+        return choice
+    own = "an object with a name and a method begin(rng)"
+    kind, options = named(choice, "losses", LOSSES, "loss sequence", own)
     adaptive = isinstance(kind, type) and issubclass(kind, Adaptive)
     return kind(scenarios, mdp, **options) if adaptive else kind(scenarios, **options)
