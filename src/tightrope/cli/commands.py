@@ -84,6 +84,7 @@ def list_(
 
 
 @app.command(epilog=EXIT_CODES)
+@options.conducts
 def run(
     problem: options.Problem,
     episodes: options.Episodes = 20_000,
@@ -95,17 +96,8 @@ def run(
     records: Annotated[int, options.whole("How many episodes to record.", 1, MANY)] = 60,
     spacing: Annotated[options.Spacing, typer.Option(help="How they are spaced.")] = options.Spacing.LOG,
     regret: Annotated[options.Regret, typer.Option(help="Where the hindsight LP is solved.")] = options.Regret.RECORDS,
-    set_: options.Set = None,
-    jobs: options.Jobs = -1,
-    backend: options.WithBackend = options.Backend.PROCESSES,
-    address: options.Address = None,
-    fresh: options.Fresh = False,
-    dry_run: options.DryRun = False,
-    checkpoint_every: options.CheckpointEvery = 10.0,
-    watch: options.Watch = False,
-    port: options.Port = 0,
-    tensorboard: options.TensorBoard = None,
-    out: options.Out = None,
+    *,
+    conduct: options.Conduct,
 ) -> None:
     """Play a problem and show regret and violation, exactly accounted for. Run again, it goes on."""
     from tightrope.cli import studies
@@ -120,38 +112,24 @@ def run(
         seeds=list(range(seed, seed + seeds)),
         records=Records(count=records, spacing=spacing.value, regret=regret.value),
     )
-    study = with_values(study, set_ or [])
-    conduct = studies.Conduct(
-        jobs, backend.value, address, fresh, dry_run, checkpoint_every, port if watch else None, tensorboard
-    )
-    studies.show(study, out or Path("runs", studies.folder_name(study)), conduct, draw=True)
+    study = with_values(study, conduct.set_ or [])
+    studies.show(study, conduct.out or Path("runs", studies.folder_name(study)), conduct, draw=True)
 
 
 @app.command(epilog=EXIT_CODES)
+@options.conducts
 def sweep(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="A study: see docs/studies.md.")],
-    set_: options.Set = None,
-    jobs: options.Jobs = -1,
-    backend: options.WithBackend = options.Backend.PROCESSES,
-    address: options.Address = None,
-    fresh: options.Fresh = False,
-    dry_run: options.DryRun = False,
-    checkpoint_every: options.CheckpointEvery = 10.0,
-    watch: options.Watch = False,
-    port: options.Port = 0,
-    tensorboard: options.TensorBoard = None,
-    out: options.Out = None,
+    *,
+    conduct: options.Conduct,
 ) -> None:
     """Play a study: learners × problems × losses × parameters × seeds, from one file. Run again, it goes on."""
     from tightrope.cli import studies
     from tightrope.experiments.studies.study import StudyFile, with_values
 
-    study = with_values(StudyFile(file).study, set_ or [])
-    conduct = studies.Conduct(
-        jobs, backend.value, address, fresh, dry_run, checkpoint_every, port if watch else None, tensorboard
-    )
+    study = with_values(StudyFile(file).study, conduct.set_ or [])
     own = file.parent if studies.is_conducted(file) else None  # then it goes on there
-    studies.show(study, out or own or Path("runs", file.stem), conduct, beside=file.parent, draw=False)
+    studies.show(study, conduct.out or own or Path("runs", file.stem), conduct, beside=file.parent, draw=False)
 
 
 @app.command(epilog="Exit code: 0 all assumptions hold, 1 one fails, 2 wrong usage or input.")

@@ -1,9 +1,11 @@
 """Options that commands share, and how what is typed is read."""
 
+import inspect
 from collections.abc import Callable, Iterable
 from enum import StrEnum
+from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple, get_type_hints
 
 import typer
 
@@ -123,29 +125,60 @@ Noises = Annotated[
     list[str] | None,
     _several("One or several: a,b,c.", "noises", "--noise", "--constraints", default="the problem's own"),
 ]
-Set = Annotated[
-    list[str] | None,
-    typer.Option(
-        "--set",
-        metavar="KEY=VALUES",
-        help="Values of an option, each played: learner.radius_scale=0.1,0.3; also problem., losses. and noise.",
-    ),
-]
-Jobs = Annotated[int, typer.Option(min=-1, help="How many runs to play side by side; -1: one for each core.")]
-WithBackend = Annotated[
-    Backend, typer.Option(help="Who plays them: processes of its own, loky, a Dask or Ray cluster.")
-]
-Address = Annotated[str | None, typer.Option(help="Of a Dask or Ray cluster.", show_default="one on this machine")]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Play anew what is there already.")]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Only say what would be played, and how long it would take.")]
-CheckpointEvery = Annotated[float, typer.Option(min=0.0, help="Seconds between two checkpoints of a run.")]
-Out = Annotated[
-    Path | None, typer.Option(help="Folder for tables and picture.", show_default="one of its own in runs/")
-]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or a study.")]
-Watch = Annotated[bool, typer.Option("--watch", help="Serve a page of it on this machine, until it is done.")]
-TensorBoard = Annotated[
-    Path | None,
-    typer.Option("--tensorboard", metavar="DIR", help="Where to write what TensorBoard shows.", show_default="nowhere"),
-]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Where to serve the page.", show_default="any that is free")]
+
+
+class Conduct(NamedTuple):
+    """How a study is conducted: the options of every command that is decorated with `conducts`."""
+
+    set_: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--set",
+            metavar="KEY=VALUES",
+            help="Values of an option, each played: learner.radius_scale=0.1,0.3; also problem., losses. and noise.",
+        ),
+    ] = None
+    jobs: Annotated[int, typer.Option(min=-1, help="How many runs to play side by side; -1: one for each core.")] = -1
+    backend: Annotated[
+        Backend, typer.Option(help="Who plays them: processes of its own, loky, a Dask or Ray cluster.")
+    ] = Backend.PROCESSES
+    address: Annotated[
+        str | None, typer.Option(help="Of a Dask or Ray cluster.", show_default="one on this machine")
+    ] = None
+    fresh: Annotated[bool, typer.Option("--fresh", help="Play anew what is there already.")] = False
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Only say what would be played, and how long it would take.")
+    ] = False
+    checkpoint_every: Annotated[float, typer.Option(min=0.0, help="Seconds between two checkpoints of a run.")] = 10.0
+    watch: Annotated[bool, typer.Option("--watch", help="Serve a page of it on this machine, until it is done.")] = (
+        False
+    )
+    port: Port = 0
+    tensorboard: Annotated[
+        Path | None,
+        typer.Option(
+            "--tensorboard", metavar="DIR", help="Where to write what TensorBoard shows.", show_default="nowhere"
+        ),
+    ] = None
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for tables and picture.", show_default="one of its own in runs/")
+    ] = None
+
+
+def conducts(command: Callable[..., None]) -> Callable[..., None]:
+    """The command, with the options of its last argument, `conduct`, in place of that."""
+    *own, _ = inspect.signature(command).parameters.values()
+    shared = [
+        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=Conduct._field_defaults[name], annotation=kind)
+        for name, kind in get_type_hints(Conduct, include_extras=True).items()
+    ]
+
+    @wraps(command)
+    def with_options(**given: Any) -> None:
+        conduct = Conduct(**{name: given.pop(name) for name in Conduct._fields})
+        command(**given, conduct=conduct)
+
+    with_options.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+    return with_options

@@ -2,34 +2,21 @@
 
 from contextlib import ExitStack
 from pathlib import Path
-from typing import NamedTuple
 
+from tightrope.cli.options import Conduct
 from tightrope.cli.standard import note
 from tightrope.cli.standard import show as say
 from tightrope.errors import InvalidInputError, TightropeError
 from tightrope.experiments.progress import shown
 from tightrope.experiments.studies.conduct import Conducted, conducted, folder_name, is_conducted
-from tightrope.experiments.studies.engines import Backend, Engine
+from tightrope.experiments.studies.engines import Engine
 from tightrope.experiments.studies.estimate import estimate
 from tightrope.experiments.studies.study import Study
 from tightrope.experiments.studies.summary import sections
 from tightrope.kernels.compile import compiled_before
 from tightrope.report.serving import served
 
-__all__ = ["Conduct", "folder_name", "is_conducted", "show"]
-
-
-class Conduct(NamedTuple):
-    """How a study is conducted, as it was asked for."""
-
-    jobs: int
-    backend: Backend
-    address: str | None
-    fresh: bool
-    dry_run: bool
-    save_every: float
-    port: int | None  # where its page is served meanwhile; None: nowhere
-    tensorboard: Path | None  # where its records are written for TensorBoard; None: nowhere
+__all__ = ["folder_name", "is_conducted", "show"]
 
 
 def show(study: Study, folder: Path, conduct: Conduct, *, beside: Path = Path(), draw: bool) -> None:
@@ -38,14 +25,14 @@ def show(study: Study, folder: Path, conduct: Conduct, *, beside: Path = Path(),
         raise InvalidInputError("--jobs is 0; it is how many runs are played side by side, or -1 for one for each core")
     if conduct.address is not None and conduct.backend not in ("dask", "ray"):
         raise InvalidInputError(f"--address is for --backend dask or ray; this is {conduct.backend}")
-    engine = Engine(conduct.jobs, conduct.backend, conduct.address)
+    engine = Engine(conduct.jobs, conduct.backend.value, conduct.address)
     if conduct.dry_run:
         say("\n".join(estimate(study, folder, engine, beside)))
         return
     if not compiled_before():
         note("compiling first, which takes a minute or less and is kept for the next time")
     with ExitStack() as meanwhile:
-        if conduct.port is not None:
+        if conduct.watch:
             note(f"watch it at {meanwhile.enter_context(served(folder, conduct.port))}")
         board = None
         if conduct.tensorboard is not None:
@@ -59,7 +46,7 @@ def show(study: Study, folder: Path, conduct: Conduct, *, beside: Path = Path(),
                 engine,
                 beside=beside,
                 fresh=conduct.fresh,
-                save_every=conduct.save_every,
+                save_every=conduct.checkpoint_every,
                 watch=shown,
                 callback=board,
                 tell=note,
