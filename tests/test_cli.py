@@ -200,12 +200,13 @@ def test_constraints_are_chosen_like_losses() -> None:
     assert set(table["noise"]) == {"switching"}
 
 
-def test_tables_and_pictures_say_which_constraints_they_are_of() -> None:
+def test_tables_and_pictures_say_which_problem_and_constraints_they_are_of() -> None:
     code, out, _ = invoke(
-        *SHORT, "--learner", "uniform", "--constraints", "none,scaled", "--set", "noise.spread=0.2,0.5", "--out", "here"
+        *SHORT, "--learner", "uniform", "--constraints", "none,scaled", "--set", "noise.spread=0.2,0.5",
+        "--set", "problem.budget=4", "--out", "here",
     )  # fmt: skip
     named = ["constant", "scaled (spread 0.2)", "scaled (spread 0.5)"]
-    titles = [f"media-streaming, fixed losses, {which} constraints" for which in named]
+    titles = [f"media-streaming (budget 4), fixed losses, {which} constraints" for which in named]
     assert code == 0
     assert [line for line in out.splitlines() if " losses" in line] == [f"{title}, learner uniform" for title in titles]
     for k, title in enumerate(titles, 1):

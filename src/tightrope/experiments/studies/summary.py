@@ -61,7 +61,8 @@ class Section:
 
     def draw(self, folder: Path, name: str) -> Path:
         """The picture; returns where it is."""
-        title = figures.title(self.facts.title, self.sequences, list(self.histories), self.episodes, self.seeds)
+        problem = str(Named(self.facts.title, self.conditions.problem.options))
+        title = figures.title(problem, self.sequences, list(self.histories), self.episodes, self.seeds)
         return drawing.save(figures.draw(self.histories, title=title, budgets=self.budgets), folder, name)[0]
 
 
