@@ -1,6 +1,7 @@
 """What a durable learner must be like after any story: plain learners in memory, without ids, files or crashes."""
 
 from hashlib import blake2b
+from math import fsum
 from typing import Any
 
 import numpy as np
@@ -137,17 +138,17 @@ class Twin:
             costs = costs[:, path]
         budgets, pairs = self.champion.learner.budgets, WORLD.space.pair_of_tuple[path]
         for one in self.entrants.values():
-            one.shadow = one.shadow.after(costs, pairs, one.learner.policy, played)
+            one.shadow = one.shadow.after(costs.tolist(), pairs, one.learner.policy, played)
             if one.learner.feedback == "full":
                 one.learner.observe(Episode(**parts))
             else:
                 bandit = BanditEpisode(parts["states"], parts["actions"], costs[0].copy(), costs[1:].copy(), played)
                 one.learner.observe(bandit)
-        lost, *used = costs.sum(axis=1)
-        self.account = self.account.after(float(lost), np.array(used), budgets)
+        lost, *used = map(fsum, costs)
+        self.account = self.account.after(lost, used, budgets)
         by_safe = played is not None and np.array_equal(played.probabilities, SAFE.probabilities)
         by_safe = by_safe and self.guard.has_rules
-        self.guard = self.guard.after(self.account, np.array(used), budgets, by_safe=by_safe)
+        self.guard = self.guard.after(self.account, used, budgets, by_safe=by_safe)
 
     def sight(self) -> dict[str, Any]:
         """All that must be as in the directory."""

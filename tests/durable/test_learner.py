@@ -281,7 +281,7 @@ def test_what_is_the_same_in_many_episodes_is_kept_once(tmp_path: Path) -> None:
 def test_a_directory_of_another_format_is_refused(tmp_path: Path) -> None:
     with opened(tmp_path, fresh()) as learner, learner._in.journal.commit():
         learner._in.journal.write_facts({"format": 1})
-    with pytest.raises(InvalidInputError, match=r"it is of format 1, written by tightrope .* reads format 2"):
+    with pytest.raises(InvalidInputError, match=r"it is of format 1, written by tightrope .* reads format 3"):
         opened(tmp_path)
 
 

@@ -60,7 +60,7 @@ class TestShadow:
         """Two steps, two actions each: π takes the first action with 0.9, μ with 0.5."""
         space = LayeredSpace.dense([1, 1, 1], 2)
         own, played_ = Policy(space, [0.9, 0.1, 0.9, 0.1]), Policy(space, [0.5, 0.5, 0.5, 0.5])
-        costs = np.array([[1.0, 1.0], [0.5, 0.25]])
+        costs = [[1.0, 1.0], [0.5, 0.25]]
         shadow = Shadow(1).after(costs, np.array([0, 3]), own, played_)  # the first action, then the second
         rho = [0.9 / 0.5, 0.9 / 0.5 * 0.1 / 0.5]
         assert shadow.by_importance == pytest.approx([rho[0] + rho[1], 0.5 * rho[0] + 0.25 * rho[1]])
@@ -85,9 +85,9 @@ class TestShadow:
             assert np.isfinite([*standing.would_have_spent, *standing.standard_errors]).all()
         with opened(tmp_path) as learner:
             assert learner.status.told == 1
-        space = LayeredSpace.dense([1, 1, 1, 1], 2)
-        own, played_ = Policy(space, [0.5, 0.5, 0.5, 0.5, 1, 0]), Policy(space, [1, rare, 1, rare, 0.5, 0.5])
-        assert weights(np.array([1, 3, 5]), own, played_) == [LARGEST, LARGEST, 0.0]
+        assert weights([0.5, 0.5, 0.0], [rare, rare, 0.5]) == [LARGEST, LARGEST, 0.0]
+        assert weights([0.5, 0.0], [0.5, 0.0]) == [1.0, 0.0]
+        assert weights([0.5, 0.1], [0.5, 0.1]) == []
 
     def test_importance_has_the_right_mean(self) -> None:
         """Against the exact occupancy measure; within four standard errors, and these are not wide."""
@@ -102,7 +102,7 @@ class TestShadow:
             parts = story(SAFE, "full", t)
             path = WORLD.space.path(parts["states"], parts["actions"])
             costs = np.vstack([parts["loss"], parts["constraints"]])[:, path]
-            shadow = shadow.after(costs, WORLD.space.pair_of_tuple[path], own, SAFE)
+            shadow = shadow.after(costs.tolist(), WORLD.space.pair_of_tuple[path], own, SAFE)
         exact = 3000 * WORLD.mean @ mdp.occupancy(own)
         error = shadow.standard_error()[1:]
         assert (error < 0.03 * exact).all()
@@ -171,14 +171,14 @@ class TestStopLoss:
         guard = Guard(4, 1).ruled(np.full(4, 0.5), {0: rule}, np.array([2.0]))  # two units are one of the learner's
         account, budgets = Account(1), np.array([0.5])
         for use in (1.5, 0.5):
-            account = account.after(0.0, np.array([use]), budgets)
-            guard = guard.after(account, np.array([use]), budgets, by_safe=False)
+            account = account.after(0.0, [use], budgets)
+            guard = guard.after(account, [use], budgets, by_safe=False)
         assert 2 * guard.over(account, budgets) == pytest.approx([10.0])
         assert guard.stops
         seen = []
         for _ in range(3):  # the safe policy uses nothing, and the rate is what it was: 10 − 2 k
-            account = account.after(0.0, np.zeros(1), budgets)
-            guard = guard.after(account, np.zeros(1), budgets, by_safe=True)
+            account = account.after(0.0, [0.0], budgets)
+            guard = guard.after(account, [0.0], budgets, by_safe=True)
             seen.append((float(2 * guard.over(account, budgets)[0]), guard.stops))
         assert seen == [(8.0, True), (6.0, True), (4.0, False)]
 

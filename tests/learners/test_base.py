@@ -14,7 +14,7 @@ from tightrope import UCPD, ConvergenceError, Episode, InvalidInputError, Layere
 from tightrope.checks.learners.play import drive, ordinary_world
 from tightrope.learners import LEARNERS, make_learner
 from tightrope.learners.base import Learner
-from tightrope.learners.episodes import checked_budgets, checked_episode
+from tightrope.learners.episodes import CheckedEpisode, checked_budgets, checked_episode
 from tightrope.learners.registry import options_of
 
 SPACE = LayeredSpace.dense([1, 2, 1], 2)
@@ -44,6 +44,17 @@ def test_an_episode_is_taken_apart() -> None:
     np.testing.assert_array_equal(f, loss)
     np.testing.assert_array_equal(g, constraints)
     assert checked_episode(SPACE, 0, 1, Episode([0, 2, 3], [1, 0], loss, np.zeros((0, 8))))[2].shape == (0, 8)
+
+
+def test_what_was_checked_is_checked_again_only_elsewhere() -> None:
+    """Numbers that no check lets through show which were looked at."""
+    nobody, none = np.full(8, np.nan), np.zeros((1, 8))
+    checked = CheckedEpisode([0, 2, 3], [1, 0], nobody, none, SPACE, np.array([3, 6]))
+    path, f, g = checked_episode(SPACE, 1, 1, checked)
+    assert path is checked.path and f is nobody and g is none
+    for space, n_constraints in ((LayeredSpace.dense([1, 2, 1], 2), 1), (SPACE, 0), (SPACE, 2)):
+        with pytest.raises(InvalidInputError, match=r"episode 1: (loss is nan|constraints has shape)"):
+            checked_episode(space, n_constraints, 1, checked)
 
 
 def test_rounding_at_the_bounds_is_forgiven_and_nothing_more() -> None:

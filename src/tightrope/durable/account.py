@@ -18,7 +18,7 @@ class Account:
         self.spent = np.zeros(n_constraints)  #: (I,) Σ of the constraints met
         self.allowed = np.zeros(n_constraints)  #: (I,) Σ of the budgets of those episodes
 
-    def after(self, loss: float, use: FloatArray, budgets: FloatArray) -> "Account":
+    def after(self, loss: float, use: list[float], budgets: FloatArray) -> "Account":
         """This account and one more episode: what it lost, and what it used (I,)."""
         account = object.__new__(Account)
         account.told = self.told + 1

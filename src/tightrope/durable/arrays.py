@@ -4,7 +4,12 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
+import numpy as np
+
 from tightrope.errors import StorageError
+from tightrope.space import FloatArray
+
+REAL = np.dtype("<f8")
 
 TABLE = "CREATE TABLE IF NOT EXISTS arrays (digest BLOB PRIMARY KEY, numbers BLOB NOT NULL);"
 
@@ -21,22 +26,34 @@ def digest_of(*parts: object) -> bytes:
     return digest.digest()[:16]
 
 
+def bytes_of(numbers: FloatArray) -> bytes:
+    """Floats as the journal keeps them."""
+    return numbers.astype(REAL, copy=False).tobytes()
+
+
+def decoded(body: bytes) -> FloatArray:
+    """The other way round; others may write to it."""
+    return np.frombuffer(bytearray(body), REAL)
+
+
 class Arrays:
     """Those of one journal, which `query` reads and writes."""
 
     def __init__(self, query: Callable[..., list[Any]], journal: str) -> None:
         self._query, self._journal = query, journal
-        self._at_hand: dict[bytes, bytes] = {}  #: by digest, the last one used last
+        self._at_hand: dict[bytes, tuple[bytes, FloatArray]] = {}  #: by digest, the last one used last
         self._sure: set[bytes] = set()  #: which of them are in the journal for sure
 
     def digest(self, array: bytes) -> bytes:
         """By which it is kept; of one that is at hand it need not be worked out. Then it is at hand."""
-        known = next((digest for digest, numbers in self._at_hand.items() if numbers == array), None)
-        return self._have_at_hand(known or digest_of(array), array)
+        for digest, (known, numbers) in self._at_hand.items():
+            if known == array:
+                return self._have_at_hand(digest, known, numbers)
+        return self._have_at_hand(digest_of(array), array, decoded(array))
 
-    def _have_at_hand(self, digest: bytes, array: bytes) -> bytes:
+    def _have_at_hand(self, digest: bytes, array: bytes, numbers: FloatArray) -> bytes:
         self._at_hand.pop(digest, None)
-        self._at_hand[digest] = array
+        self._at_hand[digest] = array, numbers
         if len(self._at_hand) > AT_HAND:
             oldest = next(iter(self._at_hand))
             del self._at_hand[oldest]
@@ -46,26 +63,28 @@ class Arrays:
     def keep(self, digest: bytes) -> None:
         """Keep one that is at hand; one that is kept already is kept once."""
         if digest not in self._sure:
-            self._query("INSERT OR IGNORE INTO arrays VALUES (?, ?)", digest, self._at_hand[digest])
+            self._query("INSERT OR IGNORE INTO arrays VALUES (?, ?)", digest, self._at_hand[digest][0])
             self._sure.add(digest)
 
     def be_unsure(self) -> None:
         """Something that was written may be gone."""
         self._sure.clear()
 
-    def kept(self, digest: bytes) -> bytes:
-        """One that was kept."""
-        array = self._at_hand.get(digest)
-        if array is None:
-            found = self._query("SELECT numbers FROM arrays WHERE digest = ?", digest)
-            array = bytes(found[0][0]) if found else b""
-            if digest_of(array) != digest:
-                raise StorageError(
-                    f"{self._journal}: a policy that was handed out, or a loss or constraints that were told, are "
-                    "damaged; restore the directory from a copy"
-                )
-        self._have_at_hand(digest, array)
-        return array
+    def kept(self, digest: bytes) -> FloatArray:
+        """One that was kept, to be read only: others read it, too."""
+        array, numbers = self._at_hand.get(digest) or self._read(digest)
+        self._have_at_hand(digest, array, numbers)
+        return numbers
+
+    def _read(self, digest: bytes) -> tuple[bytes, FloatArray]:
+        found = self._query("SELECT numbers FROM arrays WHERE digest = ?", digest)
+        array = bytes(found[0][0]) if found else b""
+        if digest_of(array) != digest:
+            raise StorageError(
+                f"{self._journal}: a policy that was handed out, or a loss or constraints that were told, are "
+                "damaged; restore the directory from a copy"
+            )
+        return array, decoded(array)
 
     def all(self) -> list[bytes]:
         """Their digests."""

@@ -13,12 +13,15 @@ from pathlib import Path
 from threading import RLock
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
 from tightrope.arguments import printable, shown, text
 from tightrope.durable import snapshots
+from tightrope.durable.arrays import bytes_of
 from tightrope.durable.facts import facts_of, refuse_other
 from tightrope.durable.folder import claimed
 from tightrope.durable.journal import Event, Handed, Journal
-from tightrope.durable.records import bytes_of
 from tightrope.durable.state import CANNOT_LEARN, UNKNOWN, State
 from tightrope.durable.status import BudgetUnits, Status, status_of
 from tightrope.errors import InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
@@ -81,7 +84,7 @@ class Directory:
         """Bring memory to what is on disk."""
         self.journal.reread()
         self.state, self._since = replayed(self.path, self.journal, self.options.classes, self.options.progress)
-        self.open = {handed.number: handed for handed in self.journal.handed("fate = 'open'")}
+        self.open = {handed.number: handed for handed in self.journal.open_episodes()}
         self._show()
         self._behind = False
 
@@ -134,7 +137,7 @@ class Directory:
         """Nobody will tell of it."""
         self._behind = True
         with self.journal.commit():
-            self.journal.settle(handed, "given up")
+            self.journal.settle(handed._replace(fate="given up"))
         del self.open[handed.number]
         self.status = replace(self.status, open=len(self.open))
         self._behind = False
@@ -151,11 +154,11 @@ class Directory:
     def _event(self, kind: str, body: bytes) -> Event:
         return Event(self.journal.last + 1, kind, None, None, None, None, body)
 
-    def take_over(self, event: Event, handed: Handed | None = None) -> None:
+    def take_over(self, event: Event, path: NDArray[np.int64] | None = None) -> None:
         """Take over an event: in memory, then on disk, then to be seen; now and then a snapshot."""
         journal, self._behind = self.journal, True
         try:
-            failed = self.state.apply(event, journal.arrays.kept, self.read)
+            failed = self.state.apply(event, journal.arrays.kept, self.read, path)
         except InvalidInputError as error:
             if type(error) is InvalidInputError and self.state.whole:  # who refuses stays as before
                 self._behind = False
@@ -164,10 +167,8 @@ class Directory:
             journal.append(event)
             for name in failed:  # said in the journal, and so by whoever replays it elsewhere
                 journal.append(self._event("failed", f"{name}\0{self.state.entrants[name].failed}".encode()))
-            if handed:
-                journal.settle(handed, "told", event.contents)
-        if handed:
-            del self.open[handed.number]
+        if event.episode is not None:
+            del self.open[event.episode]
         self._since += 1 + len(failed)
         self._show()
         self._behind = False

@@ -13,7 +13,7 @@ from tightrope.learners.base import LearnerBase
 from tightrope.space import LayeredSpace
 
 #: Raised whenever what was written before can no longer be read as it is.
-FORMAT = 2
+FORMAT = 3
 
 
 def facts_of(learner: LearnerBase, units: BudgetUnits, problem: Any) -> dict[str, Any]:

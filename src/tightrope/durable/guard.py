@@ -6,7 +6,8 @@ With spent(t) and allowed(t) summed over the t episodes that were told, a rule l
     by="predicted"   spent(t) + (T − t) r − allowed(t) − (T − t) c,    T the horizon,
 
 c the budget and r the mean use of the last `window` episodes or so (a running mean) that were not played by the safe
-policy: what is to be expected if the learner goes on. Above `most` it stops, at `back` or below it goes on.
+policy, since there are rules: what is to be expected if the learner goes on. Above `most` it stops, at `back` or below
+it goes on.
 """
 
 from collections.abc import Mapping
@@ -66,17 +67,18 @@ class Guard:
             guard.window[i] = rule.window
         return guard
 
-    def after(self, account: Account, use: FloatArray, budgets: FloatArray, *, by_safe: bool) -> "Guard":
+    def after(self, account: Account, use: list[float], budgets: FloatArray, *, by_safe: bool) -> "Guard":
         """One more episode was told, which used `use` (I,)."""
+        if not self.has_rules:
+            return self
         guard = object.__new__(Guard)
         rate, rated = self.rate, self.rated
         if not by_safe:
             rated += 1
-            rate = rate + (use - rate) / np.minimum(rated, self.window)
+            rate = rate + (np.array(use) - rate) / np.minimum(rated, self.window)
         guard.__dict__ = self.__dict__ | {"rate": rate, "rated": rated}
-        if self.has_rules:
-            over = guard.over(account, budgets)
-            guard.stopped = np.where(self.stopped, over > self.back, over > self.most)
+        over = guard.over(account, budgets)
+        guard.stopped = np.where(self.stopped, over > self.back, over > self.most)
         return guard
 
     def over(self, account: Account, budgets: FloatArray) -> FloatArray:

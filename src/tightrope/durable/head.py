@@ -34,8 +34,7 @@ class Head:
         """Both numbers, in one call; on a full disk the old ones stay."""
         if self._file is not None:
             with suppress(OSError):
-                os.lseek(self._file, 0, os.SEEK_SET)
-                os.write(self._file, _encoded(event, episode))
+                os.pwrite(self._file, _encoded(event, episode), 0)
                 self._known = event, episode
 
     def _read(self) -> tuple[int, int] | None:

@@ -74,7 +74,7 @@ def _look(folder: Path, classes: tuple[type, ...]) -> Inspection:
         facts, growth = journal.facts(), _growth(folder, journal)
         damage += _damaged(folder, journal)
         state, _ = replayed(folder, journal, classes)
-        open_ = len(journal.handed("fate = 'open'"))
+        open_ = len(journal.open_episodes())
         status = status_of(state, BudgetUnits.read(facts["units"]), journal.last, journal.asked, open_)
         widths = {name: wide for name, one in state.entrants.items() if (wide := widths_of(one.learner))}
     except (StorageError, LookupError) as error:

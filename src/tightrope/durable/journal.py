@@ -2,7 +2,7 @@
 
     events      what the learner is made of, in the order in which it was learnt; each row's digest covers the row and
                 the digest before it, so no row can be changed, lost or moved without being found out
-    episodes    what was handed out, and what became of it
+    episodes    what was handed out, and what became of it; of what was told since the last snapshot, the event says so
     arrays      what both refer to (`Arrays`)
     snapshots   which files hold the state after which event (`snapshots`)
     facts       what the directory was made with, as JSON
@@ -42,6 +42,13 @@ CREATE TABLE IF NOT EXISTS snapshots (
     seq INTEGER, name TEXT, chain BLOB NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (seq, name)
 );
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NULL);
+"""
+
+#: Rows of episodes; and what was told of them since the last snapshot, by which event.
+HANDED = """
+SELECT episodes.*, since.seq, since.loss, since.constraints, since.body FROM episodes LEFT JOIN (
+    SELECT * FROM events WHERE kind = 'tell' AND seq > (SELECT max(seq) FROM snapshots)
+) AS since ON since.episode = number
 """
 
 #: What the first event follows.
@@ -135,17 +142,17 @@ class Journal:
     def commit(self) -> Iterator[None]:
         """What is written in the block is on disk after it, all of it or nothing."""
         before = self.last, self.chain, self.asked
-        with self._in_words():
+        try:
             self.roll_back()
             self._sql.execute("BEGIN IMMEDIATE")
-            try:
-                yield
-                self._sql.execute("COMMIT")
-            except BaseException:
-                self.last, self.chain, self.asked = before
-                self.arrays.be_unsure()
+            yield
+            self._sql.execute("COMMIT")
+        except BaseException as error:
+            self.last, self.chain, self.asked = before
+            self.arrays.be_unsure()
+            with self._in_words():
                 self.roll_back()
-                raise
+                raise error
         self.head.write(self.last, self.asked)
 
     def roll_back(self) -> None:
@@ -191,21 +198,27 @@ class Journal:
         self.asked = handed.number
         return handed
 
-    def settle(self, handed: Handed, fate: str, contents: bytes | None = None) -> None:
+    def settle(self, settled: Handed) -> None:
         """An episode is no longer open."""
-        settled = handed._replace(fate=fate, contents=contents)
         self._sql.execute(
             "UPDATE episodes SET fate = ?, contents = ?, digest = ? WHERE number = ?",
-            (fate, contents, digest_of(*settled), handed.number),
+            (settled.fate, settled.contents, digest_of(*settled), settled.number),
         )
 
     def handed(self, where: str, *values: Any) -> list[Handed]:
         """Episodes that were handed out, those that are remembered."""
-        found = self.rows(f"SELECT * FROM episodes WHERE {where} ORDER BY number", *values)
-        for *columns, digest in found:
-            if digest_of(*columns) != digest:
-                raise StorageError(f"{self}: episode {columns[0]} is damaged; restore the directory from a copy")
-        return [Handed(*columns) for *columns, _ in found]
+        found = self.rows(f"{HANDED} WHERE {where} ORDER BY number", *values)
+        return [self._fate(Handed(*row[:5]), *row[5:]) for row in found]
+
+    def open_episodes(self) -> list[Handed]:
+        """Those that were neither told nor given up."""
+        return [handed for handed in self.handed("fate = 'open'") if handed.fate == "open"]
+
+    def _fate(self, handed: Handed, digest: bytes, seq: int | None, *told: bytes | None) -> Handed:
+        """An episode as its row has it; or as the event of that number says, of what was told in it."""
+        if digest_of(*handed) != digest:
+            raise StorageError(f"{self}: episode {handed.number} is damaged; restore the directory from a copy")
+        return handed if seq is None else handed._replace(fate="told", contents=digest_of(*told))
 
     def facts(self) -> dict[str, Any]:
         """What the directory was made with."""
@@ -222,7 +235,10 @@ class Journal:
         self._sql.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows)
 
     def write_snapshot(self, digests: dict[str, bytes]) -> None:
-        """The files by these names hold the state after the last event."""
+        """The files by these names hold the state after the last event; what became of episodes is in their rows."""
+        for handed in self.handed("fate = 'open'"):
+            if handed.fate == "told":
+                self.settle(handed)
         rows = [(self.last, name, self.chain, digest) for name, digest in digests.items()]
         self._sql.executemany("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", rows)
 

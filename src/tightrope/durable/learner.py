@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.arguments import file_path, function, instance, whole
-from tightrope.durable.arrays import digest_of
+from tightrope.durable.arrays import bytes_of, digest_of
 from tightrope.durable.directory import Directory, Options, Progress
 from tightrope.durable.journal import Handed
 from tightrope.durable.operations import Operations, checked
-from tightrope.durable.records import bytes_of, decoded
 from tightrope.durable.state import UNKNOWN
 from tightrope.durable.status import Status
 from tightrope.errors import ConflictError, StorageError
@@ -107,14 +106,15 @@ class DurableLearner(Operations):
         """
         with self._in.using():
             handed, form = self._in.find(id), self._in.state.form
-            event = self._in.told(handed, *form.encode(form.checked(handed.number, states, actions, loss, constraints)))
+            told = form.checked(handed.number, states, actions, loss, constraints)
+            event = self._in.told(handed, *form.encode(told))
             if handed.fate == "told" and handed.contents == event.contents:
                 return "already"
             if handed.fate != "open":
                 otherwise = "told otherwise" if handed.fate == "told" else "given up"
                 raise ConflictError(f"episode {id} was {otherwise} before; nothing was changed")
             self._refuse_late(handed)
-            self._in.take_over(event, handed)
+            self._in.take_over(event, told.path)
             return "learned"
 
     def give_up(self, id: str) -> Literal["given up", "already"]:
@@ -145,7 +145,7 @@ class DurableLearner(Operations):
             found = {}
             for handed in self._in.open.values():
                 if handed.policy != UNKNOWN:
-                    policy = Policy.unchecked(self.space, decoded(journal.arrays.kept(handed.policy)))
+                    policy = Policy.unchecked(self.space, journal.arrays.kept(handed.policy).copy())
                     found[handed.id] = OpenEpisode(handed.id, policy)
             return found
 

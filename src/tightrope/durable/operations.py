@@ -7,9 +7,9 @@ from dataclasses import asdict
 from numpy.typing import ArrayLike
 
 from tightrope.arguments import instance, shown, text, unknown
+from tightrope.durable.arrays import bytes_of
 from tightrope.durable.directory import Directory
 from tightrope.durable.guard import StopLoss
-from tightrope.durable.records import bytes_of
 from tightrope.durable.state import checkpoint_of
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase

@@ -6,22 +6,16 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.arguments.arrays import wholes
+from tightrope.durable.arrays import bytes_of, decoded
 from tightrope.learners.base import BanditEpisode, Episode, Feedback
-from tightrope.learners.episodes import checked_bandit_episode, checked_episode
+from tightrope.learners.episodes import CheckedEpisode, checked_bandit_episode, checked_episode
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
 
-WHOLE, REAL = np.dtype("<i8"), np.dtype("<f8")
+WHOLE = np.dtype("<i8")
 
-
-def bytes_of(numbers: FloatArray) -> bytes:
-    """Floats as the journal keeps them."""
-    return numbers.astype(REAL, copy=False).tobytes()
-
-
-def decoded(body: bytes) -> FloatArray:
-    """The other way round."""
-    return np.frombuffer(bytearray(body), REAL)
+#: In place of a function that is in the body, or of no constraints.
+NOTHING = np.empty(0)
 
 
 class Told(NamedTuple):
@@ -60,26 +54,27 @@ class Form(NamedTuple):
         loss, constraints = bytes_of(told.loss), bytes_of(told.constraints)
         return (path, loss, constraints) if self.feedback == "full" else (path + loss + constraints, b"", b"")
 
-    def decode(self, body: bytes, loss: bytes, constraints: bytes) -> Told:
-        """The other way round."""
-        L, n = self.space.n_layers, self.space.n_tuples
-        if self.feedback == "bandit":
-            n, at = L, WHOLE.itemsize * (2 * L + 1)
-            body, loss, constraints = body[:at], body[at : at + REAL.itemsize * n], body[at + REAL.itemsize * n :]
-        steps, f, g = np.frombuffer(bytearray(body), WHOLE), decoded(loss), decoded(constraints)
+    def decode(
+        self, body: bytes, loss: FloatArray, constraints: FloatArray, path: NDArray[np.int64] | None = None
+    ) -> Told:
+        """The other way round, of the same numbers; and their path, if it is known."""
+        L = self.space.n_layers
+        steps = np.frombuffer(bytearray(body), WHOLE, 2 * L + 1)
         states, actions = steps[: L + 1], steps[L + 1 :]
-        return Told(states, actions, f, g.reshape(self.n_constraints, n), self.space.path(states, actions))
+        if self.feedback == "bandit":
+            met = decoded(body[steps.nbytes :])
+            loss, constraints = met[:L], met[L:]
+        path = self.space.path(states, actions) if path is None else path
+        return Told(states, actions, loss, constraints.reshape(self.n_constraints, len(loss)), path)
 
-    def met(self, told: Told) -> FloatArray:
-        """(1 + I, L) losses, then constraints, along the path."""
-        at = slice(None) if self.feedback == "bandit" else told.path
-        costs = np.empty((1 + self.n_constraints, self.space.n_layers))
-        costs[0], costs[1:] = told.loss[at], told.constraints[:, at]
-        return costs
+    def met(self, told: Told) -> tuple[FloatArray, FloatArray]:
+        """Losses (L,) and constraints (I, L) along the path."""
+        if self.feedback == "bandit":
+            return told.loss, told.constraints
+        return told.loss.take(told.path), told.constraints.take(told.path, axis=1)
 
     def episode(self, told: Told, feedback: Feedback, policy: Policy | None) -> Any:
         """What a learner of that feedback observes, played by `policy`; None: nobody knows by whom."""
         if feedback == "full":
-            return Episode(told.states, told.actions, told.loss, told.constraints)
-        costs = self.met(told)
-        return BanditEpisode(told.states, told.actions, costs[0], costs[1:], policy)
+            return CheckedEpisode(told.states, told.actions, told.loss, told.constraints, self.space, told.path)
+        return BanditEpisode(told.states, told.actions, *self.met(told), policy)

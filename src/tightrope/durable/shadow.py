@@ -11,6 +11,7 @@ estimate says nothing any more, and its standard error shows that.
 """
 
 from collections.abc import Mapping
+from math import fsum
 from operator import mul
 from typing import Any
 
@@ -35,14 +36,15 @@ class Shadow:
         self.squares = np.zeros(1 + n_constraints)  #: Σ of their squares
         self.by_path = np.zeros(1 + n_constraints)  #: Σ of what was met
 
-    def after(self, costs: FloatArray, pairs: NDArray[np.int64], own: Policy, played: Policy | None) -> "Shadow":
+    def after(self, costs: list[list[float]], pairs: NDArray[np.int64], own: Policy, played: Policy | None) -> "Shadow":
         """These sums and one more episode: costs (1 + I, L) at the pairs (L,) of its path."""
         shadow = object.__new__(Shadow)
+        changes: dict[str, Any]
         if played is None:
-            changes = {"met": self.met + 1, "by_path": self.by_path + costs.sum(axis=1)}
+            changes = {"met": self.met + 1, "by_path": self.by_path + [fsum(row) for row in costs]}
         else:
-            rho = weights(pairs, own, played)
-            estimate = np.array([sum(map(mul, rho, row)) for row in costs.tolist()])
+            rho = weights(own.probabilities.take(pairs).tolist(), played.probabilities.take(pairs).tolist())
+            estimate = np.array([fsum(map(mul, rho, row) if rho else row) for row in costs])
             changes = {
                 "weighed": self.weighed + 1,
                 "by_importance": self.by_importance + estimate,
@@ -69,13 +71,15 @@ class Shadow:
         vars(self).update(state)
 
 
-def weights(pairs: NDArray[np.int64], own: Policy, played: Policy) -> list[float]:
-    """(L,) ρ, at most LARGEST; where neither does what was done, the ratio of that step is 0.
+def weights(own: list[float], played: list[float]) -> list[float]:
+    """(L,) ρ, at most LARGEST; where neither does what was done, the ratio of that step is 0. Empty: all are 1.
 
     Of so few numbers, lists are faster than arrays.
     """
+    if own == played and all(own):
+        return []
     product, found = 1.0, []
-    for pi, mu in zip(own.probabilities[pairs].tolist(), played.probabilities[pairs].tolist(), strict=True):
+    for pi, mu in zip(own, played, strict=True):
         product = product * (pi / mu) if pi and mu else 0.0  # ∞ · 0 is 0: π does not do it
         found.append(min(product, LARGEST))
     return found

@@ -7,23 +7,26 @@ bits.
 import io
 import json
 from collections.abc import Callable, Mapping
+from math import fsum
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tightrope.durable.account import Account
-from tightrope.durable.arrays import digest_of
+from tightrope.durable.arrays import bytes_of, decoded, digest_of
 from tightrope.durable.guard import Guard, StopLoss
 from tightrope.durable.journal import Event
-from tightrope.durable.records import Form, bytes_of, decoded
+from tightrope.durable.records import NOTHING, Form
 from tightrope.durable.shadow import Shadow
 from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners.base import LearnerBase
 from tightrope.model import Policy
+from tightrope.space import FloatArray
 from tightrope.storage import checkpoints
 
 #: Reads an array that the journal keeps, by its digest.
-Kept = Callable[[bytes], bytes]
+Kept = Callable[[bytes], FloatArray]
 
 #: Reads a learner from the bytes of a checkpoint.
 Reader = Callable[[bytes], LearnerBase]
@@ -85,11 +88,11 @@ class State:
         others = {name: one for name, one in self.entrants.items() if not one.failed and name != self.champion}
         return {self.champion: self.entrants[self.champion]} | others
 
-    def apply(self, event: Event, kept: Kept, read: Reader) -> list[str]:
-        """Take over what an event says; returns the challengers that fail by it."""
+    def apply(self, event: Event, kept: Kept, read: Reader, path: NDArray[np.int64] | None = None) -> list[str]:
+        """Take over what an event says; returns the challengers that fail by it. The path that is told may be known."""
         match event.kind:
             case "tell":
-                return self._tell(event, kept)
+                return self._tell(event, kept, path)
             case "budgets":
                 others = {name: one.learner.with_budgets(decoded(event.body)) for name, one in self.learning.items()}
                 for name, learner in others.items():
@@ -110,13 +113,15 @@ class State:
                 raise StorageError(f"event {event.seq} is a {event.kind!r}, which this version does not know")
         return []
 
-    def _tell(self, event: Event, kept: Kept) -> list[str]:
+    def _tell(self, event: Event, kept: Kept, path: NDArray[np.int64] | None) -> list[str]:
         form, digest = self.form, event.policy or UNKNOWN
-        told = form.decode(event.body, *(kept(part) if part else b"" for part in (event.loss, event.constraints)))
-        costs, pairs = form.met(told), form.space.pair_of_tuple[told.path]
+        loss, constraints = (kept(part) if part else NOTHING for part in (event.loss, event.constraints))
+        told = form.decode(event.body, loss, constraints, path)
+        losses, uses = form.met(told)
+        costs, pairs = [losses.tolist(), *uses.tolist()], form.space.pair_of_tuple.take(told.path)
         budgets, played, failed = self.learner.budgets, None, []
         if digest != UNKNOWN:
-            played = Policy.unchecked(form.space, decoded(kept(digest)))
+            played = Policy.unchecked(form.space, kept(digest))
         for name, entrant in self.learning.items():
             learner = entrant.learner
             shadow = entrant.shadow.after(costs, pairs, learner.policy, played)
@@ -129,10 +134,10 @@ class State:
                 failed.append(name)
             else:
                 entrant.shadow, self.whole = shadow, False
-        sums = costs.sum(axis=1)
-        self.account = self.account.after(float(sums[0]), sums[1:], budgets)
+        lost, *used = map(fsum, costs)
+        self.account = self.account.after(lost, used, budgets)
         by_safe = self.guard.has_rules and digest == digest_of(bytes_of(self.guard.safe))
-        self.guard = self.guard.after(self.account, sums[1:], budgets, by_safe=by_safe)
+        self.guard = self.guard.after(self.account, used, budgets, by_safe=by_safe)
         self.whole = True
         return failed
 
