@@ -120,7 +120,8 @@ class Twin:
                     one.learner = one.learner.with_budgets(some_budgets(number))
             case "stop_loss":
                 by_number = {int(name.split()[1]): rule for name, rule in rules(number).items()}
-                self.guard = self.guard.ruled(SAFE.probabilities, by_number, np.ones(len(WORLD.budgets)))
+                scales, budgets = np.ones(len(WORLD.budgets)), self.champion.learner.budgets
+                self.guard = self.guard.ruled(SAFE.probabilities, by_number, scales, self.account, budgets)
             case "challenge":
                 self.entrants[f"number {self.events}"] = Entrant(challenger(self.feedback, number))
             case "promote":

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, story
 from tests.durable.test_learner import episode_fields, observe
 from tightrope.durable import DurableLearner, StopLoss
+from tightrope.durable.account import Account
 from tightrope.durable.guard import Guard
 from tightrope.durable.shadow import LARGEST, Shadow, weights
 from tightrope.errors import ConvergenceError, InvalidInputError
@@ -164,16 +165,18 @@ class TestStopLoss:
             learner.close()
 
     def test_the_horizon_is_looked_at(self) -> None:
-        """After 2 of 10 episodes with uses 3 and 1 of a budget of 1, the rate 2 predicts 4 + 8·2 − 10 = 10."""
-        from tightrope.durable.account import Account
+        """After 2 of 10 episodes with uses 3 and 1 of a budget of 1, the rate 2 predicts 4 + 8·2 − 10 = 10.
 
-        rule = StopLoss(most=9.9, by="predicted", horizon=10, window=5, back=4.0)
-        guard = Guard(4, 1).ruled(np.full(4, 0.5), {0: rule}, np.array([2.0]))  # two units are one of the learner's
+        After the first one, 3 was used and 1 allowed; that the others use as much is not expected of one episode.
+        """
+        rule = StopLoss(most=9.9, by="predicted", horizon=10, window=2, back=4.0)
         account, budgets = Account(1), np.array([0.5])
-        for use in (1.5, 0.5):
+        two = np.array([2.0])  # two units are one of the learner's
+        guard = Guard(4, 1).ruled(np.full(4, 0.5), {0: rule}, two, account, budgets)
+        for use, over in ((1.5, 2.0), (0.5, 10.0)):
             account = account.after(0.0, [use], budgets)
             guard = guard.after(account, [use], budgets, by_safe=False)
-        assert 2 * guard.over(account, budgets) == pytest.approx([10.0])
+            assert 2 * guard.over(account, budgets) == pytest.approx([over])
         assert guard.stops
         seen = []
         for _ in range(3):  # the safe policy uses nothing, and the rate is what it was: 10 − 2 k
@@ -181,6 +184,30 @@ class TestStopLoss:
             guard = guard.after(account, [0.0], budgets, by_safe=True)
             seen.append((float(2 * guard.over(account, budgets)[0]), guard.stops))
         assert seen == [(8.0, True), (6.0, True), (4.0, False)]
+
+    def test_rules_hold_at_once_and_stay_until_back(self, tmp_path: Path) -> None:
+        """Over by 2 × 0.35 = 0.7 when the first rule comes; and the same rule again lifts nothing."""
+        space = WORLD.space
+        with opened(tmp_path, fresh()) as learner:
+            learner.set_budgets([0.25, 1.0])
+            constraints = np.vstack([np.full(space.n_tuples, 0.2), np.zeros(space.n_tuples)])
+            for _ in range(2):
+                parts = played(learner, episode := learner.ask())
+                learner.tell(episode.id, **(parts | {"constraints": constraints}))
+            for most, back, stopped in (
+                (0.8, 0.0, False),
+                (0.6, 0.0, True),
+                (0.6, 0.0, True),
+                (0.8, 0.6, True),  # between the two, and it was stopped
+                (0.8, 0.75, False),
+                (0.8, 0.6, False),  # between the two, and it was not
+            ):
+                learner.stop_loss({"constraint 0": StopLoss(most=most, back=back)}, SAFE)
+                assert learner.status.stopped is stopped, (most, back)
+            learner.stop_loss({"constraint 0": StopLoss(most=0.6)}, SAFE)
+            assert np.array_equal(learner.ask().policy.probabilities, SAFE.probabilities)
+            learner.stop_loss({}, SAFE)
+            assert not learner.status.stopped
 
     @pytest.mark.parametrize(
         ("change", "words"),

@@ -6,8 +6,8 @@ With spent(t) and allowed(t) summed over the t episodes that were told, a rule l
     by="predicted"   spent(t) + (T − t) r − allowed(t) − (T − t) c,    T the horizon,
 
 c the budget and r the mean use of the last `window` episodes or so (a running mean) that were not played by the safe
-policy, since there are rules: what is to be expected if the learner goes on. Above `most` it stops, at `back` or below
-it goes on.
+policy, since there are rules: what is to be expected if the learner goes on. Until there were as many, r is c: one
+episode says nothing of thousands. Above `most` it stops, at `back` or below it goes on.
 """
 
 from collections.abc import Mapping
@@ -57,14 +57,22 @@ class Guard:
         self.rated = 0  #: episodes that r has seen
         self.stopped = np.zeros(n_constraints, dtype=np.bool_)
 
-    def ruled(self, safe: FloatArray, rules: Mapping[int, StopLoss], scales: FloatArray) -> "Guard":
-        """With these rules in place of what there is; a learner that was stopped goes on until one stops it."""
+    def ruled(
+        self,
+        safe: FloatArray,
+        rules: Mapping[int, StopLoss],
+        scales: FloatArray,
+        account: Account,
+        budgets: FloatArray,
+    ) -> "Guard":
+        """With these rules in place of what there is: they hold at once, and what they stopped stays so until back."""
         guard = Guard(len(self.safe), len(self.most))
         guard.safe, guard.rate, guard.rated = safe, self.rate, self.rated
         for i, rule in rules.items():
             guard.most[i], guard.back[i] = rule.most / scales[i], rule.back / scales[i]
             guard.horizon[i] = rule.horizon if rule.by == "predicted" else 0
             guard.window[i] = rule.window
+        guard.stopped = guard.over(account, budgets) > np.where(self.stopped, guard.back, guard.most)
         return guard
 
     def after(self, account: Account, use: list[float], budgets: FloatArray, *, by_safe: bool) -> "Guard":
@@ -77,13 +85,12 @@ class Guard:
             rated += 1
             rate = rate + (np.array(use) - rate) / np.minimum(rated, self.window)
         guard.__dict__ = self.__dict__ | {"rate": rate, "rated": rated}
-        over = guard.over(account, budgets)
-        guard.stopped = np.where(self.stopped, over > self.back, over > self.most)
+        guard.stopped = guard.over(account, budgets) > np.where(self.stopped, self.back, self.most)
         return guard
 
     def over(self, account: Account, budgets: FloatArray) -> FloatArray:
         """(I,) what the rules look at."""
-        left = np.maximum(self.horizon - account.told, 0)
+        left = np.where(self.rated >= self.window, np.maximum(self.horizon - account.told, 0), 0)
         over: FloatArray = account.spent - account.allowed + left * (self.rate - budgets)
         return over
 

@@ -143,7 +143,8 @@ class State:
 
     def _rule(self, told: dict[str, Any]) -> None:
         rules = {int(i): StopLoss(**rule) for i, rule in told["rules"].items()}
-        self.guard = self.guard.ruled(np.array(told["safe"]), rules, np.array(told["scales"]))
+        safe, scales = np.array(told["safe"]), np.array(told["scales"])
+        self.guard = self.guard.ruled(safe, rules, scales, self.account, self.learner.budgets)
 
     def checked(self, learner: LearnerBase) -> LearnerBase:
         """A learner that can learn from what is told here, whoever plays."""
