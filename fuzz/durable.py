@@ -101,22 +101,25 @@ def live(folder: Path, pipe: int, rng: random.Random) -> NoReturn:
             if what in ("tell", "give_up"):
                 if not found:
                     continue
-                number = rng.choice(found).number
+                handed = rng.choice(found)
+                if what == "tell" and handed.policy == UNKNOWN and learner._in.state.learner.learns_from == "told":
+                    continue  # it would be refused
+                number = handed.number
             if what == "again":
                 for id, parts in settled[-3:]:
                     assert learner.tell(id, **parts) == "already"
                 continue
-            if not possible(what, number, [one.name for one in learner.status.standings], learner.status.champion):
+            failed = {one.name: one.failed for one in learner.status.standings}
+            if not possible(what, number, failed, learner.status.champion):
                 continue
             say(do=what, number=number)
             if what == "tell":
-                handed = learner._in.open[number]
                 known = learner.open_episodes().get(handed.id)
                 parts = story(known.policy if known else somebody(0), learner.feedback, number)
                 assert learner.tell(handed.id, **parts) == "learned"
                 settled.append((handed.id, parts))
             elif what == "give_up":
-                learner.give_up(learner._in.open[number].id)
+                learner.give_up(handed.id)
             else:
                 operate(learner, what, number)
             say(done=what)

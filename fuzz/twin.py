@@ -60,11 +60,17 @@ def challenger(feedback: str, number: int) -> LearnerBase:
     return make_learner(CHALLENGERS[feedback][number % 2], WORLD, episodes=10_000)
 
 
-def possible(what: str, number: int, names: list[str], champion: str) -> bool:
-    """Whether a call about the learners of these names makes sense: two challengers at the most, and a champion."""
-    if what == "challenge":
-        return len(names) < 3
-    return what != "dismiss" or names[number % len(names)] != champion
+def possible(what: str, number: int, failed: dict[str, str], champion: str) -> bool:
+    """Whether a call makes sense, given why each failed: two challengers at the most, and a champion that learns."""
+    name = list(failed)[number % len(failed)]
+    match what:
+        case "challenge":
+            return len(failed) < 3
+        case "promote":
+            return not failed[name]
+        case "dismiss":
+            return name != champion
+    return True
 
 
 def digest(data: bytes) -> str:
@@ -78,7 +84,7 @@ def sums(account: Account | Guard | Shadow) -> str:
 
 class Entrant:
     def __init__(self, learner: LearnerBase) -> None:
-        self.learner, self.shadow = learner, Shadow(len(learner.budgets))
+        self.learner, self.shadow, self.failed = learner, Shadow(len(learner.budgets)), ""
 
 
 class Twin:
@@ -100,15 +106,23 @@ class Twin:
     def plays(self) -> Policy:
         return SAFE if self.guard.stops else self.champion.learner.policy
 
+    @property
+    def learning(self) -> list[Entrant]:
+        return [one for one in self.entrants.values() if not one.failed]
+
     def can(self, what: str, number: int) -> bool:
-        return possible(what, number, list(self.entrants), self.name)
+        return possible(what, number, {name: one.failed for name, one in self.entrants.items()}, self.name)
+
+    def refuses(self, number: int) -> bool:
+        """Whether nobody knows who played the episode, and the champion must."""
+        return self.given[number] is None and self.champion.learner.learns_from == "told"
 
     def do(self, what: str, number: int) -> None:
         """A call that changes something."""
         names = list(self.entrants)
         match what:
             case "ask" | "watch":
-                unknown = all(one.learner.learns_from == "any" for one in self.entrants.values())
+                unknown = all(one.learner.learns_from == "any" for one in self.learning)
                 self.asked += 1
                 self.given[self.asked] = self.plays if what == "ask" else watched(number, unknown)
             case "give_up":
@@ -116,7 +130,7 @@ class Twin:
             case "tell":
                 self.tell(self.given.pop(number), number)
             case "set_budgets":
-                for one in self.entrants.values():
+                for one in self.learning:
                     one.learner = one.learner.with_budgets(some_budgets(number))
             case "stop_loss":
                 by_number = {int(name.split()[1]): rule for name, rule in rules(number).items()}
@@ -138,7 +152,11 @@ class Twin:
         if self.feedback == "full":
             costs = costs[:, path]
         budgets, pairs = self.champion.learner.budgets, WORLD.space.pair_of_tuple[path]
-        for one in self.entrants.values():
+        for one in self.learning:
+            if played is None and one.learner.learns_from == "told":
+                one.failed = f"it could not learn from episode {number}: nobody knows which policy played it"
+                self.events += 1
+                continue
             one.shadow = one.shadow.after(costs.tolist(), pairs, one.learner.policy, played)
             if one.learner.feedback == "full":
                 one.learner.observe(Episode(**parts))
@@ -166,6 +184,7 @@ class Twin:
             "account": sums(self.account),
             "guard": sums(self.guard),
             "learners": {
-                name: [digest(fingerprint(one.learner)), sums(one.shadow), ""] for name, one in self.entrants.items()
+                name: [digest(fingerprint(one.learner)), sums(one.shadow), one.failed]
+                for name, one in self.entrants.items()
             },
         }

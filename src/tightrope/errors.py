@@ -29,7 +29,7 @@ class UnknownEpisodeError(InvalidInputError):
 
 
 class ConflictError(InvalidInputError):
-    """An episode was settled otherwise before: told with other contents, or given up."""
+    """An episode was settled otherwise before, or was played by a policy that the learner cannot learn from."""
 
 
 class TooManyOpenError(TightropeError, RuntimeError):

@@ -13,7 +13,7 @@ from tightrope.durable import DurableLearner, StopLoss
 from tightrope.durable.account import Account
 from tightrope.durable.guard import Guard
 from tightrope.durable.shadow import LARGEST, Shadow, weights
-from tightrope.errors import ConvergenceError, InvalidInputError
+from tightrope.errors import ConflictError, ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners.base import Episode
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.model import LayeredMDP, Policy
@@ -136,6 +136,26 @@ class TestShadow:
                 learner.stop_loss({}, SAFE)
             with pytest.raises(InvalidInputError, match="a challenger would play"):
                 learner.challenge("other", fresh())
+
+
+    def test_who_must_know_who_played_learns_nothing_from_nobody(self, tmp_path: Path) -> None:
+        """Watched before it came: as a challenger it fails, as the champion it refuses."""
+        with opened(tmp_path, fresh()) as learner:
+            first, second = learner.watch(), learner.watch()
+            learner.challenge("other", fresh("ucpd-bandit"))
+            before = learner.fingerprint("other")
+            learner.tell(first, **story(SAFE, "full", 1))
+            assert learner.status.standings[1].failed == (
+                "it could not learn from episode 1: nobody knows which policy played it"
+            )
+            assert learner.fingerprint("other") == before
+            learner.challenge("another", fresh("ucpd-bandit"))
+            learner.promote("another")
+            with pytest.raises(ConflictError, match=f"nobody knows which policy played episode {second}.*give the"):
+                learner.tell(second, **story(SAFE, "full", 2))
+            assert (learner.status.told, learner.status.open) == (1, 1)
+        with opened(tmp_path) as learner:
+            assert learner.fingerprint("another") == learner.fingerprint("other") == before
 
 
 class TestStopLoss:
@@ -338,6 +358,20 @@ class TestChallengers:
             learner.promote("other")
             assert learner.tell(episode.id, **parts) == "learned"
             assert learner.status.standings[0].failed.endswith("too hard")
+
+    def test_what_did_not_come_to_disk_is_not_shown(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        with opened(tmp_path, fresh()) as learner:
+            learner.challenge("other", fresh("ucpd"))
+
+            def full(event: object) -> None:
+                raise StorageError("the disk is full")
+
+            with monkeypatch.context() as patch, pytest.raises(StorageError):
+                patch.setattr(learner._in.journal, "append", full)
+                learner.promote("other")
+            assert learner.settings["learner"] == learner.status.champion == "ucpd-practical"
+            learner.promote("other")
+            assert learner.settings["learner"] == "ucpd"
 
     def test_who_does_not_fit_is_refused(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh("ucpd-bandit")) as learner:

@@ -55,6 +55,10 @@ class Calls(RuleBasedStateMachine):
     @rule(target=settled, handed=consumes(opened))
     def tell(self, handed: tuple[str, Policy]) -> Any:
         id, policy = handed
+        if id and self.twin.refuses(number_of(id)):
+            with pytest.raises(ConflictError, match="nobody knows which policy"):
+                self.learner.tell(id, **self.parts(id, policy))
+            return self.give_up(handed)
         if id:
             assert self.learner.tell(id, **self.parts(id, policy)) == "learned"
             self.twin.do("tell", number_of(id))

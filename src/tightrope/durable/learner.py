@@ -113,7 +113,7 @@ class DurableLearner(Operations):
             if handed.fate != "open":
                 otherwise = "told otherwise" if handed.fate == "told" else "given up"
                 raise ConflictError(f"episode {id} was {otherwise} before; nothing was changed")
-            self._refuse_late(handed)
+            self._refuse_foreign(handed)
             self._in.take_over(event, told.path)
             return "learned"
 
@@ -176,8 +176,10 @@ class DurableLearner(Operations):
 
     @property
     def settings(self) -> dict[str, float | str]:
-        """Every parameter that the champion runs with."""
-        return self._in.state.learner.settings
+        """Every parameter that the champion runs with; never waits."""
+        status = self.status
+        [champion] = [one for one in status.entrants if one.name == status.champion]
+        return dict(champion.settings)
 
     @property
     def facts(self) -> dict[str, Any]:
@@ -204,9 +206,14 @@ class DurableLearner(Operations):
     def __repr__(self) -> str:
         return f"DurableLearner({str(self.directory)!r}, {self.status.champion}, told={self.status.told})"
 
-    def _refuse_late(self, handed: Handed) -> None:
-        """Some learners learn from what their policy of now played, and from nothing else."""
+    def _refuse_foreign(self, handed: Handed) -> None:
+        """Some learners must know which policy played; some learn from what theirs of now played, and nothing else."""
         learner = self._in.state.learner
+        if learner.learns_from == "told" and handed.policy == UNKNOWN:
+            raise ConflictError(
+                f"nobody knows which policy played episode {handed.id}, and {learner.name} learns only if it is told; "
+                "give the episode up"
+            )
         if learner.learns_from == "own" and handed.policy != digest_of(bytes_of(learner.policy.probabilities)):
             raise ConflictError(
                 f"episode {handed.id} was played with a policy that {learner.name} has left since, and it learns "

@@ -126,6 +126,8 @@ class State:
             learner = entrant.learner
             shadow = entrant.shadow.after(costs, pairs, learner.policy, played)
             try:
+                if played is None and learner.learns_from == "told":
+                    raise InvalidInputError("nobody knows which policy played it")
                 learner.observe(form.episode(told, learner.feedback, played))
             except CANNOT_LEARN as error:
                 if name == self.champion:
