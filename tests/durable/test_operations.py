@@ -1,5 +1,6 @@
 """Shadow mode, stop-loss, champion and challenger: each outlasts being opened again, to the bit."""
 
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -137,7 +138,6 @@ class TestShadow:
             with pytest.raises(InvalidInputError, match="a challenger would play"):
                 learner.challenge("other", fresh())
 
-
     def test_who_must_know_who_played_learns_nothing_from_nobody(self, tmp_path: Path) -> None:
         """Watched before it came: as a challenger it fails, as the champion it refuses."""
         with opened(tmp_path, fresh()) as learner:
@@ -242,6 +242,20 @@ class TestStopLoss:
     def test_rules_that_make_no_sense_are_refused(self, change: dict[str, object], words: str) -> None:
         with pytest.raises(InvalidInputError, match=words):
             StopLoss(**({"most": 1.0} | change))  # type: ignore[arg-type]
+
+    def test_rules_beyond_all_numbers_are_refused(self, tmp_path: Path) -> None:
+        """Of a budget whose unit is a billion times the learner's, 1e300 units would be infinitely many."""
+        with opened(tmp_path, fresh()) as learner:
+            learner._in.units = replace(learner._in.units, scales=(1e-9, 1.0))
+            with pytest.raises(InvalidInputError, match=r"back of constraint 0 is -1e\+300; at most 1e\+291 is taken"):
+                learner.stop_loss({"constraint 0": StopLoss(most=1.0, back=-1e300)}, SAFE)
+            learner.stop_loss({"constraint 0": StopLoss(most=1.0, back=-1e290)}, SAFE)
+            learner.snapshot()
+        with opened(tmp_path) as learner:
+            with pytest.raises(InvalidInputError, match="safe_policy is missing"):
+                learner.stop_loss({"constraint 0": StopLoss(most=1.0)})
+            learner.stop_loss({})
+            assert not learner.status.guard.has_rules
 
     def test_numbers_may_be_numpys(self, tmp_path: Path) -> None:
         numbers: dict[str, Any] = {
@@ -379,7 +393,10 @@ class TestChallengers:
                 ("full", fresh(), "only paths are told"),
                 ("own", fresh("shifted-bandit-uc-o-reps"), "its own policy only"),
                 ("ucpd-bandit", fresh("ucpd-bandit"), "that no learner here has"),
-                ("", fresh("ucpd-bandit"), "that no learner here has"),
+                ("", fresh("ucpd-bandit"), "expected up to 100 characters, and no /"),
+                ("a/b", fresh("ucpd-bandit"), "expected up to 100 characters, and no /"),
+                ("..", fresh("ucpd-bandit"), "expected up to 100 characters, and no /"),
+                (101 * "n", fresh("ucpd-bandit"), "expected up to 100 characters, and no /"),
                 ("fewer", UCPDPractical(WORLD.space, [0.1]), "other budgets"),
             ):
                 with pytest.raises(InvalidInputError, match=words):

@@ -44,6 +44,12 @@ class StopLoss:
         for name, least in (("horizon", int(self.by == "predicted")), ("window", 1)):
             object.__setattr__(self, name, whole(getattr(self, name), name, least))
 
+    def within(self, largest: float, budget: str) -> None:
+        """Refuse numbers beyond this, of a budget of that name."""
+        for name in ("most", "back"):
+            if abs(getattr(self, name)) > largest:
+                raise InvalidInputError(f"{name} of {budget} is {getattr(self, name):g}; at most {largest:g} is taken")
+
 
 class Guard:
     """The rules, by budget, and which of them has stopped the learner. Only `after` and `ruled` make others."""

@@ -9,12 +9,15 @@ from numpy.typing import ArrayLike
 from tightrope.arguments import instance, shown, text, unknown
 from tightrope.durable.arrays import bytes_of
 from tightrope.durable.directory import Directory
-from tightrope.durable.guard import StopLoss
+from tightrope.durable.guard import LARGEST, StopLoss
 from tightrope.durable.state import checkpoint_of
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
 from tightrope.learners.episodes import checked_budgets
 from tightrope.model import Policy
+
+#: Characters of a name, and names that stand for something else in an address.
+LONGEST, DOTS = 100, (".", "..")
 
 
 class Operations:
@@ -40,27 +43,30 @@ class Operations:
             return self._in.hand_out(policy and self._own(policy, "policy")).id
 
     def set_budgets(self, budgets: ArrayLike) -> None:
-        """Other budgets from the next episode on, as many; what was learnt is kept. In the units of the learner."""
+        """Other budgets for all that is told from now on, as many; what was learnt is kept. In the learner's units."""
         with self._in.using():
             self._in.change("budgets", bytes_of(checked_budgets(self._in.state.form.space, budgets)))
 
-    def stop_loss(self, rules: Mapping[str, StopLoss], safe_policy: Policy) -> None:
+    def stop_loss(self, rules: Mapping[str, StopLoss], safe_policy: Policy | None = None) -> None:
         """From now on hand out the safe policy whenever a rule says so, by the name of its budget, in place of others.
 
         Without rules nothing stops.
         """
         with self._in.using():
-            names, learner = self._in.units.names, self._in.state.learner
+            names, scales, learner = self._in.units.names, self._in.units.scales, self._in.state.learner
             if learner.learns_from == "own":
                 raise InvalidInputError(f"{learner.name} cannot learn from what the safe policy plays")
             for name, rule in rules.items():
                 if name not in names:
                     raise unknown("there is no budget", name, names)
-                instance(rule, f"the rule of {name}", StopLoss)
+                instance(rule, f"the rule of {name}", StopLoss).within(LARGEST * scales[names.index(name)], name)
+            if safe_policy is None and rules:
+                raise InvalidInputError("safe_policy is missing: what is played when a rule says so")
+            safe = learner.policy if safe_policy is None else self._own(safe_policy, "safe_policy")  # or never played
             told = {
                 "rules": {names.index(name): asdict(rule) for name, rule in rules.items()},
-                "safe": self._own(safe_policy, "safe_policy").probabilities.tolist(),
-                "scales": self._in.units.scales,
+                "safe": safe.probabilities.tolist(),
+                "scales": scales,
             }
             self._in.change("stop-loss", json.dumps(told).encode())
 
@@ -71,7 +77,9 @@ class Operations:
         """
         with self._in.using():
             state = self._in.state
-            if not text(name, "name").isprintable() or not name or name in state.entrants:
+            if not text(name, "name").isprintable() or "/" in name or not 1 <= len(name) <= LONGEST or name in DOTS:
+                raise InvalidInputError(f"name is {shown(name)}; expected up to {LONGEST} characters, and no /")
+            if name in state.entrants:
                 raise InvalidInputError(f"name is {shown(name)}; expected one that no learner here has")
             if state.learner.learns_from == "own":
                 raise InvalidInputError(f"{state.champion} cannot learn from what a challenger would play")
