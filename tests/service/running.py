@@ -9,6 +9,7 @@ from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlsplit
 
 from tightrope.learners import make_learner
+from tightrope.learners.base import LearnerBase
 from tightrope.problems.files import load_problem
 from tightrope.service.server import Made, Place, Server
 
@@ -30,13 +31,14 @@ class Running:
     """A service of the learner in `folder`, for the problem in a folder of files."""
 
     def __init__(
-        self, folder: Path, problem: Path | None = None, learner: str = "ucpd-practical", place: Place | None = None,
-        **options: Any,
+        self, folder: Path, problem: Path | None = None, learner: str | LearnerBase = "ucpd-practical",
+        place: Place | None = None, **options: Any,
     ) -> None:  # fmt: skip
         made = None
         if problem is not None:
             loaded = load_problem(problem)
-            made = Made(folder, loaded, make_learner(learner, loaded, episodes=1000))
+            champion = make_learner(learner, loaded, episodes=1000) if isinstance(learner, str) else learner
+            made = Made(folder, loaded, champion)
         self.server = Server(folder, place or Place(), made, **options)
         self.name = folder.name
         self.raised: list[Exception] = []

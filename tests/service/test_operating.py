@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.service.running import Answer, Running
-from tests.service.test_service import ACTIONS, STATES, WEEK
+from tests.service.test_service import ACTIONS, STATES, WEEK, keeper_of
 from tightrope.durable import DurableLearner
 from tightrope.learners import Episode, make_learner
 from tightrope.problems.files import load_problem
@@ -109,11 +109,35 @@ def test_challengers_learn_and_one_is_promoted(tmp_path: Path, machine: Path) ->
 
 
 @pytest.mark.parametrize(
+    ("learner", "told"),
+    [
+        ("ucpd-practical", {}),
+        ("ucpd-practical", {"options": {"ties": False, "radius_scale": 0.5}}),
+        ("psrl", {"seed": 3}),
+    ],
+)
+def test_a_challenger_is_the_learner_of_that_name(
+    tmp_path: Path, machine: Path, learner: str, told: dict[str, Any]
+) -> None:
+    """The same name, options and seed: what `make_learner` gives, as is the champion; the same settings and bits."""
+    problem = load_problem(machine)
+    champion = make_learner(learner, problem, episodes=1000, seed=told.get("seed", 0), **told.get("options", {}))
+    with Running(tmp_path / "it", machine, champion) as running:
+        first, twin = put(running, "/challengers/twin", {"learner": learner, "episodes": 1000, **told}).body
+        assert first["learner"] == twin["learner"]
+        entrants = keeper_of(running).learner._in.state.entrants
+        for k in range(4):
+            assert len({checkpoints.fingerprint(one.learner) for one in entrants.values()}) == 1, k
+            assert running.tell(running.ask(), WEEK).status == 200
+
+
+@pytest.mark.parametrize(
     ("told", "words"),
     [
         ({"learner": "nobody"}, "there is no learner 'nobody'"),
         ({"learner": "ucpd"}, "told the number of episodes"),
-        ({"learner": "ucpd", "episodes": 9, "options": {"speed": 1}}, "called 'speed'"),
+        ({"learner": "ucpd", "episodes": 9, "options": {"speed": 1}}, "no option 'speed'"),
+        ({"learner": "ucpd", "episodes": 9, "options": {"ties": "all"}}, "ties is 'all'; expected true"),
         ({"learner": "ucpd", "episodes": 9, "options": {"V": -1}}, "V is -1"),
         ({"learner": "opt-primal-dual", "episodes": 9}, "has to be told its slack; challenge with it in Python"),
         ({"learner": "shifted-bandit-uc-o-reps", "episodes": 9}, "its own policy only"),

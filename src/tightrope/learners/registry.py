@@ -1,9 +1,10 @@
 """Learners by name: `LEARNERS` lists them, `make_learner` makes one, `load` goes on with one."""
 
+from collections.abc import Callable, Mapping
 from os import PathLike
 from typing import Any, Protocol
 
-from tightrope.arguments import file_path, implements, instance, unknown, whole
+from tightrope.arguments import file_path, implements, instance, shown, unknown, whole
 from tightrope.confidence import RULE_TYPES
 from tightrope.errors import InvalidInputError
 from tightrope.learners.actor_critic import ActorCritic
@@ -50,6 +51,7 @@ from tightrope.learners.ucrl2 import UCRL2
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.learners.uopt_rpgpd import UOptRPGPD
 from tightrope.model import LayeredMDP
+from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage import checkpoints
 from tightrope.ties import Ties
 
@@ -132,24 +134,42 @@ def make_learner(
     ones unless `options` say otherwise. `seed` is the root seed of the run: a learner that draws random numbers does so
     from a stream of its own. `ties=True` hands it the problem's ties, if it has any.
     """
-    maker = learner_called(name)
-    mdp = instance(implements(problem, "problem", Problem).mdp, "problem.mdp", LayeredMDP)
+    learner_called(name)
+    space = instance(implements(problem, "problem", Problem).mdp, "problem.mdp", LayeredMDP).space
     seed = whole(seed, "seed", 0)
+
+    def tell(need: str) -> Any:
+        return NEEDS[need].answer(problem, episodes or 1, seed)
+
+    return learner_for(name, space, problem.budgets, getattr(problem, "ties", None), tell, episodes, options)
+
+
+def learner_for(
+    name: str,
+    space: LayeredSpace,
+    budgets: FloatArray,
+    ties: Ties | None,
+    tell: Callable[[str], Any],
+    episodes: int | None,
+    options: Mapping[str, Any],
+) -> LearnerBase:
+    """`make_learner` where there is no problem, but what is known of one; `tell` answers each of its `needs`."""
+    maker = learner_called(name)
     if episodes is not None:
         episodes = whole(episodes, "episodes", 1)
-    for option in options:
+    given = dict(options)
+    for option in given:
         if option not in options_of(maker):
             raise unknown(f"{name} has no option", option, options_of(maker))
     if "ties" in options_of(maker):
-        options["ties"] = _ties(options.get("ties", maker.ties_by_default), problem)  # type: ignore[attr-defined]
+        choice = given.get("ties", maker.ties_by_default)  # type: ignore[attr-defined]
+        if not isinstance(choice, bool | Ties | None):
+            raise InvalidInputError(f"ties is {shown(choice)}; expected true (those of the problem), false, or a Ties")
+        given["ties"] = ties if choice is True else None if choice is False else choice
     if episodes is None and maker.parameter_fields()["episodes"].default is not None:
         raise InvalidInputError(f"{name} has to be told the number of episodes")
-    told = {need: NEEDS[need].answer(problem, episodes or 1, seed) for need in maker.needs}
-    return maker(mdp.space, problem.budgets, episodes=episodes, **told, **options)  # type: ignore[arg-type]
-
-
-def _ties(choice: bool | Ties | None, problem: Problem) -> Ties | None:
-    return getattr(problem, "ties", None) if choice is True else None if choice is False else choice
+    told = {need: tell(need) for need in maker.needs}
+    return maker(space, budgets, episodes=episodes, **told, **given)  # type: ignore[arg-type]
 
 
 def load(path: str | PathLike[str] | bytes, *classes: type) -> LearnerBase:

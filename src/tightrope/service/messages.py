@@ -87,7 +87,7 @@ class Challenger(Struct, forbid_unknown_fields=True):
 
     learner: Annotated[str, Meta(description="as tightrope list has it, such as ucpd-practical")]
     episodes: Annotated[Annotated[int, Meta(ge=1)] | None, Meta(description="planned; some need no plan")] = None
-    options: Annotated[dict[str, bool | int | float | str], Meta(description="its parameters")] = {}
+    options: Annotated[dict[str, bool | int | float | str], Meta(description="parameters; ties: true or false")] = {}
     seed: Annotated[Annotated[int, Meta(ge=0)], Meta(description="if it draws random numbers")] = 0
 
 

@@ -5,7 +5,6 @@ What changes something is done by who writes (`Keeper.write`), and is on disk be
 
 from typing import Any
 
-import numpy as np
 from msgspec.structs import asdict
 
 from tightrope.arguments import unknown
@@ -13,10 +12,11 @@ from tightrope.durable import StopLoss
 from tightrope.durable.guard import LARGEST
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
-from tightrope.learners.registry import learner_called, options_of
+from tightrope.learners.registry import learner_for
 from tightrope.service.keeper import Keeper
 from tightrope.service.messages import Asked, Budgets, Challenger, Rule, Rules, Spent, Standing, Watch
 from tightrope.service.refusals import Refusal
+from tightrope.streams import streams
 
 #: Learners of one directory: all of them learn from every episode.
 MOST_LEARNERS = 10
@@ -90,20 +90,15 @@ async def challenge(keeper: Keeper, name: str, told: Challenger) -> list[Standin
 
 
 def made(told: Challenger, keeper: Keeper) -> LearnerBase:
-    """A learner for the space and the budgets of the one that is served."""
-    maker = learner_called(told.learner)
-    needed = [need for need in maker.needs if need != "rng"]
-    if needed:
-        raise InvalidInputError(f"{told.learner} has to be told its {needed[0]}; challenge with it in Python")
-    for option in told.options:
-        if option not in options_of(maker) or option == "ties":
-            raise unknown(f"{told.learner} has no option that can be given here called", option, options_of(maker))
-    options: dict[str, Any] = dict(told.options) | {need: np.random.default_rng(told.seed) for need in maker.needs}
-    if told.episodes is not None:
-        options["episodes"] = told.episodes
-    elif maker.parameter_fields()["episodes"].default is not None:
-        raise InvalidInputError(f"{told.learner} has to be told the number of episodes")
-    return maker(keeper.learner.space, keeper.learner.status.budgets, **options)
+    """A learner as `make_learner` makes it, of what the directory knows of the problem."""
+
+    def tell(need: str) -> Any:
+        if need != "rng":
+            raise InvalidInputError(f"{told.learner} has to be told its {need}; challenge with it in Python")
+        return streams(told.seed).learner
+
+    space, budgets = keeper.learner.space, keeper.learner.status.budgets
+    return learner_for(told.learner, space, budgets, keeper.tables.ties(space), tell, told.episodes, told.options)
 
 
 async def promote(keeper: Keeper, name: str) -> list[Standing]:

@@ -7,13 +7,15 @@ from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError, StorageError
 from tightrope.problems.constraints import Deterministic
 from tightrope.problems.losses import Scenarios
-from tightrope.space import FloatArray
+from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.files import write_bytes
+from tightrope.ties import Ties
 
 NAME = "tables.npz"
 
@@ -24,6 +26,7 @@ class Tables:
 
     scenarios: FloatArray  #: (K, n_tuples) recorded losses; none, if nobody said what they are
     uses: FloatArray  #: (I, n_tuples) the constraints, if they are the same in every episode; else (0, n_tuples)
+    outcome: NDArray[np.int64]  #: (1, n_tuples) which pairs share one law (`Ties.outcome`); none, if nobody knows
     loss_scale: float = 1.0
     loss_offset: float = 0.0
     loss_unit: str = ""
@@ -31,7 +34,7 @@ class Tables:
     @classmethod
     def none(cls, n_tuples: int) -> Self:
         """Nothing is known: all has to be told, in the units of the learner."""
-        return cls(np.empty((0, n_tuples)), np.empty((0, n_tuples)))
+        return cls(np.empty((0, n_tuples)), np.empty((0, n_tuples)), np.empty((0, n_tuples), dtype=np.int64))
 
     @classmethod
     def of(cls, problem: Any) -> Self:
@@ -40,10 +43,15 @@ class Tables:
         return cls(
             losses.scenarios if isinstance(losses, Scenarios) else np.empty((0, n)),
             constraints.mean if isinstance(constraints, Deterministic) else np.empty((0, n)),
+            np.empty((0, n), dtype=np.int64) if problem.ties is None else problem.ties.outcome[None],
             problem.loss_scale,
             problem.loss_offset,
             problem.loss_unit,
         )
+
+    def ties(self, space: LayeredSpace) -> Ties | None:
+        """Those of the problem, on its space."""
+        return Ties(space, *self.outcome) if len(self.outcome) else None
 
     def write(self, folder: Path) -> None:
         """Keep them beside the journal, where there are none yet; others than those that are there are refused."""
@@ -77,6 +85,6 @@ class Tables:
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise StorageError(f"{printable(path)} cannot be read: {error}; restore it from a copy") from error
         tables = cls(**{name: array if array.ndim else array.item() for name, array in arrays.items()})
-        if any(array.shape[1:] != (n_tuples,) for array in (tables.scenarios, tables.uses)):
+        if any(array.shape[1:] != (n_tuples,) for array in (tables.scenarios, tables.uses, tables.outcome)):
             raise StorageError(f"{printable(path)} is of another problem; restore it from a copy")
         return tables
