@@ -47,6 +47,19 @@ def test_a_refusal_is_not_asked_for_again() -> None:
     thread.join()
 
 
+def test_one_that_is_forgotten_already_is_forgotten() -> None:
+    """The first answer is lost, so that the second try finds nobody."""
+    nobody, left = b'{"type": "x#unknown-challenger", "detail": "nobody"}', b'[{"name": "champion"}]'
+    answers = head("404 Not Found", len(nobody)) + nobody, head("200 OK", len(left)) + left
+    address, thread = served(b"", *answers)
+    assert Client(address, "machine", patience=20).dismiss("a") == [{"name": "champion"}]
+    thread.join()
+    address, thread = served(answers[0])
+    with pytest.raises(ServiceError, match="nobody"):
+        Client(address, "machine", patience=20).dismiss("a")
+    thread.join()
+
+
 def test_a_refusal_that_is_not_ours_is_one_all_the_same() -> None:
     address, thread = served(head("502 Bad Gateway", 4) + b"oops")
     with pytest.raises(ServiceError, match="status 502"):

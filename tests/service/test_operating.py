@@ -153,7 +153,25 @@ def test_there_are_not_more_learners_than_may_be(running: Running) -> None:
     told = {"learner": "uniform", "episodes": 9}
     codes = [put(running, f"/challengers/{k}", told).status for k in range(MOST_LEARNERS)]
     assert codes == [200] * (MOST_LEARNERS - 1) + [422]
-    assert put(running, "/challengers/0", told).kind == "refused"
+
+
+def test_what_is_done_twice_is_done_once(running: Running) -> None:
+    learner = keeper_of(running).learner
+    told = {"learner": "ucpd", "episodes": 9}
+    put(running, "/challengers/a", told)
+    running.tell(running.ask(), WEEK)
+    events, standings = learner.status.event, running.of("/challengers")
+    again = put(running, "/challengers/a", told)
+    assert (again.status, again.body) == (200, standings)
+    promoted = running.send("POST", f"/learners/{running.name}/challengers/ucpd-practical/promote")
+    assert (promoted.status, promoted.body) == (200, standings)
+    for other, words in (
+        ({"learner": "ucpd", "episodes": 10}, "a was made with episodes = 9, the one given with 10"),
+        ({"learner": "uniform", "episodes": 9}, "a was made with learner = 'ucpd', the one given with 'uniform'"),
+    ):
+        answer = put(running, "/challengers/a", other)
+        assert (answer.status, answer.kind, words in answer.body["detail"]) == (409, "name-taken", True), answer
+    assert (learner.status.event, running.of("/challengers")) == (events, standings)
 
 
 def test_what_somebody_else_plays(tmp_path: Path, machine: Path) -> None:

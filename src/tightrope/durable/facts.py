@@ -1,5 +1,6 @@
 """What a directory was made with: kept to show it, and to refuse a learner that was made otherwise."""
 
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -40,13 +41,11 @@ def refuse_other(facts: dict[str, Any], learner: LearnerBase | None, folder: Pat
         )
     if learner is None:
         return
-    here, given = facts["learner"], learner.settings
-    for name in here | given:
-        if here.get(name) != given.get(name):
-            raise InvalidInputError(
-                f"the learner in {folder} was made with {name} = {here.get(name)!r}, the one given with "
-                f"{given.get(name)!r}; leave it out to go on with what is there, or choose another directory"
-            )
+    if words := difference(facts["learner"], learner.settings):
+        raise InvalidInputError(
+            f"the learner in {folder} was made with {words}; leave it out to go on with what is there, or choose "
+            "another directory"
+        )
     for name, mine, its in (
         ("budgets", learner.budgets.tolist(), facts["budgets"]),
         ("space", _digest(learner.space), facts["space"]),
@@ -56,6 +55,14 @@ def refuse_other(facts: dict[str, Any], learner: LearnerBase | None, folder: Pat
                 f"the learner in {folder} was made with another {name}; leave it out to go on with what is there, or "
                 "choose another directory"
             )
+
+
+def difference(here: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """The first setting in which a learner that is given is not the one that is here; "" if they are the same."""
+    for name in {**here, **given}:
+        if here.get(name) != given.get(name):
+            return f"{name} = {here.get(name)!r}, the one given with {given.get(name)!r}"
+    return ""
 
 
 def _digest(space: LayeredSpace) -> str:

@@ -90,7 +90,9 @@ class Operations:
     def promote(self, name: str) -> None:
         """From now on hand out the policy of this learner; who was the champion becomes a challenger."""
         with self._in.using():
-            if words := self._in.state.entrants[self._named(name)].failed:
+            if self._named(name) == self._in.state.champion:
+                return
+            if words := self._in.state.entrants[name].failed:
                 raise InvalidInputError(f"{name} has failed, {words}; dismiss it")
             self._in.change("promote", name.encode())
 

@@ -132,7 +132,7 @@ CALLS = (
         "PUT", f"{LEARNER}/challengers/{{challenger}}", "Add a learner that learns without playing",
         list[messages.Standing],
         lambda keeper, request, body: operating.challenge(keeper, _challenger(request), body),
-        takes=messages.Challenger, refusals=(*BODY, *CHANGE),
+        takes=messages.Challenger, refusals=(*BODY, "name-taken", *CHANGE),
     ),
     Call(
         "DELETE", f"{LEARNER}/challengers/{{challenger}}", "Forget a challenger", list[messages.Standing],

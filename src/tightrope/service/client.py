@@ -19,13 +19,14 @@ class ServiceError(Exception):
         super().__init__(problem.get("detail", f"status {status}"))
         self.status, self.problem = status, problem
         self.kind = str(problem.get("type", "")).rpartition("#")[2]
+        self.tries = 1  #: how often it was asked until this was answered
 
 
 class Client:
     """One learner of a service.
 
-    Telling twice is telling once, so what fails is tried again for `patience` seconds: while nobody answers, or who
-    answers asks to come back later (503). An episode that was asked for and never arrived stays open.
+    Twice is once, so what fails is tried again for `patience` seconds: while nobody answers, or who answers asks to
+    come back later (503). An episode that was asked for and never arrived stays open.
     """
 
     def __init__(self, address: str, learner: str, token: str | None = None, patience: float = 30.0) -> None:
@@ -84,7 +85,12 @@ class Client:
 
     def dismiss(self, name: str) -> Any:
         """Forget it."""
-        return self._send(f"/challengers/{quote(name, safe='')}", None, "DELETE")
+        try:
+            return self._send(f"/challengers/{quote(name, safe='')}", None, "DELETE")
+        except ServiceError as refusal:
+            if refusal.kind != "unknown-challenger" or refusal.tries == 1:
+                raise
+            return self.challengers()  # it was forgotten, and the answer lost
 
     def _get(self, place: str, **query: Any) -> Any:
         given = {name: value for name, value in query.items() if value is not None}
@@ -95,11 +101,13 @@ class Client:
         return self._answer(Request(self._base + place, data, self._headers, method=method))
 
     def _answer(self, request: Request) -> Any:
-        until = time.monotonic() + self._patience
+        until, tries = time.monotonic() + self._patience, 0
         while True:
+            tries += 1
             try:
                 return self._once(request)
             except ServiceError as refusal:
+                refusal.tries = tries
                 if refusal.status != 503 or time.monotonic() >= until:
                     raise
             except (URLError, HTTPException, ConnectionError, TimeoutError):  # nobody, or nobody any more

@@ -9,6 +9,7 @@ from msgspec.structs import asdict
 
 from tightrope.arguments import unknown
 from tightrope.durable import StopLoss
+from tightrope.durable.facts import difference
 from tightrope.durable.guard import LARGEST
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
@@ -78,12 +79,16 @@ def rules_of(keeper: Keeper) -> Rules:
 
 
 async def challenge(keeper: Keeper, name: str, told: Challenger) -> list[Standing]:
-    """One more learner, which learns from the same episodes."""
+    """One more learner, which learns from the same episodes; one that is there already is left as it is."""
 
     def change() -> None:
-        if len(keeper.learner.status.entrants) >= MOST_LEARNERS:
-            raise InvalidInputError(f"there are {MOST_LEARNERS} learners already; dismiss one")
-        keeper.learner.challenge(name, made(told, keeper))
+        learner, there = made(told, keeper), {one.name: one.settings for one in keeper.learner.status.entrants}
+        if name not in there:
+            if len(there) >= MOST_LEARNERS:
+                raise InvalidInputError(f"there are {MOST_LEARNERS} learners already; dismiss one")
+            keeper.learner.challenge(name, learner)
+        elif words := difference(there[name], learner.settings):
+            raise Refusal("name-taken", f"{name} was made with {words}; choose another name, or dismiss it first")
 
     await keeper.write(change)
     return standings(keeper)

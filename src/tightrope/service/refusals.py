@@ -34,6 +34,7 @@ KINDS = {
     "wrong-method": Kind(405, "this place answers other methods"),
     "too-slow": Kind(408, "the body did not arrive in time"),
     "conflict": Kind(409, "the episode was settled otherwise before; nothing was changed"),
+    "name-taken": Kind(409, "another learner has this name; nothing was changed"),
     "too-large": Kind(413, "the body is larger than is taken"),
     "refused": Kind(422, "what was told or wanted makes no sense; nothing was changed"),
     "cannot-learn": Kind(422, "the learner could not learn from the episode, which stays open; nothing was changed"),
