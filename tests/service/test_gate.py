@@ -91,7 +91,8 @@ def test_each_address_has_its_own_rate() -> None:
     gate = Gate(None, None, Limits(rate=2), Metrics(), lambda: now[0])  # type: ignore[arg-type]
 
     def asks(address: str, path: str = "/learners") -> bool:
-        scope = {"path": path, "client": (address, 1), "headers": [(b"host", b"localhost")]}
+        where = {"path": path, "raw_path": path.encode(), "query_string": b""}
+        scope = where | {"client": (address, 1), "headers": [(b"host", b"localhost")]}
         try:
             gate._admit(scope)
             return True

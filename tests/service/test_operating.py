@@ -2,6 +2,7 @@
 
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import numpy as np
 import pytest
@@ -147,6 +148,43 @@ def test_who_cannot_challenge_is_refused(running: Running, told: dict[str, Any],
     answer = put(running, "/challengers/other", told)
     assert (answer.kind, words in answer.body["detail"]) == ("refused", True), answer
     assert [one["name"] for one in running.of("/challengers")] == ["ucpd-practical"]
+
+
+@pytest.mark.parametrize(
+    ("name", "status", "words"),
+    [
+        ("a%2Fb", 400, "a / (%2F) in a name"),
+        ("a%2fpromote", 400, "a / (%2F) in a name"),
+        ("a%FF", 400, "not UTF-8"),
+        ("%C0%AF", 400, "not UTF-8"),
+        ("%00", 422, "up to 100 characters, and no /"),
+        ("%2e%2E", 422, "up to 100 characters, and no /"),
+        ("n" * 10_000, 422, "up to 100 characters, and no /"),
+    ],
+)
+def test_names_that_nobody_can_have(running: Running, name: str, status: int, words: str) -> None:
+    place = f"/learners/{running.name}/challengers/{name}"
+    answer = put(running, f"/challengers/{name}", {"learner": "uniform", "episodes": 9})
+    assert (answer.status, answer.kind) == (status, "malformed" if status == 400 else "refused")
+    assert words in answer.body["detail"]
+    for method, there in (("DELETE", place), ("POST", f"{place}/promote"), ("POST", place)):
+        answer = running.send(method, there)
+        assert answer.kind == "malformed" if status == 400 else answer.status in (404, 405)
+    assert [one["name"] for one in running.of("/challengers")] == ["ucpd-practical"]
+
+
+def test_what_a_challenger_may_be_called_is_in_the_document(running: Running) -> None:
+    longest = "ü" * 100
+    assert (
+        put(running, f"/challengers/{quote(longest)}", {"learner": "uniform", "episodes": 9}).body[1]["name"] == longest
+    )
+    places = running.get("/openapi.json").body["paths"]
+    for method in ("put", "delete"):
+        called = places["/learners/{name}/challengers/{challenger}"][method]
+        [schema] = [one["schema"] for one in called["parameters"] if one["name"] == "challenger"]
+        assert schema == {"type": "string", "minLength": 1, "maxLength": 100, "pattern": "^[^/]*$"}
+        assert called["responses"]["400"]["description"].count("malformed") == 1
+    assert "400" in places["/learners/{name}/state"]["get"]["responses"]
 
 
 def test_there_are_not_more_learners_than_may_be(running: Running) -> None:

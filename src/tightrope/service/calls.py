@@ -15,7 +15,7 @@ from tightrope.service.refusals import Refusal
 Answer = Callable[[Keeper, Request, Any], Awaitable[Any] | Any]
 
 #: Parameters of a place: their names, and what they mean.
-IN_PATH = {"name": "of the learner", "episode": "the id that ask handed out", "challenger": "the name of one"}
+IN_PATH = {"name": "of the learner", "episode": "the id that ask handed out", "challenger": "a name without /"}
 IN_QUERY = {
     "state": "its number, or its name",
     "episode": "an open episode, whose policy is meant; without one, what would be handed out now",
@@ -59,7 +59,7 @@ def _challenger(request: Request) -> str:
 LEARNER = "/learners/{name}"
 
 #: Of whatever has a body, and of whatever changes something.
-BODY, CHANGE = ("malformed", "too-slow", "too-large", "refused"), ("busy", "storage")
+BODY, CHANGE = ("too-slow", "too-large", "refused"), ("busy", "storage")
 
 #: About one learner.
 CALLS = (
@@ -69,7 +69,7 @@ CALLS = (
     ),
     Call(
         "GET", f"{LEARNER}/act", "Draw an action for one state", messages.Acted, _act,
-        query=("state", "episode"), needs=("state",), refusals=("malformed", "refused", "unknown-episode"),
+        query=("state", "episode"), needs=("state",), refusals=("refused", "unknown-episode"),
     ),
     Call(
         "POST", f"{LEARNER}/episodes/{{episode}}/tell", "Learn what came of an episode", messages.Answered,

@@ -1,4 +1,6 @@
-"""Who is let in, and how often: the token, pages from elsewhere, requests per second. Everything passes here."""
+"""Who is let in, how often, and to where: the token, pages from elsewhere, requests per second, addresses that can be
+read. Everything passes here.
+"""
 
 import base64
 import hmac
@@ -7,7 +9,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from time import monotonic, perf_counter
 from typing import Literal
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
@@ -84,6 +86,7 @@ class Gate:
                 "send the header 'Authorization: Bearer TOKEN'; a browser asks for a password, which is the token",
                 **{"WWW-Authenticate": 'Basic realm="tightrope"'},
             )
+        _refuse_unreadable(scope)
 
     def _refuse_elsewhere(self, headers: Headers) -> None:
         """A page from elsewhere that is open in a browser here must not ask for anything in its owner's name."""
@@ -116,6 +119,17 @@ class Gate:
         elif scheme.lower() != "bearer":
             return False
         return self._digest is not None and hmac.compare_digest(sha256(token).digest(), self._digest)
+
+
+def _refuse_unreadable(scope: Scope) -> None:
+    """Whoever decodes an address takes %2F for a step down, and bytes that are no text for text."""
+    path = scope["raw_path"]
+    if b"%2f" in path.lower():
+        raise Refusal("malformed", "there is a / (%2F) in a name; no name here has one")
+    try:
+        unquote_to_bytes(path + b"?" + scope["query_string"]).decode()
+    except UnicodeDecodeError:
+        raise Refusal("malformed", "what is percent-encoded in the address is not UTF-8") from None
 
 
 def _place(url: str, part: Literal["netloc", "hostname"] = "netloc") -> str | None:

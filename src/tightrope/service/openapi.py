@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from tightrope import __version__
+from tightrope.durable.operations import LONGEST
 from tightrope.service.calls import CALLS, IN_PATH, IN_QUERY, Call
 from tightrope.service.messages import Health, Names, Problem
 from tightrope.service.page import asset, styles
@@ -27,8 +28,11 @@ COMMON: dict[str, tuple[str, Any, tuple[str, ...]]] = {
 }
 
 #: May happen anywhere but at /health.
-ANYWHERE = ("no-token", "elsewhere", "too-many-requests")
+ANYWHERE = ("malformed", "no-token", "elsewhere", "too-many-requests")
 AT_LEARNERS = ("unknown-learner", "not-ready")
+
+#: What a challenger may be called.
+CHALLENGER = {"minLength": 1, "maxLength": LONGEST, "pattern": "^[^/]*$"}
 
 
 def document(names: Sequence[str]) -> dict[str, Any]:
@@ -65,6 +69,7 @@ def _operation(call: Call, names: Sequence[str], schema: dict[str, Any]) -> dict
     found: dict[str, Any] = {"summary": call.summary}
     places = [("path", name, IN_PATH[name], True) for name in re.findall(r"{(\w+)}", call.path)]
     places += [("query", name, IN_QUERY[name], name in call.needs) for name in call.query]
+    special: dict[str, Any] = {"name": {"enum": list(names)}, "challenger": CHALLENGER}
     if places:
         found["parameters"] = [
             {
@@ -72,7 +77,7 @@ def _operation(call: Call, names: Sequence[str], schema: dict[str, Any]) -> dict
                 "name": name,
                 "description": meaning,
                 "required": needed,
-                "schema": {"type": "string"} | ({"enum": list(names)} if name == "name" else {}),
+                "schema": {"type": "string"} | special.get(name, {}),
             }
             for where, name, meaning, needed in places
         ]
