@@ -432,6 +432,17 @@ def test_units_are_neither_lost_nor_changed(tmp_path: Path, machine: Path) -> No
     assert "in which units losses of machine are told" in str(running.raised[0])
 
 
+def test_told_late_is_another_conflict_than_told_otherwise(tmp_path: Path, machine: Path) -> None:
+    """To a learner that learns from its own policy only, which it has left since."""
+    with Running(tmp_path / "it", machine, "reinforce-lagrangian") as running:
+        first, second = running.ask(), running.ask()
+        assert running.tell(first, WEEK).status == 200
+        answer = running.tell(second, WEEK)
+        assert (answer.status, answer.kind) == (409, "conflict")
+        assert "has left since" in answer.body["detail"]
+        assert "or its policy is none to learn by" in answer.body["title"]
+
+
 def test_the_openapi_document_and_its_page(running: Running) -> None:
     document = running.get("/openapi.json").body
     json.dumps(document)

@@ -33,7 +33,7 @@ KINDS = {
     "unknown-challenger": Kind(404, "no learner of this name learns here"),
     "wrong-method": Kind(405, "this place answers other methods"),
     "too-slow": Kind(408, "the body did not arrive in time"),
-    "conflict": Kind(409, "the episode was settled otherwise before; nothing was changed"),
+    "conflict": Kind(409, "the episode was settled otherwise, or its policy is none to learn by; nothing was changed"),
     "name-taken": Kind(409, "another learner has this name; nothing was changed"),
     "too-large": Kind(413, "the body is larger than is taken"),
     "refused": Kind(422, "what was told or wanted makes no sense; nothing was changed"),
