@@ -206,8 +206,8 @@ def serve(
     rate: Annotated[float, typer.Option(min=1.0, help="Requests a second from one address.")] = 5000.0,
     max_body: Annotated[int, options.whole("Bytes of a request.", 1, LARGEST)] = 8 * 2**20,
     max_open: Annotated[int, options.whole("Episodes open at once.", 1, LARGEST)] = 1000,
-    snapshot_every: Annotated[int, options.whole("Episodes after which the state is written.", 1, LARGEST)] = 1000,
-    keep_journal: Annotated[int, options.whole("Episodes to be kept that no snapshot needs.", 0, LARGEST)] = 0,
+    snapshot_every: Annotated[int, options.whole("Events after which the state is written.", 1, LARGEST)] = 1000,
+    keep_journal: Annotated[int, options.whole("Events to be kept that no snapshot needs.", 0, LARGEST)] = 0,
 ) -> None:
     """Serve learners over HTTP until Ctrl-C: asked, told, looked at (docs/service.md). What is not there is made."""
     from tightrope.service.limits import Limits

@@ -111,7 +111,7 @@ CALLS = (
         refusals=(*BODY, "too-many-open", *CHANGE),
     ),
     Call(
-        "PUT", f"{LEARNER}/budgets", "Change budgets from the next episode on", list[messages.Spent],
+        "PUT", f"{LEARNER}/budgets", "Change budgets for all that is told from now on", list[messages.Spent],
         lambda keeper, request, body: operating.set_budgets(keeper, body), takes=messages.Budgets,
         refusals=(*BODY, *CHANGE),
     ),

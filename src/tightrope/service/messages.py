@@ -58,7 +58,7 @@ class Watch(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Budgets(Struct, forbid_unknown_fields=True):
-    """Other budgets, from the next episode on."""
+    """Other budgets, for all that is told from now on."""
 
     budgets: Annotated[dict[str, float], Meta(description="of an episode, by name; those left out stay")]
 

@@ -36,7 +36,7 @@ async def watch(keeper: Keeper, told: Watch) -> Asked:
 
 
 async def set_budgets(keeper: Keeper, told: Budgets) -> list[Spent]:
-    """Other budgets from the next episode on; those that are not named stay."""
+    """Other budgets for all that is told from now on; those that are not named stay."""
 
     def change() -> None:
         names, scales = keeper.reader.budgets.names, keeper.reader.budgets.scales
