@@ -235,6 +235,7 @@ class TestStopLoss:
             ({"by": "clock"}, "by cannot be"),
             ({"back": 2.0}, "above most"),
             ({"by": "predicted"}, "horizon is 0"),
+            ({"horizon": 9}, "horizon is 9, and nothing is predicted"),
             ({"window": 0}, "window is 0"),
             ({"most": np.nan}, "most is nan"),
         ],

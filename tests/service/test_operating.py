@@ -69,6 +69,7 @@ def test_a_stop_loss_has_the_safe_policy_played(running: Running) -> None:
         ({"rules": {"technician": rule}}, "safe_policy is missing"),
         ({"rules": {"fuel": rule}, "safe_policy": SAFE}, "there is no budget 'fuel'"),
         ({"rules": {"technician": rule | {"back": 7}}, "safe_policy": SAFE}, "above most"),
+        ({"rules": {"technician": rule | {"horizon": 9}}, "safe_policy": SAFE}, 'say by="predicted"'),
         ({"rules": {"technician": rule}, "safe_policy": [0.5]}, "safe_policy has shape (1,)"),
         ({"rules": {"technician": rule}, "safe_policy": SAFE | {"good": {"run": 1, "service": 1}}}, "sum to 2"),
         ({"rules": {"technician": rule}, "safe_policy": {"good": {"run": 1}}}, "says nothing of"),
@@ -234,7 +235,10 @@ def test_what_somebody_else_plays(tmp_path: Path, machine: Path) -> None:
 def test_the_client_operates(running: Running) -> None:
     client = Client(running.server.address, running.name)
     assert client.set_budgets(technician=4.0)[0]["budget"] == pytest.approx(4)
-    assert client.stop_loss({"technician": {"most": 1}}, SAFE)["rules"]["technician"]["most"] == pytest.approx(1)
+    assert client.set_budgets({"technician": 5.0})[0]["budget"] == pytest.approx(5)
+    rules = client.stop_loss({"technician": {"most": 1}}, SAFE)
+    assert rules["rules"]["technician"]["most"] == pytest.approx(1)
+    assert client.rules() == rules == client.stop_loss(**rules)
     assert client.stop_loss({})["rules"] == {}
     assert [one["name"] for one in client.challenge("a b", "uniform", episodes=9)] == ["ucpd-practical", "a b"]
     assert [one["champion"] for one in client.promote("a b")] == [False, True]

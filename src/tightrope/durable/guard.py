@@ -43,6 +43,8 @@ class StopLoss:
             raise InvalidInputError(f"back is {self.back:g}, above most, {self.most:g}: it would never stop")
         for name, least in (("horizon", int(self.by == "predicted")), ("window", 1)):
             object.__setattr__(self, name, whole(getattr(self, name), name, least))
+        if self.by == "spent" and self.horizon:
+            raise InvalidInputError(f'horizon is {self.horizon}, and nothing is predicted; say by="predicted"')
 
     def within(self, largest: float, budget: str) -> None:
         """Refuse numbers beyond this, of a budget of that name."""

@@ -63,9 +63,13 @@ class Client:
         """The id of an episode that somebody else plays, with this policy, as `policy` has it or by name."""
         return str(self._send("/watch", {"policy": policy})["episode"])
 
-    def set_budgets(self, **budgets: float) -> Any:
-        """Change these, by name, in their own units."""
-        return self._send("/budgets", {"budgets": budgets}, "PUT")
+    def set_budgets(self, budgets: dict[str, float] | None = None, /, **named: float) -> Any:
+        """Change these, by name, in their own units: `{"technician": 3}`, or `technician=3`."""
+        return self._send("/budgets", {"budgets": {**(budgets or {}), **named}}, "PUT")
+
+    def rules(self) -> Any:
+        """When the safe policy is played, and what it is, as `stop_loss` takes them."""
+        return self._get("/stop-loss")
 
     def stop_loss(self, rules: dict[str, dict[str, Any]], safe_policy: Any = None) -> Any:
         """Have the safe policy played whenever a rule says so: `{"technician": {"most": 10}}`; none: nothing stops."""

@@ -71,7 +71,7 @@ class Rule(Struct, forbid_unknown_fields=True):
         Literal["spent", "predicted"], Meta(description="what was spent, or what is expected by the end of the horizon")
     ] = "spent"
     back: Annotated[float, Meta(description="how far over it may be to go on")] = 0.0
-    horizon: Annotated[int, Meta(description="episodes, for predicted")] = 0
+    horizon: Annotated[int, Meta(description="episodes, for predicted only")] = 0
     window: Annotated[int, Meta(description="episodes that a prediction looks back")] = 100
 
 

@@ -55,12 +55,7 @@ async def set_rules(keeper: Keeper, told: Rules) -> Rules:
     """Rules in place of those that there are."""
 
     def change() -> None:
-        if told.safe_policy is not None:
-            safe = keeper.reader.policy(told.safe_policy, "safe_policy")
-        elif not told.rules:
-            safe = keeper.learner.policy  # never played
-        else:
-            raise InvalidInputError("safe_policy is missing: what is played when a rule says so")
+        safe = None if told.safe_policy is None else keeper.reader.policy(told.safe_policy, "safe_policy")
         keeper.learner.stop_loss({name: StopLoss(**asdict(rule)) for name, rule in told.rules.items()}, safe)
 
     await keeper.write(change)
