@@ -159,7 +159,7 @@ class Keeper:
 
     def state(self) -> State:
         """All in short."""
-        status, tables, L = self.learner.status, self.tables, self.learner.space.n_layers
+        status = self.learner.status
         return State(
             name=self.name,
             learner=self.learner.settings,
@@ -169,8 +169,8 @@ class Keeper:
             told=status.told,
             given_up=status.given_up,
             epoch=status.epoch,
-            loss=tables.loss_scale * status.loss + tables.loss_offset * L * status.told,
-            loss_unit=tables.loss_unit,
+            loss=self.tables.lost(status.loss, status.told * self.learner.space.n_layers),
+            loss_unit=self.tables.loss_unit,
             spending=self.spending(),
             trouble=status.trouble or self.out_of_order,
         )

@@ -9,12 +9,9 @@ from msgspec import Meta, Struct
 Called = int | str
 
 #: One number for each move of the space (for each step of the path, if that is all the learner wants to know); or by
-#: name: {"good": {"run": -100, "service": 20}, …}, every state and action.
+#: name: {"good": {"run": -100, "service": 20}, …}, every state and action. A policy has one number for each entry of `/policy`.
 Values = list[float] | dict[str, dict[str, float]]
 
-
-#: A policy: one probability for each entry of `/policy`, in that order; or by name, every state and action.
-Probabilities = list[float] | dict[str, dict[str, float]]
 
 #: State, action, next state.
 Move = Annotated[list[int], Meta(min_length=3, max_length=3, description="state, action, next state")]
@@ -53,7 +50,7 @@ class Watch(Struct, forbid_unknown_fields=True, omit_defaults=True):
     """An episode that somebody else plays."""
 
     policy: Annotated[
-        Probabilities | None, Meta(description="with which; left out, all that is seen is the path that was played")
+        Values | None, Meta(description="with which; left out, all that is seen is the path that was played")
     ] = None
 
 
@@ -79,7 +76,7 @@ class Rules(Struct, forbid_unknown_fields=True):
     """A stop-loss, in place of the one there is. Without rules nothing stops."""
 
     rules: Annotated[dict[str, Rule], Meta(description="by the name of the budget")]
-    safe_policy: Annotated[Probabilities | None, Meta(description="what is played when a rule says so")] = None
+    safe_policy: Annotated[Values | None, Meta(description="what is played when a rule says so")] = None
 
 
 class Challenger(Struct, forbid_unknown_fields=True):

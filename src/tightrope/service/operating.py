@@ -122,7 +122,7 @@ def _known(keeper: Keeper, name: str) -> str:
 
 def standings(keeper: Keeper) -> list[Standing]:
     """All learners, and what each would have lost and spent."""
-    status, names, L = keeper.learner.status, keeper.reader.budgets.names, keeper.learner.space.n_layers
+    status, names = keeper.learner.status, keeper.reader.budgets.names
 
     def by_name(values: tuple[float, ...]) -> dict[str, float]:
         return dict(zip(names, values, strict=True))
@@ -133,7 +133,7 @@ def standings(keeper: Keeper) -> list[Standing]:
             champion=one.name == status.champion,
             learner=dict(one.settings),
             weighed=one.weighed,
-            would_have_lost=keeper.tables.loss_scale * one.loss + keeper.tables.loss_offset * L * one.weighed,
+            would_have_lost=keeper.tables.lost(one.loss, one.weighed * keeper.learner.space.n_layers),
             would_have_spent=by_name(one.would_have_spent),
             standard_errors=by_name(one.standard_errors),
             on_paths=one.on_paths,

@@ -13,7 +13,7 @@ from tightrope.durable.status import BudgetUnits
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Feedback
 from tightrope.model import Policy
-from tightrope.service.messages import Called, Probabilities, Tell, Values
+from tightrope.service.messages import Called, Tell, Values
 from tightrope.service.tables import Tables
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.units import Units
@@ -63,7 +63,7 @@ class Reader:
             raise unknown("there is no action", called, self._actions)
         return self._actions[called]
 
-    def policy(self, given: Probabilities, name: str) -> Policy:
+    def policy(self, given: Values, name: str) -> Policy:
         """A policy, in numbers or by name."""
         values = self._by_name(given, name) if isinstance(given, dict) else floats(given, name, (self.space.n_pairs,))
         return Policy(self.space, values)

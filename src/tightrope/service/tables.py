@@ -49,6 +49,10 @@ class Tables:
             problem.loss_unit,
         )
 
+    def lost(self, loss: float, steps: int) -> float:
+        """The sum of the losses of so many steps, in the units of the problem."""
+        return self.loss_scale * loss + self.loss_offset * steps
+
     def ties(self, space: LayeredSpace) -> Ties | None:
         """Those of the problem, on its space."""
         return Ties(space, *self.outcome) if len(self.outcome) else None
