@@ -9,9 +9,8 @@ from msgspec import Meta, Struct
 Called = int | str
 
 #: One number for each move of the space (for each step of the path, if that is all the learner wants to know); or by
-#: name: {"good": {"run": -100, "service": 20}, …}, every state and action. A policy has one number for each entry of `/policy`.
+#: name: {"good": {"run": -100, "service": 20}, …}, every state and action. A policy: for each entry of `/policy`.
 Values = list[float] | dict[str, dict[str, float]]
-
 
 #: State, action, next state.
 Move = Annotated[list[int], Meta(min_length=3, max_length=3, description="state, action, next state")]
