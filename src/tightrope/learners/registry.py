@@ -137,6 +137,8 @@ def make_learner(
     learner_called(name)
     space = instance(implements(problem, "problem", Problem).mdp, "problem.mdp", LayeredMDP).space
     seed = whole(seed, "seed", 0)
+    if episodes is not None:
+        episodes = whole(episodes, "episodes", 1)
 
     def tell(need: str) -> Any:
         return NEEDS[need].answer(problem, episodes or 1, seed)
@@ -155,8 +157,6 @@ def learner_for(
 ) -> LearnerBase:
     """`make_learner` where there is no problem, but what is known of one; `tell` answers each of its `needs`."""
     maker = learner_called(name)
-    if episodes is not None:
-        episodes = whole(episodes, "episodes", 1)
     given = dict(options)
     for option in given:
         if option not in options_of(maker):
