@@ -87,7 +87,10 @@ class Tables:
             with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
                 arrays = {field.name: found[field.name] for field in fields(cls)}
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
-            raise StorageError(f"{printable(path)} cannot be read: {error}; restore it from a copy") from error
+            raise StorageError(
+                f"{printable(path)} cannot be read: {error}; restore it from a copy, or take it away and name the "
+                "problem as when the learner was made"
+            ) from error
         tables = cls(**{name: array if array.ndim else array.item() for name, array in arrays.items()})
         if any(array.shape[1:] != (n_tuples,) for array in (tables.scenarios, tables.uses, tables.outcome)):
             raise StorageError(f"{printable(path)} is of another problem; restore it from a copy")
