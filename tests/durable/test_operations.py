@@ -394,10 +394,10 @@ class TestChallengers:
                 ("full", fresh(), "only paths are told"),
                 ("own", fresh("shifted-bandit-uc-o-reps"), "its own policy only"),
                 ("ucpd-bandit", fresh("ucpd-bandit"), "that no learner here has"),
-                ("", fresh("ucpd-bandit"), "expected up to 100 characters, and no /"),
-                ("a/b", fresh("ucpd-bandit"), "expected up to 100 characters, and no /"),
-                ("..", fresh("ucpd-bandit"), "expected up to 100 characters, and no /"),
-                (101 * "n", fresh("ucpd-bandit"), "expected up to 100 characters, and no /"),
+                ("", fresh("ucpd-bandit"), "expected up to 100 characters, no /"),
+                ("a/b", fresh("ucpd-bandit"), "expected up to 100 characters, no /"),
+                ("..", fresh("ucpd-bandit"), "expected up to 100 characters, no /"),
+                (101 * "n", fresh("ucpd-bandit"), "expected up to 100 characters, no /"),
                 ("fewer", UCPDPractical(WORLD.space, [0.1]), "other budgets"),
             ):
                 with pytest.raises(InvalidInputError, match=words):

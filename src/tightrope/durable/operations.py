@@ -78,7 +78,9 @@ class Operations:
         with self._in.using():
             state = self._in.state
             if not text(name, "name").isprintable() or "/" in name or not 1 <= len(name) <= LONGEST or name in DOTS:
-                raise InvalidInputError(f"name is {shown(name)}; expected up to {LONGEST} characters, and no /")
+                raise InvalidInputError(
+                    f"name is {shown(name)}; expected up to {LONGEST} characters, no /, no dots alone"
+                )
             if name in state.entrants:
                 raise InvalidInputError(f"name is {shown(name)}; expected one that no learner here has")
             if state.learner.learns_from == "own":
