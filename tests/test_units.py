@@ -78,6 +78,12 @@ def test_every_learner_learns_the_same_in_other_units(name: str) -> None:
     assert learner.settings["constraint_scales"] == "4, 256"
 
 
+def test_a_price_is_not_divided_twice() -> None:
+    """OMDPD has a V, and multipliers that are prices already: 1/2 at the beginning."""
+    learner, _ = priced("omdpd", ordinary_world())
+    np.testing.assert_allclose(learner.multipliers, [0.5 * 32 / 4, 0.5 * 32 / 256])
+
+
 def test_prices_are_what_losses_are_traded_for() -> None:
     """The cost of a step of UCPD, (V f + Σ Q_i g_i) / α, is in own units that of the loss and of the uses at prices."""
     at = ordinary_world()

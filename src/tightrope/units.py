@@ -96,6 +96,14 @@ class Units:
             )
         return scaled
 
+    def prices(self, multipliers: FloatArray, loss_weight: float) -> FloatArray:
+        """(I,) what a unit of each budget is worth, in units of the loss, to who weighs f by V and g_i by Q_i.
+
+        In the units of the algorithm that is Q/V; Q are the multipliers, V the weight of the loss.
+        """
+        prices: FloatArray = multipliers / loss_weight * self.loss_scale / self.constraint_scales
+        return prices
+
     def scaled_budgets(self, budgets: ArrayLike) -> FloatArray:
         """(I,) budgets for an episode as an algorithm takes them."""
         limits = finite(floats(budgets, "budgets", self.constraint_scales.shape), "budgets")

@@ -14,6 +14,7 @@ from tightrope.confidence import KLBall
 from tightrope.durable import DurableLearner
 from tightrope.durable.inspection import as_json, inspect, widths_of
 from tightrope.durable.page import page
+from tightrope.durable.status import BudgetUnits
 
 
 class Named:
@@ -21,6 +22,8 @@ class Named:
     constraint_names = ("delay", "energy")
     constraint_scales = (10.0, 1.0)
     constraint_units = ("hops", "")
+    loss_scale = 40.0
+    loss_unit = "euros"
     state_names = tuple(f"s{k}" for k in range(WORLD.space.n_states))
     action_names = ("left", "stay", "right")
 
@@ -57,6 +60,32 @@ def test_it_shows_what_the_learner_would(tmp_path: Path) -> None:
     lines = "\n".join(page(found))
     for words in ("10 told, 1 open, 1 given up", "delay", "hops", "ucpd-practical", "KLBall", "whole: every row"):
         assert words in lines
+
+
+def test_a_price_is_in_units_of_the_loss_whatever_a_learner_weighs_by(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh("ucpd", V=8.0), problem=Named()) as learner:
+        assert [one.price for one in learner.status.spending] == [0.0, 0.0]
+        learner.challenge("doubtful", fresh("ucpd", V=16.0))
+        one_more(learner)
+        learner._in.state.learner.multipliers = np.array([3.0, 0.5])
+        learner._in.state.entrants["doubtful"].learner.multipliers = np.array([6.0, 1.0])
+        for champion in ("doubtful", "ucpd"):  # who weighs all by twice as much asks the same price
+            learner.promote(champion)
+            delay, energy = learner.status.spending
+            assert (delay.price, delay.price_unit) == (1.5, "euros per hop")  # 3/8 · 40/10
+            assert (energy.price, energy.price_unit) == (2.5, "euros")  # 0.5/8 · 40
+        learner.snapshot()
+    assert "1.5 euros per hop" in run(tmp_path / "it")[1]
+    with opened(tmp_path / "plain", fresh("ucpd")) as learner:
+        assert [one.price_unit for one in learner.status.spending] == ["", ""]
+
+
+@pytest.mark.parametrize(
+    ("loss_unit", "unit", "price_unit"),
+    [("euros", "hours", "euros per hour"), ("", "kWh", "per kWh"), ("money", "ms", "money per ms"), ("", "", "")],
+)
+def test_the_unit_of_a_price(loss_unit: str, unit: str, price_unit: str) -> None:
+    assert BudgetUnits(("it",), (1.0,), (unit,), 1.0, loss_unit).price_units == (price_unit,)
 
 
 def test_the_command(tmp_path: Path) -> None:

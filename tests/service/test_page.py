@@ -41,6 +41,8 @@ def test_the_page_follows_the_service(browser: Any, guarded: Running) -> None:  
     assert "ucpd-practical: 1 episodes learned" in text
     assert "Loss so far −360 euros" in text
     assert "400 %" in text  # eight hours of two
+    assert "euros per hour" in look.inner_text("table >> nth=0")
+    assert "what a unit of it is worth to the learner; euros per hour" in text
     assert look.locator(".layer").count() == 7
     guarded.tell(guarded.ask(), WEEK)
     opened.wait_until(lambda: "2 episodes learned" in look.inner_text("main"))

@@ -370,6 +370,10 @@ def test_metrics_are_what_prometheus_reads(running: Running) -> None:
     budget = (("budget", "technician"), ("learner", "machine"), ("unit", "hours"))
     assert found["tightrope_spent", *budget] == 8
     assert found["tightrope_budget", *budget] == 2
+    [spent] = running.of("/spending")
+    assert spent["price_unit"] == "euros per hour"
+    price = (("budget", "technician"), ("learner", "machine"), ("unit", "euros per hour"))
+    assert found["tightrope_price", *price] == spent["price"] == running.of("/series")["price"][-1][0] > 0
     assert found["tightrope_episodes_told_total", ("learner", "machine")] == 1
     tell = ("place", "/learners/{name}/episodes/{episode}/tell")
     assert found["tightrope_http_requests_total", ("method", "POST"), tell, ("status", "200")] == 1
@@ -383,7 +387,7 @@ def test_the_series_stays_short(running: Running) -> None:
     for _ in range(3 * MOST_RECORDS):
         keeper._record()
     assert MOST_RECORDS / 2 <= len(keeper.series.told) <= MOST_RECORDS + 1
-    assert len(keeper.series.told) == len(keeper.series.use) == len(keeper.series.multiplier)
+    assert len(keeper.series.told) == len(keeper.series.use) == len(keeper.series.price)
 
 
 def test_the_client_of_few_lines(running: Running) -> None:

@@ -52,5 +52,6 @@ def shape(value: object) -> object:
     if isinstance(value, list):
         return [shape(one) for one in value]
     assert isinstance(value, dict)
-    varying = ("episode", "detail", "multiplier", "action", "action_name")
-    return {key: None if key in varying else one for key, one in value.items()}
+    varying = ("episode", "detail", "action", "action_name")
+    rounded = {key: round(one, 2) if key == "price" else one for key, one in value.items()}
+    return {key: None if key in varying else one for key, one in rounded.items()}

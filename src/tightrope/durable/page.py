@@ -36,7 +36,8 @@ def _of(status: Status, widths: dict[str, Widths]) -> list[str]:
     for one in status.spending:
         numbers = [f"{x:.6g}" for x in (one.budget, one.spent, one.allowed)]
         stopped = "yes" if one.stopped else "no"
-        rows.append([one.name, one.unit or "-", *numbers, f"{one.share:.1%}", f"{one.multiplier:.4g}", stopped])
+        price = f"{one.price:.4g} {one.price_unit}".rstrip()
+        rows.append([one.name, one.unit or "-", *numbers, f"{one.share:.1%}", price, stopped])
     lines += table(rows) if status.spending else ["no budgets"]
     lines += ["", *table([["learner", "epoch", "set", "pairs", "free", "width: least", "median", "most"]] + [
         [one.name, str(status.epoch) if one.name == status.champion else "", *_wide(widths.get(one.name))]

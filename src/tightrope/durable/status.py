@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tightrope.arguments import shown, texts
+from tightrope.arguments import shown, text, texts
 from tightrope.arguments.arrays import floats
 from tightrope.durable.account import Account
 from tightrope.durable.guard import Guard
@@ -16,15 +16,18 @@ from tightrope.durable.state import State
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy
 from tightrope.space import FloatArray
+from tightrope.units import Units
 
 
 @dataclass(frozen=True, slots=True)
 class BudgetUnits:
-    """What the budgets are called, and what a use of 1 is in their own units."""
+    """What the budgets are called, what a use of 1 is in their own units, and what they are paid for in."""
 
     names: tuple[str, ...]
     scales: tuple[float, ...]
     units: tuple[str, ...]
+    loss_scale: float = 1.0  #: what a loss of 1 is in its own units
+    loss_unit: str = ""
 
     @classmethod
     def of(cls, problem: Any, n_constraints: int) -> "BudgetUnits":
@@ -37,12 +40,25 @@ class BudgetUnits:
         units = texts(getattr(problem, "constraint_units", ()), "problem.constraint_units") or ("",) * n_constraints
         if not len(names) == len(scales) == len(units) == n_constraints:
             raise InvalidInputError(f"problem has the budgets {shown(names)}; the learner has {n_constraints}")
-        return cls(names, tuple(scales.tolist()), units)
+        own = Units(loss_scale=getattr(problem, "loss_scale", 1.0), constraint_scales=scales)
+        loss_unit = text(getattr(problem, "loss_unit", ""), "problem.loss_unit")
+        return cls(names, tuple(scales.tolist()), units, own.loss_scale, loss_unit)
 
     @classmethod
     def read(cls, facts: Mapping[str, Any]) -> "BudgetUnits":
         """As the journal keeps them."""
-        return cls(**{name: tuple(values) for name, values in facts.items()})
+        found: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in facts.items()}
+        return cls(**found)
+
+    def prices(self, multipliers: FloatArray, loss_weight: float) -> FloatArray:
+        """(I,) what a unit of each budget is worth to a learner, in units of the loss."""
+        units = Units(loss_scale=self.loss_scale, constraint_scales=np.array(self.scales))
+        return units.prices(multipliers, loss_weight)
+
+    @property
+    def price_units(self) -> tuple[str, ...]:
+        """In which: "euros per hour"; what has no name is left out."""
+        return tuple(" ".join(filter(None, [self.loss_unit, unit and f"per {_one(unit)}"])) for unit in self.units)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +70,8 @@ class Spending:
     budget: float  #: of an episode, now
     spent: float  #: along all paths that were told
     allowed: float  #: the budgets of those episodes
-    multiplier: float  #: the champion's price of one unit; 0 for a learner without prices
+    price: float  #: what a unit of it is worth to the champion, in units of the loss; 0 for a learner without prices
+    price_unit: str  #: "euros per hour"
     stopped: bool  #: whether its stop-loss has the safe policy played
 
     @property
@@ -101,6 +118,7 @@ class Status:
     epoch: int
     budgets: FloatArray  #: of an episode, now, as the learner meets them
     multipliers: FloatArray
+    loss_weight: float
     trouble: str  #: why the last snapshot could not be written; "" if it could
     account: Account
     guard: Guard
@@ -131,11 +149,17 @@ class Status:
     def spending(self) -> tuple[Spending, ...]:
         """Every budget, in its own units."""
         units, account = self.units, self.account
-        numbers = (self.budgets, account.spent, account.allowed, self.multipliers, self.guard.stopped)
+        own = (np.array(units.scales) * column for column in (self.budgets, account.spent, account.allowed))
         return tuple(
-            Spending(name, unit, c * by, spent * by, allowed * by, price / by, stopped)
-            for name, unit, by, c, spent, allowed, price, stopped in zip(
-                units.names, units.units, units.scales, *(column.tolist() for column in numbers), strict=True
+            Spending(*columns)
+            for columns in zip(
+                units.names,
+                units.units,
+                *(column.tolist() for column in own),
+                units.prices(self.multipliers, self.loss_weight).tolist(),
+                units.price_units,
+                self.guard.stopped.tolist(),
+                strict=True,
             )
         )
 
@@ -158,6 +182,7 @@ def status_of(state: State, units: BudgetUnits, event: int, asked: int, open_: i
         epoch=learner.epoch,
         budgets=learner.budgets,
         multipliers=learner.multipliers.copy(),
+        loss_weight=learner.loss_weight,
         trouble=trouble,
         account=state.account,
         guard=state.guard,
@@ -167,6 +192,11 @@ def status_of(state: State, units: BudgetUnits, event: int, asked: int, open_: i
         ),
     )
     return status
+
+
+def _one(unit: str) -> str:
+    """One of what a unit names in the plural: hours, hour; kWh and ms are both."""
+    return unit[:-1] if len(unit) > 3 and unit.endswith("s") and not unit.endswith("ss") else unit
 
 
 def _standing(seen: Seen, scales: FloatArray) -> Standing:

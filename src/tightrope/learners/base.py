@@ -188,6 +188,11 @@ class LearnerBase(Declared, ABC):
         """Bring what follows from the state (the policy, a confidence set, …) up to date with it, or refuse it."""
 
     @property
+    def loss_weight(self) -> float:
+        """By what it weighs losses where its multipliers weigh constraints; a price is multiplier / loss_weight."""
+        return 1.0
+
+    @property
     def epoch(self) -> int:
         """How many times the learner's picture of the dynamics was renewed, from 1."""
         return 1

@@ -57,6 +57,10 @@ class DriftPlusPenalty(LearnerBase):
         self._projector = EuclideanProjector(self.model)
         self.policy = self._policy_of(self.x)
 
+    @property
+    def loss_weight(self) -> float:
+        return self.V
+
     def observe(self, episode: Episode) -> None:
         """Line 1, the policy and line 3 for the next episode."""
         _, f, g = self._read(episode)

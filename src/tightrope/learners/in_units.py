@@ -48,12 +48,8 @@ class InUnits:
 
     @property
     def multipliers(self) -> FloatArray:
-        """(I,) prices: what a unit of each budget is worth to the learner at present, in units of the loss.
-
-        Where a learner weighs losses by V and constraints by Q, that is Q/V in its own units.
-        """
-        weight = getattr(self.learner, "V", 1.0)
-        return self.learner.multipliers / weight * self.units.loss_scale / self.units.constraint_scales
+        """(I,) prices: what a unit of each budget is worth to the learner at present, in units of the loss."""
+        return self.units.prices(self.learner.multipliers, getattr(self.learner, "loss_weight", 1.0))
 
     @property
     def settings(self) -> dict[str, float | str]:

@@ -59,6 +59,10 @@ class RenewalDriftPlusPenalty(LearnerBase):
         self.mean_constraints = np.zeros((len(self.budgets), self.space.n_tuples))
         self._restored()
 
+    @property
+    def loss_weight(self) -> float:
+        return self.V
+
     def observe(self, episode: Episode) -> None:
         """Line 3, and line 1 for the next frame."""
         path, f, g = self._read(episode)

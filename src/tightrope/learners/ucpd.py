@@ -89,6 +89,10 @@ class UCPD(ConfidentLearner):
         averaged = (len(self.budgets), self.space.n_tuples) if self.draws == "mean" else (0, 0)
         self.mean_constraints = np.zeros(averaged)
 
+    @property
+    def loss_weight(self) -> float:
+        return self.V
+
     def observe(self, episode: Episode) -> None:
         """Lines 6 to 15 of Algorithm 1 for episode t, then θ, the policy and Q for episode t + 1."""
         path, f, g = self._read(episode)

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -150,12 +151,7 @@ class Keeper:
 
     def spending(self) -> list[Spent]:
         """Every budget."""
-        return [
-            Spent(
-                one.name, one.unit, one.budget, one.spent, one.allowed, finite(one.share), one.multiplier, one.stopped
-            )
-            for one in self.learner.status.spending
-        ]
+        return [Spent(**asdict(one), share=finite(one.share)) for one in self.learner.status.spending]
 
     def state(self) -> State:
         """All in short."""
@@ -194,7 +190,7 @@ class Keeper:
         self.series = Series(
             [*old.told[::every], status.told],
             [*old.use[::every], [one.spent / max(status.told, 1) for one in status.spending]],
-            [*old.multiplier[::every], [one.multiplier for one in status.spending]],
+            [*old.price[::every], [one.price for one in status.spending]],
         )
 
 

@@ -121,7 +121,8 @@ class Spent(Struct):
     spent: Annotated[float, Meta(description="along all paths that were told")]
     allowed: Annotated[float, Meta(description="the budgets of those episodes")]
     share: Annotated[float | None, Meta(description="of what was allowed, how much was spent; null if nothing was")]
-    multiplier: Annotated[float, Meta(description="the learner's price of one unit")]
+    price: Annotated[float, Meta(description="what a unit of it is worth to the learner, in price_unit")]
+    price_unit: Annotated[str, Meta(description="that of the loss, per unit of the budget: euros per hour")]
     stopped: Annotated[bool, Meta(description="whether its stop-loss has the safe policy played")]
 
 
@@ -181,7 +182,7 @@ class Series(Struct):
 
     told: list[int]
     use: Annotated[list[list[float]], Meta(description="in an episode, on average since the beginning of all")]
-    multiplier: list[list[float]]
+    price: Annotated[list[list[float]], Meta(description="of one unit, in the price_unit of the budget")]
 
 
 class Health(Struct):

@@ -60,9 +60,9 @@ def _of_learners(keepers: list[Keeper]) -> Iterator[tuple[str, str, str, list[Sa
     def of_each(value: str) -> list[Sample]:
         return [({"learner": k.name}, getattr(k.learner.status, value)) for k in keepers]
 
-    def of_budgets(value: str) -> list[Sample]:
+    def of_budgets(value: str, unit: str = "unit") -> list[Sample]:
         return [
-            ({"learner": k.name, "budget": one.name, "unit": one.unit}, getattr(one, value))
+            ({"learner": k.name, "budget": one.name, "unit": getattr(one, unit)}, getattr(one, value))
             for k in keepers
             for one in k.learner.status.spending
         ]
@@ -75,7 +75,8 @@ def _of_learners(keepers: list[Keeper]) -> Iterator[tuple[str, str, str, list[Sa
     yield "budget", "gauge", "what an episode may use, in own units", of_budgets("budget")
     yield "spent", "gauge", "used along all paths told, in own units", of_budgets("spent")
     yield "allowed", "gauge", "the budgets of those episodes, in own units", of_budgets("allowed")
-    yield "multiplier", "gauge", "the learner's price of one unit", of_budgets("multiplier")
+    price = "what a unit of it is worth to the learner, in units of the loss per unit of the budget"
+    yield "price", "gauge", price, of_budgets("price", "price_unit")
     yield "stopped", "gauge", "1 while a stop-loss has the safe policy played", of_budgets("stopped")
     yield "waiting", "gauge", "requests that wait for the writer", [({"learner": k.name}, k.waiting) for k in keepers]
     failed = [({"learner": k.name}, float(sum(bool(one.failed) for one in k.learner.status.entrants))) for k in keepers]

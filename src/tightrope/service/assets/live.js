@@ -59,7 +59,7 @@ class Learner {
       { ...amount(told ? one.spent / told : null), over: told > 0 && over(one.spent, one.allowed) },
       amount(one.spent), amount(one.allowed),
       { text: one.share === null ? "–" : `${shown(100 * one.share)} %`, value: one.share, over: over(one.spent, one.allowed) },
-      amount(one.multiplier)]);
+      amount(one.price, one.price_unit)]);
     return sortable("What was spent along all paths that were told, in the units of each budget.",
       ["budget", "of an episode", "used, on average", "spent", "allowed", "share", "price of one unit"], rows);
   }
@@ -76,10 +76,10 @@ class Learner {
     const figure = (title, meaning, unit, limit, column, i) => ({
       title, meaning, unit, limit, axes: "plain", curves: [{ mean: column.slice(from).map((row) => row[i]), low: none, high: none, power: null }],
     });
-    spending.forEach(({ name, unit, budget }, i) => {
+    spending.forEach(({ name, unit, budget, price_unit }, i) => {
       for (const one of [
         figure(`Use of ${name}`, "in an episode, on average so far", unit, budget, series.use, i),
-        figure(`Price of ${name}`, "the learner's multiplier, for one unit", "", null, series.multiplier, i),
+        figure(`Price of ${name}`, "what a unit of it is worth to the learner", price_unit, null, series.price, i),
       ]) {
         const made = new Drawn(one, section, view, `${this.section.id}-${this.drawn.length}`);
         this.drawn.push(made);
