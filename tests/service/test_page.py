@@ -46,6 +46,8 @@ def test_the_page_follows_the_service(browser: Any, guarded: Running) -> None:  
     assert look.locator(".layer").count() == 7
     guarded.tell(guarded.ask(), WEEK)
     opened.wait_until(lambda: "2 episodes learned" in look.inner_text("main"))
+    guarded.send("PUT", "/learners/machine/budgets", {"budgets": {"technician": 3.25}})  # no episode, and yet news
+    opened.wait_until(lambda: "3.25" in look.inner_text("table >> nth=0"))
     look.click("text=Numbers >> nth=2")
     assert "good, step 0" in look.inner_text("table >> nth=-1")
     assert look.evaluate("document.documentElement.scrollWidth") <= 390

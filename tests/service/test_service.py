@@ -4,6 +4,7 @@ import json
 import re
 import shutil
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
@@ -384,10 +385,28 @@ def test_metrics_are_what_prometheus_reads(running: Running) -> None:
 
 def test_the_series_stays_short(running: Running) -> None:
     keeper = keeper_of(running)
+    inside = keeper.learner._in
     for _ in range(3 * MOST_RECORDS):
+        inside.status = replace(inside.status, account=inside.status.account.after(0.0, [0.0], inside.status.budgets))
         keeper._record()
+    assert keeper.series.told[-1] == 3 * MOST_RECORDS
     assert MOST_RECORDS / 2 <= len(keeper.series.told) <= MOST_RECORDS + 1
     assert len(keeper.series.told) == len(keeper.series.use) == len(keeper.series.price)
+
+
+def test_every_event_is_seen(running: Running) -> None:
+    """Not only what is told: the price of a promoted one is that after as many episodes."""
+    running.tell(running.ask(), WEEK)
+    before, series = running.of("/state"), running.of("/series")
+    assert (before["event"], series["told"]) == (1, [0, 1])
+    at = f"/learners/{running.name}"
+    running.send("PUT", f"{at}/budgets", {"budgets": {"technician": 3}})
+    running.send("PUT", f"{at}/challengers/other", {"learner": "uniform", "episodes": 9})
+    running.send("POST", f"{at}/challengers/other/promote")
+    now, later = running.of("/state"), running.of("/series")
+    assert (now["event"], later["told"]) == (4, [0, 1])
+    assert (before["spending"][0]["price"] > 0, now["spending"][0]["price"]) == (True, 0)
+    assert later["price"] == [series["price"][0], [0.0]]
 
 
 def test_the_client_of_few_lines(running: Running) -> None:

@@ -44,6 +44,7 @@ class Keeper:
         self._looking: asyncio.Task[None] | None = None
         self.open: dict[str, Policy | None] = {}  #: episodes, and what they are played with; None: nobody knows
         self.series = Series([], [], [])
+        self._recorded = -1  #: the event after which the last entry of the series was made
 
     async def begin(self) -> None:
         """Open the learner; until then, nothing of it is answered."""
@@ -83,13 +84,19 @@ class Keeper:
             raise Refusal("busy", f"{self.waiting} requests wait for {self.name} already")
         self.waiting += 1
         try:
-            result = await asyncio.get_running_loop().run_in_executor(self._writer, change, *arguments)
+            result = await asyncio.get_running_loop().run_in_executor(self._writer, self._do, change, *arguments)
         except StorageError as error:
             self.out_of_order = str(error)
             raise
         finally:
             self.waiting -= 1
         self.out_of_order = ""
+        return result
+
+    def _do(self, change: Callable[..., Result], *arguments: Any) -> Result:
+        result = change(*arguments)
+        if self.learner.status.event != self._recorded:
+            self._record()
         return result
 
     def look_again(self) -> None:
@@ -117,8 +124,6 @@ class Keeper:
     def _tell(self, episode: str, told: Tell) -> Answered:
         answer = self.learner.tell(episode, **self.reader.read(told))
         self.open.pop(episode, None)
-        if answer == "learned":
-            self._record()
         return Answered(episode, answer)
 
     async def give_up(self, episode: str) -> Answered:
@@ -158,6 +163,7 @@ class Keeper:
         status = self.learner.status
         return State(
             name=self.name,
+            event=status.event,
             learner=self.learner.settings,
             feedback=self.learner.feedback,
             asked=status.asked,
@@ -184,14 +190,19 @@ class Keeper:
         )
 
     def _record(self) -> None:
-        """One more entry of how it went; a new object, for others may be reading the old one."""
+        """One more entry of how it went, in place of one after as many episodes.
+
+        A new object, for others may be reading the old one.
+        """
         status, old = self.learner.status, self.series
         every = 2 if len(old.told) >= MOST_RECORDS else 1
+        kept = slice(0, -1 if old.told[-1:] == [status.told] else None, every)
         self.series = Series(
-            [*old.told[::every], status.told],
-            [*old.use[::every], [one.spent / max(status.told, 1) for one in status.spending]],
-            [*old.price[::every], [one.price for one in status.spending]],
+            [*old.told[kept], status.told],
+            [*old.use[kept], [one.spent / max(status.told, 1) for one in status.spending]],
+            [*old.price[kept], [one.price for one in status.spending]],
         )
+        self._recorded = status.event
 
 
 def finite(value: float) -> float | None:

@@ -127,9 +127,10 @@ class Spent(Struct):
 
 
 class State(Struct):
-    """A learner, after the last episode that was answered."""
+    """A learner, after the last call that was answered."""
 
     name: str
+    event: Annotated[int, Meta(description="of the journal, the last: told, or another budget, rule or champion")]
     learner: dict[str, Any]
     feedback: Annotated[Literal["full", "bandit"], Meta(description="whether it wants to know every move, or its own")]
     asked: int

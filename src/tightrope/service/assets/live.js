@@ -26,18 +26,18 @@ class Learner {
     this.section = element("section", { id: `learner-${k}`, "aria-labelledby": `name-${k}` },
       element("h2", { id: `name-${k}` }, name), this.head, this.spending, this.figures, this.policy);
     this.drawn = [];
-    this.told = -1;
+    this.event = -1;
   }
 
   /** Ask what is new; the figures wait while somebody reads them. */
   async look() {
     const state = await get(`${this.place}/state`);
     this.space ??= await get(`${this.place}/space`);
-    const stays = state.told === this.told || (this.told >= 0 && inUse());
+    const stays = state.event === this.event || (this.event >= 0 && inUse());
     const [series, policy] = stays ? [] : await Promise.all([get(`${this.place}/series`), get(`${this.place}/policy`)]);
     this.head.replaceChildren(...this.headline(state));
     if (stays) return;
-    this.told = state.told;
+    this.event = state.event;
     this.spending.replaceChildren(this.table(state));
     this.draw(state, series);
     this.policy.replaceChildren(...this.states(policy));
