@@ -48,6 +48,11 @@ def test_the_page_follows_the_service(browser: Any, guarded: Running) -> None:  
     opened.wait_until(lambda: "2 episodes learned" in look.inner_text("main"))
     guarded.send("PUT", "/learners/machine/budgets", {"budgets": {"technician": 3.25}})  # no episode, and yet news
     opened.wait_until(lambda: "3.25" in look.inner_text("table >> nth=0"))
+    guarded.tell(guarded.ask(), WEEK)
+    opened.wait_until(lambda: "3 episodes learned" in look.inner_text("main"))
+    look.click("text=Numbers >> nth=0")
+    told = look.locator("figure table >> nth=0").locator("tbody tr").all_inner_texts()
+    assert told == ["1\t8\t2", "2\t8\t2", "3\t8\t2.417"]  # 2, 2 and 3.25 hours were allowed: 7.25 / 3
     look.click("text=Numbers >> nth=2")
     assert "good, step 0" in look.inner_text("table >> nth=-1")
     assert look.evaluate("document.documentElement.scrollWidth") <= 390

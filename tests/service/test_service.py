@@ -13,6 +13,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
+from msgspec.structs import astuple
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.durable.conftest import MEMORY
@@ -391,7 +392,7 @@ def test_the_series_stays_short(running: Running) -> None:
         keeper._record()
     assert keeper.series.told[-1] == 3 * MOST_RECORDS
     assert MOST_RECORDS / 2 <= len(keeper.series.told) <= MOST_RECORDS + 1
-    assert len(keeper.series.told) == len(keeper.series.use) == len(keeper.series.price)
+    assert len({len(column) for column in astuple(keeper.series)}) == 1
 
 
 def test_every_event_is_seen(running: Running) -> None:
@@ -406,6 +407,7 @@ def test_every_event_is_seen(running: Running) -> None:
     now, later = running.of("/state"), running.of("/series")
     assert (now["event"], later["told"]) == (4, [0, 1])
     assert (before["spending"][0]["price"] > 0, now["spending"][0]["price"]) == (True, 0)
+    assert later["allowed"] == [[0.0], [pytest.approx(2)]]  # so far; from now on 3
     assert later["price"] == [series["price"][0], [0.0]]
 
 

@@ -43,7 +43,7 @@ class Keeper:
         self.out_of_order = ""  #: what the disk said when it was last written to; "" if that went well
         self._looking: asyncio.Task[None] | None = None
         self.open: dict[str, Policy | None] = {}  #: episodes, and what they are played with; None: nobody knows
-        self.series = Series([], [], [])
+        self.series = Series([], [], [], [])
         self._recorded = -1  #: the event after which the last entry of the series was made
 
     async def begin(self) -> None:
@@ -197,10 +197,12 @@ class Keeper:
         status, old = self.learner.status, self.series
         every = 2 if len(old.told) >= MOST_RECORDS else 1
         kept = slice(0, -1 if old.told[-1:] == [status.told] else None, every)
+        spending, told = status.spending, max(status.told, 1)
         self.series = Series(
             [*old.told[kept], status.told],
-            [*old.use[kept], [one.spent / max(status.told, 1) for one in status.spending]],
-            [*old.price[kept], [one.price for one in status.spending]],
+            [*old.use[kept], [one.spent / told for one in spending]],
+            [*old.allowed[kept], [one.allowed / told for one in spending]],
+            [*old.price[kept], [one.price for one in spending]],
         )
         self._recorded = status.event
 

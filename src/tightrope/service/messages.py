@@ -183,6 +183,7 @@ class Series(Struct):
 
     told: list[int]
     use: Annotated[list[list[float]], Meta(description="in an episode, on average since the beginning of all")]
+    allowed: Annotated[list[list[float]], Meta(description="in an episode, on average since the beginning of all")]
     price: Annotated[list[list[float]], Meta(description="of one unit, in the price_unit of the budget")]
 
 

@@ -73,6 +73,7 @@ function chart(host, figure, section, view) {
   const axis = { stroke: () => tone("muted"), font: "12px system-ui, sans-serif", grid: { stroke: () => tone("rule"), width: 1 }, ticks: { show: false } };
   const across = view.powers ? "log" : "linear";
   const [first, last] = [section.episodes[0], section.episodes.at(-1)];
+  const limits = [figure.limit].flat();
   const hover = element("div", { class: "hover", hidden: true });
   const options = {
     width: Math.max(200, host.clientWidth),
@@ -82,7 +83,7 @@ function chart(host, figure, section, view) {
     focus: { alpha: 0.25 },
     scales: {
       x: { time: false, distr: across === "log" ? 3 : 1, range: (u, low, high) => (low === high ? [low * 0.9, high * 1.1] : [low, high]) },
-      y: { ...WAYS[way].scale(start), ...(figure.limit === null || way !== "linear" ? {} : { range: (u, low, high) => padded(Math.min(low ?? figure.limit, figure.limit), Math.max(high ?? figure.limit, figure.limit)) }) },
+      y: { ...WAYS[way].scale(start), ...(figure.limit === null || way !== "linear" ? {} : { range: (u, low, high) => padded(Math.min(low ?? Infinity, ...limits), Math.max(high ?? -Infinity, ...limits)) }) },
     },
     axes: [
       { ...axis, ...WAYS[across].axis(), size: 30, values: (u, splits) => splits.map(short) },
@@ -92,7 +93,7 @@ function chart(host, figure, section, view) {
     bands,
     cursor: { y: false, points: { size: 7 }, drag: { x: true, y: false }, sync: { key: view.key } },
     hooks: {
-      drawAxes: [(u) => limit(u, figure)],
+      drawAxes: [(u) => limit(u, figure, section)],
       draw: [(u) => fits(u, figure, section, view, way)],
       setCursor: [(u) => point(u, hover, figure, section, view)],
       ready: [(u) => u.over.append(hover)],
@@ -103,23 +104,36 @@ function chart(host, figure, section, view) {
   return made;
 }
 
-/** The limit of a budget, behind the curves, with the ground above it coloured. */
-function limit(u, figure) {
+/** The limit of a budget, one or one for each episode, behind the curves, with the ground above it coloured. */
+function limit(u, figure, section) {
   if (figure.limit === null) return;
   const { left, top, width, height } = u.bbox, ink = u.ctx;
   ink.save();
   ink.beginPath();
   ink.rect(left, top, width, height);
   ink.clip();
-  const at = u.valToPos(figure.limit, "y", true);
+  const limits = [figure.limit].flat(), right = left + width;
+  const across = limits.length > 1 ? section.episodes.map((episode) => u.valToPos(episode, "x", true)) : [left, right];
+  const places = across.map((x, k) => [x, u.valToPos(limits[k] ?? limits[0], "y", true)]);
+  stroke(ink, tone("ink"), 1.2 * devicePixelRatio, [], places);
+  ink.lineTo(across.at(-1), top);
+  ink.lineTo(across[0], top);
   ink.fillStyle = "rgb(213 94 0 / 9%)";
-  ink.fillRect(left, top, width, Math.max(0, at - top));
-  stroke(ink, tone("ink"), 1.2 * devicePixelRatio, [], [[left, at], [left + width, at]]);
+  ink.fill();
   ink.fillStyle = tone("ink");
   ink.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-  [ink.textAlign, ink.textBaseline] = ["left", "alphabetic"];
-  ink.fillText(`limit ${shown(figure.limit)} ${figure.unit}`, left + 6 * devicePixelRatio, at - 5 * devicePixelRatio);
+  const label = `limit ${shown(limits.at(-1))} ${figure.unit}`;
+  [ink.textAlign, ink.textBaseline] = [limits.length > 1 ? "right" : "left", "alphabetic"];
+  ink.fillText(label, ...(limits.length > 1 ? free(u, figure, places, ink.measureText(label).width) : [left + 6 * devicePixelRatio, places[0][1] - 5 * devicePixelRatio]));
   ink.restore();
+}
+
+/** Where words so wide can end beside a limit that changes: above all lines, or below them if a curve ends above it. */
+function free(u, { curves, limit: limits }, places, wide) {
+  const last = places.length - 1, from = Math.max(0, places.findIndex(([x]) => x >= places[last][0] - wide - 6 * devicePixelRatio) - 1);
+  const lines = curves.flatMap(({ mean }) => mean.slice(from).map((value) => u.valToPos(value, "y", true))).concat(places.slice(from).map(([, y]) => y));
+  const below = curves.some(({ mean }) => mean[last] > limits[last]);
+  return [places[last][0] - 6 * devicePixelRatio, below ? Math.max(...lines) + 14 * devicePixelRatio : Math.min(...lines) - 5 * devicePixelRatio];
 }
 
 /** The fitted powers, thin and dashed over their curves. */

@@ -91,9 +91,10 @@ function everyRun(section) {
 
 /** What a figure shows, in numbers. */
 function numbers(figure, section) {
+  const limits = Array.isArray(figure.limit) ? figure.limit : null;
   const rows = section.episodes.map((episode, at) => [
-    amount(episode), ...figure.curves.map(({ mean, low, high }) => amount(mean[at], interval(low[at], high[at])))]);
-  return sortable(`${figure.title}: ${figure.meaning}`, ["episode", ...section.curves.map(({ label }) => label)], rows);
+    amount(episode), ...figure.curves.map(({ mean, low, high }) => amount(mean[at], interval(low[at], high[at]))), ...(limits ? [amount(limits[at])] : [])]);
+  return sortable(`${figure.title}: ${figure.meaning}`, ["episode", ...section.curves.map(({ label }) => label), ...(limits ? ["limit"] : [])], rows);
 }
 
 /** What the learners ran with: a line for each parameter. */

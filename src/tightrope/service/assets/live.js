@@ -76,9 +76,9 @@ class Learner {
     const figure = (title, meaning, unit, limit, column, i) => ({
       title, meaning, unit, limit, axes: "plain", curves: [{ mean: column.slice(from).map((row) => row[i]), low: none, high: none, power: null }],
     });
-    spending.forEach(({ name, unit, budget, price_unit }, i) => {
+    spending.forEach(({ name, unit, price_unit }, i) => {
       for (const one of [
-        figure(`Use of ${name}`, "in an episode, on average so far", unit, budget, series.use, i),
+        figure(`Use of ${name}`, "in an episode, on average so far, and what was allowed", unit, series.allowed.slice(from).map((row) => row[i]), series.use, i),
         figure(`Price of ${name}`, "what a unit of it is worth to the learner", price_unit, null, series.price, i),
       ]) {
         const made = new Drawn(one, section, view, `${this.section.id}-${this.drawn.length}`);
