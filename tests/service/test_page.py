@@ -46,6 +46,11 @@ def test_the_page_follows_the_service(browser: Any, guarded: Running) -> None:  
     assert look.locator(".layer").count() == 7
     guarded.tell(guarded.ask(), WEEK)
     opened.wait_until(lambda: "2 episodes learned" in look.inner_text("main"))
+    assert "challenger" not in look.inner_text("main")
+    guarded.send("PUT", "/learners/machine/challengers/doubtful", {"learner": "uniform", "episodes": 9})
+    opened.wait_until(lambda: look.locator("section table").count() == 2)
+    rows = look.locator("section table >> nth=1").locator("tbody tr").all_inner_texts()
+    assert rows == ["ucpd-practical\tchampion\t2\t−720\t16\n± 0", "doubtful\tchallenger\t0\t0\t0\n± 0"]
     guarded.send("PUT", "/learners/machine/budgets", {"budgets": {"technician": 3.25}})  # no episode, and yet news
     opened.wait_until(lambda: "3.25" in look.inner_text("table >> nth=0"))
     guarded.tell(guarded.ask(), WEEK)

@@ -359,16 +359,21 @@ def test_it_goes_on_where_it_was(tmp_path: Path, machine: Path) -> None:
         assert running.tell(still_open, WEEK).body["answer"] == "learned"
 
 
-def test_metrics_are_what_prometheus_reads(running: Running) -> None:
-    running.tell(running.ask(), WEEK)
-    running.get("/nowhere")
+def metrics(running: Running) -> dict[tuple[Any, ...], float]:
+    """By name and labels, as Prometheus reads them."""
     answer = running.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
-    found = {
+    return {
         (sample.name, *sorted(sample.labels.items())): sample.value
         for family in text_string_to_metric_families(answer.body)
         for sample in family.samples
     }
+
+
+def test_metrics_are_what_prometheus_reads(running: Running) -> None:
+    running.tell(running.ask(), WEEK)
+    running.get("/nowhere")
+    found = metrics(running)
     budget = (("budget", "technician"), ("learner", "machine"), ("unit", "hours"))
     assert found["tightrope_spent", *budget] == 8
     assert found["tightrope_budget", *budget] == 2
@@ -382,6 +387,26 @@ def test_metrics_are_what_prometheus_reads(running: Running) -> None:
     assert found["tightrope_http_request_seconds_count", tell] == 1
     assert found["tightrope_http_request_seconds_bucket", ("le", "+Inf"), tell] == 1
     assert found["tightrope_http_requests_total", ("method", "any"), ("place", "elsewhere"), ("status", "404")] == 1
+
+
+def test_metrics_of_challengers(running: Running) -> None:
+    at = f"/learners/{running.name}/challengers/doubtful"
+    running.send("PUT", at, {"learner": "uniform", "episodes": 9})
+    running.tell(running.ask(), WEEK)
+    [champion, doubtful] = (("challenger", name) for name in ("ucpd-practical", "doubtful"))
+    machine, unit = ("learner", "machine"), ("unit", "hours")
+    for playing, epoch in ((champion, 2), (doubtful, 1)):
+        found = metrics(running)
+        for one in (champion, doubtful):
+            assert found["tightrope_champion", one, machine] == (one == playing)
+            assert found["tightrope_would_have_spent", ("budget", "technician"), one, machine, unit] == 8
+            assert found["tightrope_failed", one, machine] == 0
+            assert found["tightrope_weighed", one, machine] == 1
+        assert found["tightrope_epoch", machine] == epoch  # falls, and so is no counter
+        running.send("POST", f"{at}/promote")
+    keeper_of(running).learner._in.state.entrants["ucpd-practical"].failed = "by a fault"
+    running.send("PUT", f"/learners/{running.name}/budgets", {"budgets": {"technician": 3}})
+    assert metrics(running)["tightrope_failed", champion, machine] == 1
 
 
 def test_the_series_stays_short(running: Running) -> None:

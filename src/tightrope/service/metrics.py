@@ -1,10 +1,11 @@
-"""What Prometheus reads: requests and how long they took, and of each learner its episodes, spending and prices."""
+"""What Prometheus reads: requests and how long they took; of each learner episodes, spending, prices, challengers."""
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 
+from tightrope.durable.status import Standing, Status
 from tightrope.service.keeper import Keeper
 
 #: Seconds: the upper ends of the intervals in which durations are counted.
@@ -67,11 +68,23 @@ def _of_learners(keepers: list[Keeper]) -> Iterator[tuple[str, str, str, list[Sa
             for one in k.learner.status.spending
         ]
 
+    learning = [(k.name, status, one) for k in keepers for status in [k.learner.status] for one in status.standings]
+
+    def of_learning(value: Callable[[Status, Standing], float]) -> list[Sample]:
+        return [({"learner": name, "challenger": one.name}, value(status, one)) for name, status, one in learning]
+
+    def of_uses(value: str) -> list[Sample]:
+        return [
+            ({"learner": name, "challenger": one.name, "budget": budget, "unit": unit}, use)
+            for name, status, one in learning
+            for budget, unit, use in zip(status.units.names, status.units.units, getattr(one, value), strict=True)
+        ]
+
     yield "episodes_asked_total", "counter", "episodes handed out", of_each("asked")
     yield "episodes_told_total", "counter", "episodes learned", of_each("told")
     yield "episodes_given_up_total", "counter", "episodes that nobody will tell of", of_each("given_up")
     yield "episodes_open", "gauge", "episodes handed out and not settled", of_each("open")
-    yield "epochs_total", "counter", "how often the picture of the dynamics was renewed", of_each("epoch")
+    yield "epoch", "gauge", "how often the champion's picture of the dynamics was renewed", of_each("epoch")
     yield "budget", "gauge", "what an episode may use, in own units", of_budgets("budget")
     yield "spent", "gauge", "used along all paths told, in own units", of_budgets("spent")
     yield "allowed", "gauge", "the budgets of those episodes, in own units", of_budgets("allowed")
@@ -79,8 +92,15 @@ def _of_learners(keepers: list[Keeper]) -> Iterator[tuple[str, str, str, list[Sa
     yield "price", "gauge", price, of_budgets("price", "price_unit")
     yield "stopped", "gauge", "1 while a stop-loss has the safe policy played", of_budgets("stopped")
     yield "waiting", "gauge", "requests that wait for the writer", [({"learner": k.name}, k.waiting) for k in keepers]
-    failed = [({"learner": k.name}, float(sum(bool(one.failed) for one in k.learner.status.entrants))) for k in keepers]
-    yield "failed", "gauge", "challengers that could not learn from an episode, and learn no more", failed
+    champion = of_learning(lambda status, one: one.name == status.champion)
+    yield "champion", "gauge", "1 for the one whose policy is handed out", champion
+    failed = of_learning(lambda status, one: bool(one.failed))
+    yield "failed", "gauge", "1 for a challenger that could not learn from an episode, and learns no more", failed
+    weighed = of_learning(lambda status, one: one.weighed)
+    yield "weighed", "gauge", "episodes from which it is known what each would have spent", weighed
+    would = "what each would have used in these episodes, had its policy been played, in own units"
+    yield "would_have_spent", "gauge", would, of_uses("would_have_spent")
+    yield "would_have_spent_standard_error", "gauge", "of what each would have used", of_uses("standard_errors")
     troubled = [({"learner": k.name}, float(bool(k.learner.status.trouble or k.out_of_order))) for k in keepers]
     yield "trouble", "gauge", "1 if the directory could not be written the last time", troubled
 

@@ -21,10 +21,11 @@ class Learner {
     this.place = `/learners/${encodeURIComponent(name)}`;
     this.head = element("div");
     this.spending = element("div");
+    this.standings = element("div");
     this.figures = element("div", { class: "figures" });
     this.policy = element("figure", { class: "wide" });
     this.section = element("section", { id: `learner-${k}`, "aria-labelledby": `name-${k}` },
-      element("h2", { id: `name-${k}` }, name), this.head, this.spending, this.figures, this.policy);
+      element("h2", { id: `name-${k}` }, name), this.head, this.spending, this.standings, this.figures, this.policy);
     this.drawn = [];
     this.event = -1;
   }
@@ -34,11 +35,12 @@ class Learner {
     const state = await get(`${this.place}/state`);
     this.space ??= await get(`${this.place}/space`);
     const stays = state.event === this.event || (this.event >= 0 && inUse());
-    const [series, policy] = stays ? [] : await Promise.all([get(`${this.place}/series`), get(`${this.place}/policy`)]);
+    const [series, policy, standings] = stays ? [] : await Promise.all(["series", "policy", "challengers"].map((what) => get(`${this.place}/${what}`)));
     this.head.replaceChildren(...this.headline(state));
     if (stays) return;
     this.event = state.event;
     this.spending.replaceChildren(this.table(state));
+    this.standings.replaceChildren(...this.others(state, standings));
     this.draw(state, series);
     this.policy.replaceChildren(...this.states(policy));
   }
@@ -62,6 +64,20 @@ class Learner {
       amount(one.price, one.price_unit)]);
     return sortable("What was spent along all paths that were told, in the units of each budget.",
       ["budget", "of an episode", "used, on average", "spent", "allowed", "share", "price of one unit"], rows);
+  }
+
+  /** Champion and challengers, if there is more than one learner; and why one learns no more. */
+  others({ loss_unit, spending }, standings) {
+    if (standings.length < 2) return [];
+    const named = (what, unit) => (unit ? `${what}, ${unit}` : what);
+    const rows = standings.map((one) => [
+      words(one.name), words(one.champion ? "champion" : one.failed ? "failed" : "challenger"), amount(one.weighed), amount(one.would_have_lost),
+      ...spending.map(({ name }) => amount(one.would_have_spent[name], `± ${shown(one.standard_errors[name])}`))]);
+    return [
+      sortable("What each learner would have lost and spent, had its policy been played: estimated by importance, summed over the episodes weighed, ± its standard error.",
+        ["learner", "is", "episodes weighed", named("would have lost", loss_unit), ...spending.map(({ name, unit }) => named(`would have spent of ${name}`, unit))], rows),
+      ...standings.filter(({ failed }) => failed).map(({ name, failed }) => element("p", { class: "failed" }, element("strong", {}, name), ` learns no more: ${failed}`)),
+    ];
   }
 
   /** For each budget what is used and what it costs the learner, since the service was started. */
