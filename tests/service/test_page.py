@@ -43,7 +43,12 @@ def test_the_page_follows_the_service(browser: Any, guarded: Running) -> None:  
     assert "400 %" in text  # eight hours of two
     assert "euros per hour" in look.inner_text("table >> nth=0")
     assert "what a unit of it is worth to the learner; euros per hour" in text
-    assert look.locator(".layer").count() == 7
+    assert look.locator(".layer h4").all_inner_texts() == [f"step {k}" for k in range(7)]
+    names = look.locator(".called .states div")
+    assert names.all_inner_texts() == ["good", "worn", "broken"]
+    for k, name in enumerate(("good", "worn", "broken")):
+        box = look.locator(f'[aria-label^="{name}, step 6"]').bounding_box()
+        assert box["y"] == names.nth(k).bounding_box()["y"]
     guarded.tell(guarded.ask(), WEEK)
     opened.wait_until(lambda: "2 episodes learned" in look.inner_text("main"))
     assert "challenger" not in look.inner_text("main")

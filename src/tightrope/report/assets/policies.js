@@ -3,6 +3,9 @@
 /** On a grid, moves that are called so are drawn as arrows. */
 const ARROWS = { up: "↑", right: "→", down: "↓", left: "←" };
 
+/** States of more names than this are not set in rows by name. */
+const MOST_ROWS = 40;
+
 /** The colour of action k of n. */
 function actionColour(k, n) {
   return n <= LIGHT.length ? LIGHT[k] : `hsl(${Math.round((360 * k) / n)} 60% 55%)`;
@@ -38,13 +41,23 @@ function state({ name, cell }, [visits, chosen], actions) {
   return box;
 }
 
-/** All layers of one policy, side by side; layers of cells as grids. */
+/** What a state is called whatever the step. */
+const anyStep = ({ name }) => name.replace(/, step \d+$/, "");
+
+/** All layers of one policy, side by side, a row for each name; layers of cells as grids. */
 function layers(of, { layers: all, actions }, label) {
   let at = 0;
-  return element("div", { class: "layers", tabindex: 0, role: "region", "aria-label": label }, all.map((states, k) => {
+  const found = [...new Set(all.flat().map(anyStep))];
+  const rows = found.length <= MOST_ROWS && !all.flat().some(({ cell }) => cell) ? found : [];
+  const called = element("div", { class: "called", "aria-hidden": "true" }, element("h4", {}, "\u00a0"), element("div", { class: "states" }, rows.map((name) => element("div", { title: name }, name))));
+  return element("div", { class: "layers", tabindex: 0, role: "region", "aria-label": label }, rows.length ? called : null, all.map((states, k) => {
     const grid = states.every(({ cell }) => cell);
-    const boxes = states.map((one) => state(one, of[at++], actions));
-    return element("div", { class: grid ? "layer grid" : "layer" }, element("h4", {}, `step ${k + 1}`), element("div", { class: "states", role: "list" }, boxes));
+    const boxes = states.map((one) => {
+      const box = state(one, of[at++], actions);
+      if (rows.length) box.style.gridRow = rows.indexOf(anyStep(one)) + 1;
+      return box;
+    });
+    return element("div", { class: grid ? "layer grid" : "layer" }, element("h4", {}, `step ${k}`), element("div", { class: "states", role: "list" }, boxes));
   }));
 }
 
@@ -86,7 +99,7 @@ function policyNumbers(found, k) {
   const share = (visits) => amount(Number((100 * visits).toPrecision(3)));
   const rows = found.layers.flatMap((layer, step) => layer.map(({ name }) => {
     const [mine, best] = [states[at], found.hindsight[at++]];
-    return [words(name), amount(step + 1), share(mine[0]), words(choices(mine[1], found.actions)), share(best[0]), words(choices(best[1], found.actions))];
+    return [words(name), amount(step), share(mine[0]), words(choices(mine[1], found.actions)), share(best[0]), words(choices(best[1], found.actions))];
   }));
   return sortable(`${label} and the best fixed policy in hindsight, state by state; visits in per cent of the episodes.`,
     ["state", "step", "visits", label, "visits in hindsight", "in hindsight"], rows);

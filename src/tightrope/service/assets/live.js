@@ -114,7 +114,7 @@ class Learner {
     if (states.length > MOST_STATES) return [...title, element("p", { class: "muted" }, `There are ${shown(states.length)} states, too many to show here.`)];
     let at = 0;
     const found = { actions, layers: sizes.slice(0, -1).map((size) => Array.from({ length: size }, () => ({ name: states[at++], cell: null }))) };
-    const rows = found.layers.flatMap((layer, step) => layer.map(({ name }) => [words(name), amount(step + 1)]));
+    const rows = found.layers.flatMap((layer, step) => layer.map(({ name }) => [words(name), amount(step)]));
     rows.forEach((row, s) => row.push(words(choices(chosen[s], actions))));
     return [...title, actionLegend(actions), layers(chosen.slice(0, at).map((one) => [null, one]), found, "Policy"),
       later("Numbers", () => sortable("What would be done in each state.", ["state", "step", "choices"], rows))];
