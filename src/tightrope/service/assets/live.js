@@ -19,15 +19,29 @@ class Learner {
   constructor(name, k) {
     this.name = name;
     this.place = `/learners/${encodeURIComponent(name)}`;
+    this.missing = element("div");
     this.head = element("div");
     this.spending = element("div");
     this.standings = element("div");
     this.figures = element("div", { class: "figures" });
     this.policy = element("figure", { class: "wide" });
     this.section = element("section", { id: `learner-${k}`, "aria-labelledby": `name-${k}` },
-      element("h2", { id: `name-${k}` }, name), this.head, this.spending, this.standings, this.figures, this.policy);
+      element("h2", { id: `name-${k}` }, name), this.missing, this.head, this.spending, this.standings, this.figures, this.policy);
     this.drawn = [];
     this.event = -1;
+  }
+
+  /** Look, or say why that is not to be had; returns whether it was. */
+  async follow() {
+    try {
+      await this.look();
+      this.missing.replaceChildren();
+      return true;
+    } catch (error) {
+      const words = `No answer: ${error.message}.${this.event < 0 ? "" : " This is the last that was heard."}`;
+      this.missing.replaceChildren(element("p", { class: "failed" }, words));
+      return false;
+    }
   }
 
   /** Ask what is new; the figures wait while somebody reads them. */
@@ -131,13 +145,10 @@ host.replaceChildren(
   ...shownLearners.map(({ section }) => section),
   element("footer", { class: "muted small" }, `tightrope ${version}; drawn with uPlot. Figures begin when the service was started.`));
 
+/** Each for itself: who is being opened keeps nobody from being shown. */
 async function follow() {
-  try {
-    for (const one of shownLearners) await one.look();
-    following.textContent = "Live: the page follows the service.";
-  } catch (error) {
-    following.textContent = `No answer: ${error.message}. This is the last that was heard.`;
-  }
+  const heard = await Promise.all(shownLearners.map((one) => one.follow()));
+  following.textContent = heard.some(Boolean) ? "Live: the page follows the service." : "No answer; the page asks again.";
   setTimeout(follow, 1000 * EVERY);
 }
 follow();
