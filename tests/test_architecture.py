@@ -16,7 +16,7 @@ Edge = tuple[str, str]
 
 def rooms() -> set[str]:
     packages = {path.parent.name for path in SOURCE.glob("*/__init__.py")}
-    return packages | {path.stem for path in SOURCE.glob("*.py")} - {"__init__"}
+    return packages | {path.stem for path in SOURCE.glob("*.py")} - {"__init__", "__main__"}
 
 
 def imports(node: ast.AST) -> Iterator[str]:

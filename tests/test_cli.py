@@ -469,6 +469,12 @@ def test_the_installed_command_is_this_one() -> None:
     assert cli.main.__module__ == "tightrope.cli"
 
 
+@pytest.mark.parametrize("module", ["tightrope", "tightrope.cli"])
+def test_it_is_there_as_a_module(module: str) -> None:
+    done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True)
+    assert done.stdout == invoke("--version")[1]
+
+
 @pytest.mark.parametrize("place", ["tables/loss.csv", "../loss.csv"])
 def test_a_table_that_lies_elsewhere_makes_another_problem_when_it_is_edited(place: str) -> None:
     assert invoke("new", "mine")[0] == 0
