@@ -118,8 +118,8 @@ class Twin:
         return self.given[number] is None and self.champion.learner.learns_from == "told"
 
     def do(self, what: str, number: int) -> None:
-        """A call that changes something."""
-        names = list(self.entrants)
+        """A call that changes something, unless the champion is promoted, who is the champion already."""
+        names, champion = list(self.entrants), self.name
         match what:
             case "ask" | "watch":
                 unknown = all(one.learner.learns_from == "any" for one in self.learning)
@@ -142,7 +142,8 @@ class Twin:
                 self.name = names[number % len(names)]
             case "dismiss":
                 del self.entrants[names[number % len(names)]]
-        self.events += what not in ("ask", "watch", "give_up", "snapshot")
+        again = what == "promote" and self.name == champion
+        self.events += what not in ("ask", "watch", "give_up", "snapshot") and not again
 
     def tell(self, played: Policy | None, number: int) -> None:
         """All learn from it."""
