@@ -1,7 +1,6 @@
 """What a durable learner must be like after any story: plain learners in memory, without ids, files or crashes."""
 
 from hashlib import blake2b
-from math import fsum
 from typing import Any
 
 import numpy as np
@@ -152,23 +151,23 @@ class Twin:
         costs = np.vstack([parts["loss"], parts["constraints"]])
         if self.feedback == "full":
             costs = costs[:, path]
+        met = np.add.accumulate(costs, axis=1)[:, -1]  # step by step
         budgets, pairs = self.champion.learner.budgets, WORLD.space.pair_of_tuple[path]
         for one in self.learning:
             if played is None and one.learner.learns_from == "told":
                 one.failed = f"it could not learn from episode {number}: nobody knows which policy played it"
                 self.events += 1
                 continue
-            one.shadow = one.shadow.after(costs.tolist(), pairs, one.learner.policy, played)
+            one.shadow = one.shadow.after(costs, pairs, one.learner.policy, played)
             if one.learner.feedback == "full":
                 one.learner.observe(Episode(**parts))
             else:
                 bandit = BanditEpisode(parts["states"], parts["actions"], costs[0].copy(), costs[1:].copy(), played)
                 one.learner.observe(bandit)
-        lost, *used = map(fsum, costs)
-        self.account = self.account.after(lost, used, budgets)
+        self.account = self.account.after(met, budgets)
         by_safe = played is not None and np.array_equal(played.probabilities, SAFE.probabilities)
         by_safe = by_safe and self.guard.has_rules
-        self.guard = self.guard.after(self.account, used, budgets, by_safe=by_safe)
+        self.guard = self.guard.after(self.account, met[1:], budgets, by_safe=by_safe)
 
     def sight(self) -> dict[str, Any]:
         """All that must be as in the directory."""

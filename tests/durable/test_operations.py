@@ -13,7 +13,8 @@ from tests.durable.test_learner import episode_fields, observe
 from tightrope.durable import DurableLearner, StopLoss
 from tightrope.durable.account import Account
 from tightrope.durable.guard import Guard
-from tightrope.durable.shadow import LARGEST, Shadow, weights
+from tightrope.durable.kernels import weigh
+from tightrope.durable.shadow import LARGEST, Shadow
 from tightrope.errors import ConflictError, ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners.base import Episode
 from tightrope.learners.ucpd_practical import UCPDPractical
@@ -39,6 +40,13 @@ def _pairs(told: dict[str, Any]) -> NDArray[np.int64]:
     return WORLD.space.pair_of_tuple[WORLD.space.path(told["states"], told["actions"])]
 
 
+def weights(own: list[float], played: list[float]) -> list[float]:
+    """ρ_k of every step: what its cost alone counts for."""
+    L, estimate = len(own), np.empty(len(own))
+    weigh(np.arange(L), np.array(own), np.array(played), LARGEST, np.eye(L), estimate)
+    return estimate.tolist()
+
+
 def told(learner: DurableLearner, id: str, policy: Policy) -> None:
     """An episode that `policy` played."""
     learner.tell(id, **story(policy, learner.feedback, int(id.partition("-")[0])))
@@ -62,7 +70,7 @@ class TestShadow:
         """Two steps, two actions each: π takes the first action with 0.9, μ with 0.5."""
         space = LayeredSpace.dense([1, 1, 1], 2)
         own, played_ = Policy(space, [0.9, 0.1, 0.9, 0.1]), Policy(space, [0.5, 0.5, 0.5, 0.5])
-        costs = [[1.0, 1.0], [0.5, 0.25]]
+        costs = np.array([[1.0, 1.0], [0.5, 0.25]])
         shadow = Shadow(1).after(costs, np.array([0, 3]), own, played_)  # the first action, then the second
         rho = [0.9 / 0.5, 0.9 / 0.5 * 0.1 / 0.5]
         assert shadow.by_importance == pytest.approx([rho[0] + rho[1], 0.5 * rho[0] + 0.25 * rho[1]])
@@ -88,8 +96,8 @@ class TestShadow:
         with opened(tmp_path) as learner:
             assert learner.status.told == 1
         assert weights([0.5, 0.5, 0.0], [rare, rare, 0.5]) == [LARGEST, LARGEST, 0.0]
-        assert weights([0.5, 0.0], [0.5, 0.0]) == [1.0, 0.0]
-        assert weights([0.5, 0.1], [0.5, 0.1]) == []
+        assert weights([0.5, 0.0, 0.5], [0.5, 0.0, 0.5]) == [1.0, 0.0, 0.0]
+        assert weights([0.1, 0.7], [0.1, 0.7]) == [1.0, 1.0]
 
     def test_importance_has_the_right_mean(self) -> None:
         """Against the exact occupancy measure; within four standard errors, and these are not wide."""
@@ -104,7 +112,7 @@ class TestShadow:
             parts = story(SAFE, "full", t)
             path = WORLD.space.path(parts["states"], parts["actions"])
             costs = np.vstack([parts["loss"], parts["constraints"]])[:, path]
-            shadow = shadow.after(costs.tolist(), WORLD.space.pair_of_tuple[path], own, SAFE)
+            shadow = shadow.after(costs, WORLD.space.pair_of_tuple[path], own, SAFE)
         exact = 3000 * WORLD.mean @ mdp.occupancy(own)
         error = shadow.standard_error()[1:]
         assert (error < 0.03 * exact).all()
@@ -194,14 +202,14 @@ class TestStopLoss:
         two = np.array([2.0])  # two units are one of the learner's
         guard = Guard(4, 1).ruled(np.full(4, 0.5), {0: rule}, two, account, budgets)
         for use, over in ((1.5, 2.0), (0.5, 10.0)):
-            account = account.after(0.0, [use], budgets)
-            guard = guard.after(account, [use], budgets, by_safe=False)
+            account = account.after(np.array([0.0, use]), budgets)
+            guard = guard.after(account, np.array([use]), budgets, by_safe=False)
             assert 2 * guard.over(account, budgets) == pytest.approx([over])
         assert guard.stops
         seen = []
         for _ in range(3):  # the safe policy uses nothing, and the rate is what it was: 10 − 2 k
-            account = account.after(0.0, [0.0], budgets)
-            guard = guard.after(account, [0.0], budgets, by_safe=True)
+            account = account.after(np.zeros(2), budgets)
+            guard = guard.after(account, np.zeros(1), budgets, by_safe=True)
             seen.append((float(2 * guard.over(account, budgets)[0]), guard.stops))
         assert seen == [(8.0, True), (6.0, True), (4.0, False)]
 

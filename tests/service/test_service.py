@@ -413,7 +413,7 @@ def test_the_series_stays_short(running: Running) -> None:
     keeper = keeper_of(running)
     inside = keeper.learner._in
     for _ in range(3 * MOST_RECORDS):
-        inside.status = replace(inside.status, account=inside.status.account.after(0.0, [0.0], inside.status.budgets))
+        inside.status = replace(inside.status, account=inside.status.account.after(np.zeros(2), inside.status.budgets))
         keeper._record()
     assert keeper.series.told[-1] == 3 * MOST_RECORDS
     assert MOST_RECORDS / 2 <= len(keeper.series.told) <= MOST_RECORDS + 1

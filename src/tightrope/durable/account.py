@@ -18,12 +18,12 @@ class Account:
         self.spent = np.zeros(n_constraints)  #: (I,) Σ of the constraints met
         self.allowed = np.zeros(n_constraints)  #: (I,) Σ of the budgets of those episodes
 
-    def after(self, loss: float, use: list[float], budgets: FloatArray) -> "Account":
-        """This account and one more episode: what it lost, and what it used (I,)."""
+    def after(self, met: FloatArray, budgets: FloatArray) -> "Account":
+        """This account and one more episode: met (1 + I,) is what it lost, then what it used."""
         account = object.__new__(Account)
         account.told = self.told + 1
-        account.loss = self.loss + loss
-        account.spent = self.spent + use
+        account.loss = self.loss + float(met[0])
+        account.spent = self.spent + met[1:]
         account.allowed = self.allowed + budgets
         return account
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from hashlib import sha256
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from tightrope.errors import StorageError
@@ -17,13 +18,9 @@ TABLE = "CREATE TABLE IF NOT EXISTS arrays (digest BLOB PRIMARY KEY, numbers BLO
 AT_HAND = 6
 
 
-def digest_of(*parts: object) -> bytes:
-    """16 bytes of what is written one after another, each with its length."""
-    written = [part if isinstance(part, bytes) else str(part).encode() for part in parts]
-    digest = sha256(b"".join([len(data).to_bytes(8, "little") for data in written]))  # faster than blake2b
-    for data in written:
-        digest.update(data)
-    return digest.digest()[:16]
+def digest_of(*parts: bytes | str | float | None) -> bytes:
+    """16 bytes of all that is said, in its order and as what it is (MessagePack)."""
+    return sha256(msgspec.msgpack.encode(parts)).digest()[:16]  # faster than blake2b
 
 
 def bytes_of(numbers: FloatArray) -> bytes:
@@ -37,33 +34,34 @@ def decoded(body: bytes) -> FloatArray:
 
 
 class Arrays:
-    """Those of one journal, which `query` reads and writes."""
+    """Those of one journal, which `query` reads; what is to be `write`ten there is, with whatever refers to it."""
 
-    def __init__(self, query: Callable[..., list[Any]], journal: str) -> None:
-        self._query, self._journal = query, journal
+    def __init__(self, query: Callable[..., list[Any]], write: Callable[..., None], journal: str) -> None:
+        self._query, self._write, self._journal = query, write, journal
         self._at_hand: dict[bytes, tuple[bytes, FloatArray]] = {}  #: by digest, the last one used last
         self._sure: set[bytes] = set()  #: which of them are in the journal for sure
 
     def digest(self, array: bytes) -> bytes:
         """By which it is kept; of one that is at hand it need not be worked out. Then it is at hand."""
-        for digest, (known, numbers) in self._at_hand.items():
+        for digest, (known, _) in self._at_hand.items():
             if known == array:
-                return self._have_at_hand(digest, known, numbers)
-        return self._have_at_hand(digest_of(array), array, decoded(array))
+                self._at_hand[digest] = self._at_hand.pop(digest)  # the last one used
+                return digest
+        digest = digest_of(array)
+        self._have_at_hand(digest, array, decoded(array))
+        return digest
 
-    def _have_at_hand(self, digest: bytes, array: bytes, numbers: FloatArray) -> bytes:
-        self._at_hand.pop(digest, None)
+    def _have_at_hand(self, digest: bytes, array: bytes, numbers: FloatArray) -> None:
         self._at_hand[digest] = array, numbers
         if len(self._at_hand) > AT_HAND:
             oldest = next(iter(self._at_hand))
             del self._at_hand[oldest]
             self._sure.discard(oldest)
-        return digest
 
     def keep(self, digest: bytes) -> None:
         """Keep one that is at hand; one that is kept already is kept once."""
         if digest not in self._sure:
-            self._query("INSERT OR IGNORE INTO arrays VALUES (?, ?)", digest, self._at_hand[digest][0])
+            self._write("INSERT OR IGNORE INTO arrays VALUES (?, ?)", digest, self._at_hand[digest][0])
             self._sure.add(digest)
 
     def be_unsure(self) -> None:
@@ -72,9 +70,9 @@ class Arrays:
 
     def kept(self, digest: bytes) -> FloatArray:
         """One that was kept, to be read only: others read it, too."""
-        array, numbers = self._at_hand.get(digest) or self._read(digest)
-        self._have_at_hand(digest, array, numbers)
-        return numbers
+        if digest not in self._at_hand:
+            self._have_at_hand(digest, *self._read(digest))
+        return self._at_hand[digest][1]
 
     def _read(self, digest: bytes) -> tuple[bytes, FloatArray]:
         found = self._query("SELECT numbers FROM arrays WHERE digest = ?", digest)
@@ -94,5 +92,5 @@ class Arrays:
         """Forget those that no open episode and no event refers to."""
         needed = ["SELECT policy FROM episodes WHERE fate = 'open'"]
         needed += [f"SELECT {name} FROM events WHERE {name} IS NOT NULL" for name in ("policy", "loss", "constraints")]
-        self._query(f"DELETE FROM arrays WHERE digest NOT IN ({' UNION '.join(needed)})")
+        self._write(f"DELETE FROM arrays WHERE digest NOT IN ({' UNION '.join(needed)})")
         self.be_unsure()

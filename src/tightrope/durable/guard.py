@@ -83,7 +83,7 @@ class Guard:
         guard.stopped = guard.over(account, budgets) > np.where(self.stopped, guard.back, guard.most)
         return guard
 
-    def after(self, account: Account, use: list[float], budgets: FloatArray, *, by_safe: bool) -> "Guard":
+    def after(self, account: Account, use: FloatArray, budgets: FloatArray, *, by_safe: bool) -> "Guard":
         """One more episode was told, which used `use` (I,)."""
         if not self.has_rules:
             return self
@@ -91,7 +91,7 @@ class Guard:
         rate, rated = self.rate, self.rated
         if not by_safe:
             rated += 1
-            rate = rate + (np.array(use) - rate) / np.minimum(rated, self.window)
+            rate = rate + (use - rate) / np.minimum(rated, self.window)
         guard.__dict__ = self.__dict__ | {"rate": rate, "rated": rated}
         guard.stopped = guard.over(account, budgets) > np.where(self.stopped, self.back, self.most)
         return guard

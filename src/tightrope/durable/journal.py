@@ -106,7 +106,8 @@ class Journal:
                 self._sql.execute("PRAGMA synchronous = FULL")
                 self._sql.execute(f"PRAGMA wal_autocheckpoint = {PAGES}")
                 self._sql.executescript(SCHEMA)
-        self.arrays = Arrays(self.rows, str(self))
+        self.arrays = Arrays(self.rows, self.write, str(self))
+        self._waiting: list[tuple[str, tuple[Any, ...]]] = []
         self._read_end()
 
     def _connect(self, options: str) -> sqlite3.Connection:
@@ -138,15 +139,26 @@ class Journal:
         with self._in_words():
             return self._sql.execute(query, values).fetchall()
 
+    def write(self, query: str, *values: Any) -> None:
+        """Something to be written by the `commit` that we are in."""
+        self._waiting.append((query, values))
+
     @contextmanager
     def commit(self) -> Iterator[None]:
         """What is written in the block is on disk after it, all of it or nothing."""
         before = self.last, self.chain, self.asked
         try:
             self.roll_back()
-            self._sql.execute("BEGIN IMMEDIATE")
             yield
-            self._sql.execute("COMMIT")
+            match self._waiting:
+                case [alone]:  # a transaction of its own, and so most events: three calls in one
+                    self._sql.execute(*alone)
+                case several:
+                    self._sql.execute("BEGIN IMMEDIATE")
+                    for one in several:
+                        self._sql.execute(*one)
+                    self._sql.execute("COMMIT")
+            self._waiting.clear()
         except BaseException as error:
             self.last, self.chain, self.asked = before
             self.arrays.be_unsure()
@@ -157,6 +169,7 @@ class Journal:
 
     def roll_back(self) -> None:
         """Forget what was written and not committed."""
+        self._waiting.clear()
         if self._sql.in_transaction:
             self._sql.execute("ROLLBACK")
 
@@ -173,7 +186,7 @@ class Journal:
             if digest is not None:
                 self.arrays.keep(digest)
         chain = event.link(self.chain)
-        self._sql.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*event, chain))
+        self.write("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *event, chain)
         self.last, self.chain = event.seq, chain
 
     def events(self, after: int, chain: bytes) -> Iterator[Event]:
@@ -194,16 +207,14 @@ class Journal:
         if policy:
             self.arrays.keep(policy)
         handed = Handed(1 + self.asked, token, policy, "open", None)
-        self._sql.execute("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?)", (*handed, digest_of(*handed)))
+        self.write("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?)", *handed, digest_of(*handed))
         self.asked = handed.number
         return handed
 
     def settle(self, settled: Handed) -> None:
         """An episode is no longer open."""
-        self._sql.execute(
-            "UPDATE episodes SET fate = ?, contents = ?, digest = ? WHERE number = ?",
-            (settled.fate, settled.contents, digest_of(*settled), settled.number),
-        )
+        changed = (settled.fate, settled.contents, digest_of(*settled), settled.number)
+        self.write("UPDATE episodes SET fate = ?, contents = ?, digest = ? WHERE number = ?", *changed)
 
     def handed(self, where: str, *values: Any) -> list[Handed]:
         """Episodes that were handed out, those that are remembered."""
@@ -230,29 +241,28 @@ class Journal:
 
     def write_facts(self, facts: dict[str, Any]) -> None:
         """Keep them."""
-        told = [(name, json.dumps(value)) for name, value in facts.items()]
-        rows = [(*one, digest_of(*one)) for one in told]
-        self._sql.executemany("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", rows)
+        for fact in [(name, json.dumps(value)) for name, value in facts.items()]:
+            self.write("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", *fact, digest_of(*fact))
 
     def write_snapshot(self, digests: dict[str, bytes]) -> None:
         """The files by these names hold the state after the last event; what became of episodes is in their rows."""
         for handed in self.handed("fate = 'open'"):
             if handed.fate == "told":
                 self.settle(handed)
-        rows = [(self.last, name, self.chain, digest) for name, digest in digests.items()]
-        self._sql.executemany("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", rows)
+        for name, digest in digests.items():
+            self.write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", self.last, name, self.chain, digest)
 
     def prune(self, events_to: int, snapshots_before: int, episodes_before: int) -> None:
         """Forget events up to a number, older snapshots, what became of older episodes, and arrays nobody needs."""
-        self._sql.execute("DELETE FROM events WHERE seq <= ?", (events_to,))
-        self._sql.execute("DELETE FROM snapshots WHERE seq < ?", (snapshots_before,))
-        self._sql.execute("DELETE FROM episodes WHERE number < ? AND fate <> 'open'", (episodes_before,))
+        self.write("DELETE FROM events WHERE seq <= ?", events_to)
+        self.write("DELETE FROM snapshots WHERE seq < ?", snapshots_before)
+        self.write("DELETE FROM episodes WHERE number < ? AND fate <> 'open'", episodes_before)
         self.arrays.prune()
 
     def touch(self) -> None:
         """Write something that changes nothing: whether it can be."""
         with self.commit():
-            self._sql.execute("UPDATE facts SET value = value WHERE name = 'format'")
+            self.write("UPDATE facts SET value = value WHERE name = 'format'")
 
     def settle_down(self) -> None:
         """Put the log where it belongs, as far as nobody reads it, and begin it anew: less is in it to be lost.

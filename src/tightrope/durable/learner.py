@@ -108,9 +108,9 @@ class DurableLearner(Operations):
             handed, form = self._in.find(id), self._in.state.form
             told = form.checked(handed.number, states, actions, loss, constraints)
             event = self._in.told(handed, *form.encode(told))
-            if handed.fate == "told" and handed.contents == event.contents:
-                return "already"
             if handed.fate != "open":
+                if handed.contents == event.contents:
+                    return "already"
                 otherwise = "told otherwise" if handed.fate == "told" else "given up"
                 raise ConflictError(f"episode {id} was {otherwise} before; nothing was changed")
             self._refuse_foreign(handed)

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.arguments.arrays import wholes
 from tightrope.durable.arrays import bytes_of, decoded
+from tightrope.durable.kernels import meet
 from tightrope.learners.base import BanditEpisode, Episode, Feedback
 from tightrope.learners.episodes import CheckedEpisode, checked_bandit_episode, checked_episode
 from tightrope.model import Policy
@@ -68,13 +69,14 @@ class Form(NamedTuple):
         return Told(states, actions, loss, constraints.reshape(self.n_constraints, len(loss)), path)
 
     def met(self, told: Told) -> tuple[FloatArray, FloatArray]:
-        """Losses (L,) and constraints (I, L) along the path."""
-        if self.feedback == "bandit":
-            return told.loss, told.constraints
-        return told.loss.take(told.path), told.constraints.take(told.path, axis=1)
+        """Along the path: the loss and then the constraints of each step (1 + I, L), and their sums (1 + I,)."""
+        steps = told.path if self.feedback == "full" else np.arange(self.space.n_layers)
+        costs, sums = np.empty((1 + self.n_constraints, len(steps))), np.empty(1 + self.n_constraints)
+        meet(steps, told.loss, told.constraints, costs, sums)
+        return costs, sums
 
-    def episode(self, told: Told, feedback: Feedback, policy: Policy | None) -> Any:
+    def episode(self, told: Told, costs: FloatArray, feedback: Feedback, policy: Policy | None) -> Any:
         """What a learner of that feedback observes, played by `policy`; None: nobody knows by whom."""
         if feedback == "full":
             return CheckedEpisode(told.states, told.actions, told.loss, told.constraints, self.space, told.path)
-        return BanditEpisode(told.states, told.actions, *self.met(told), policy)
+        return BanditEpisode(told.states, told.actions, costs[0].copy(), costs[1:].copy(), policy)

@@ -11,13 +11,12 @@ estimate says nothing any more, and its standard error shows that.
 """
 
 from collections.abc import Mapping
-from math import fsum
-from operator import mul
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.durable.kernels import weigh
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy
 from tightrope.space import FloatArray
@@ -36,20 +35,16 @@ class Shadow:
         self.squares = np.zeros(1 + n_constraints)  #: Σ of their squares
         self.by_path = np.zeros(1 + n_constraints)  #: Σ of what was met
 
-    def after(self, costs: list[list[float]], pairs: NDArray[np.int64], own: Policy, played: Policy | None) -> "Shadow":
+    def after(self, costs: FloatArray, pairs: NDArray[np.int64], own: Policy, played: Policy | None) -> "Shadow":
         """These sums and one more episode: costs (1 + I, L) at the pairs (L,) of its path."""
-        shadow = object.__new__(Shadow)
-        changes: dict[str, Any]
+        shadow, changes = object.__new__(Shadow), dict[str, Any]()
         if played is None:
-            changes = {"met": self.met + 1, "by_path": self.by_path + [fsum(row) for row in costs]}
+            changes["met"], changes["by_path"] = self.met + 1, self.by_path + costs.sum(axis=1)
         else:
-            rho = weights(own.probabilities.take(pairs).tolist(), played.probabilities.take(pairs).tolist())
-            estimate = np.array([fsum(map(mul, rho, row) if rho else row) for row in costs])
-            changes = {
-                "weighed": self.weighed + 1,
-                "by_importance": self.by_importance + estimate,
-                "squares": self.squares + estimate * estimate,
-            }
+            estimate = np.empty(len(costs))
+            weigh(pairs, own.probabilities, played.probabilities, LARGEST, costs, estimate)
+            changes["weighed"] = self.weighed + 1
+            changes["by_importance"], changes["squares"] = self.by_importance + estimate, self.squares + estimate**2
         shadow.__dict__ = self.__dict__ | changes
         return shadow
 
@@ -69,17 +64,3 @@ class Shadow:
         if min(state["weighed"], state["met"]) < 0 or not np.isfinite(numbers).all():
             raise InvalidInputError("what it would have spent is of no episodes")
         vars(self).update(state)
-
-
-def weights(own: list[float], played: list[float]) -> list[float]:
-    """(L,) ρ, at most LARGEST; where neither does what was done, the ratio of that step is 0. Empty: all are 1.
-
-    Of so few numbers, lists are faster than arrays.
-    """
-    if own == played and all(own):
-        return []
-    product, found = 1.0, []
-    for pi, mu in zip(own, played, strict=True):
-        product = product * (pi / mu) if pi and mu else 0.0  # ∞ · 0 is 0: π does not do it
-        found.append(min(product, LARGEST))
-    return found

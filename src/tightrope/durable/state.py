@@ -7,7 +7,6 @@ bits.
 import io
 import json
 from collections.abc import Callable, Mapping
-from math import fsum
 from typing import Any
 
 import numpy as np
@@ -117,8 +116,8 @@ class State:
         form, digest = self.form, event.policy or UNKNOWN
         loss, constraints = (kept(part) if part else NOTHING for part in (event.loss, event.constraints))
         told = form.decode(event.body, loss, constraints, path)
-        losses, uses = form.met(told)
-        costs, pairs = [losses.tolist(), *uses.tolist()], form.space.pair_of_tuple.take(told.path)
+        costs, met = form.met(told)
+        pairs = form.space.pair_of_tuple.take(told.path)
         budgets, played, failed = self.learner.budgets, None, []
         if digest != UNKNOWN:
             played = Policy.unchecked(form.space, kept(digest))
@@ -128,7 +127,7 @@ class State:
             try:
                 if played is None and learner.learns_from == "told":
                     raise InvalidInputError("nobody knows which policy played it")
-                learner.observe(form.episode(told, learner.feedback, played))
+                learner.observe(form.episode(told, costs, learner.feedback, played))
             except CANNOT_LEARN as error:
                 if name == self.champion:
                     raise
@@ -136,10 +135,9 @@ class State:
                 failed.append(name)
             else:
                 entrant.shadow, self.whole = shadow, False
-        lost, *used = map(fsum, costs)
-        self.account = self.account.after(lost, used, budgets)
+        self.account = self.account.after(met, budgets)
         by_safe = self.guard.has_rules and digest == digest_of(bytes_of(self.guard.safe))
-        self.guard = self.guard.after(self.account, used, budgets, by_safe=by_safe)
+        self.guard = self.guard.after(self.account, met[1:], budgets, by_safe=by_safe)
         self.whole = True
         return failed
 

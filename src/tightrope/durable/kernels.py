@@ -1,0 +1,33 @@
+"""What a path that was told met, and what another policy is to be expected to have met."""
+
+from tightrope.kernels.compile import jit
+
+
+@jit
+def meet(steps, f, g, costs, met):
+    """Write the loss and the constraints of each step into costs (1 + I, L), and their sums over the path into met.
+
+    steps (L,) says where in f and in every g_i the steps are.
+    """
+    met[:] = 0.0
+    for k in range(steps.size):
+        costs[0, k] = f[steps[k]]
+        for i in range(g.shape[0]):
+            costs[1 + i, k] = g[i, steps[k]]
+        for i in range(met.size):
+            met[i] += costs[i, k]
+
+
+@jit
+def weigh(pairs, pi, mu, largest, costs, estimate):
+    """Write Σ_k ρ_k costs[:, k] into estimate (1 + I,), ρ_k = Π_{h <= k} π/μ at the pairs (L,), at most `largest`.
+
+    What π does not do weighs nothing, and so does all that came of it, whether μ does it or not.
+    """
+    estimate[:] = 0.0
+    product = 1.0
+    for k in range(pairs.size):
+        own, played = pi[pairs[k]], mu[pairs[k]]
+        product = product * (own / played) if own > 0.0 and played > 0.0 else 0.0
+        for i in range(estimate.size):
+            estimate[i] += min(product, largest) * costs[i, k]
