@@ -2,6 +2,7 @@
 
 import os
 import resource
+import shutil
 import sqlite3
 import stat
 import subprocess
@@ -20,7 +21,7 @@ from tests.durable.test_learner import episode_fields, observe
 from tests.learners.test_interrupts import interrupted_after
 from tightrope.durable import DurableLearner
 from tightrope.durable.inspection import inspect
-from tightrope.durable.journal import Event
+from tightrope.durable.journal import START, Event
 from tightrope.errors import StorageError, TightropeError
 from tightrope.storage.checkpoints import fingerprint
 
@@ -105,6 +106,8 @@ def test_on_a_full_disk_nothing_is_acknowledged_and_nothing_is_lost(tmp_path: Pa
         assert learner.tell(episode.id, **parts) == "learned"
         observe(twin, None, episode_fields(parts))
         assert learner.fingerprint() == fingerprint(twin)
+    with opened(tmp_path) as learner:  # and all that it refers to is on disk, too
+        assert learner.fingerprint() == fingerprint(twin)
 
 
 def test_a_snapshot_that_cannot_be_written_is_put_off(tmp_path: Path) -> None:
@@ -139,6 +142,8 @@ def test_on_a_small_file_system_that_is_full(tmp_path: Path) -> None:
                     refused += 1
             assert acknowledged > 10
             assert learner.status.told == acknowledged
+            with pytest.raises(StorageError):
+                learner.check_disk()
             bits = learner.fingerprint()
         with opened(tmp_path) as learner:
             assert (learner.fingerprint(), learner.status.told) == (bits, acknowledged)
@@ -146,12 +151,12 @@ def test_on_a_small_file_system_that_is_full(tmp_path: Path) -> None:
         subprocess.run(["umount", tmp_path], check=True)
 
 
-def as_nobody(call: Callable[[], object]) -> str:
+def as_nobody(call: Callable[[], object], *, setuid: bool = True) -> str:
     """What comes of a call in a process of its own, of a user with few rights; root may write anywhere."""
     reading, writing = os.pipe()
     if (pid := os.fork()) == 0:
         try:
-            if os.getuid() == 0:
+            if setuid and os.getuid() == 0:
                 os.setuid(65534)
             call()
             os.write(writing, b"done")
@@ -260,6 +265,65 @@ def test_a_row_that_is_gone_from_the_middle_is_missed(tmp_path: Path) -> None:
         sql.execute("DELETE FROM events WHERE seq = 9")
     with pytest.raises(StorageError, match="event 9 is missing"):
         opened(tmp_path)
+
+
+def test_a_row_in_place_of_another_is_found_out(tmp_path: Path) -> None:
+    """One that has the right number and a digest of its own, but does not follow the one before."""
+    grown(tmp_path)
+    with sqlite3.connect(tmp_path / "it" / "journal.sqlite") as sql:
+        [row] = sql.execute("SELECT seq, kind, episode, policy, loss, constraints, body FROM events WHERE seq = 9")
+        other = Event(*row)._replace(body=bytes(len(row[-1])))
+        sql.execute("UPDATE events SET body = ?, digest = ? WHERE seq = 9", (other.body, other.link(START)))
+    with pytest.raises(StorageError, match="event 9 is damaged"):
+        opened(tmp_path)
+
+
+def test_a_schema_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
+    grown(tmp_path)
+    journal = tmp_path / "it" / "journal.sqlite"
+    data = journal.read_bytes()
+    assert b"CREATE TABLE events" in data
+    journal.write_bytes(data.replace(b"CREATE TABLE events", b"CREATE TABLE \xe5vents"))
+    with pytest.raises(StorageError, match=r"journal\.sqlite"):
+        opened(tmp_path)
+    assert inspect(tmp_path / "it").damage
+
+
+def test_a_commit_is_synced(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh()) as learner:
+        assert learner._in.journal.rows("PRAGMA synchronous") == [(2,)]
+        assert learner._in.journal.rows("PRAGMA journal_mode") == [("wal",)]
+
+
+def test_a_directory_that_is_removed_acknowledges_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh()) as learner:
+        parts = played(learner, episode := learner.ask())
+        shutil.rmtree(learner.directory)
+        for _ in range(2):
+            with pytest.raises(StorageError):
+                learner.tell(episode.id, **parts)
+        with pytest.raises(StorageError):
+            learner.ask()
+        assert learner.status.told == 0
+
+
+def test_killed_before_there_was_a_journal(tmp_path: Path) -> None:
+    (tmp_path / "it").mkdir()
+    (tmp_path / "it" / "head").touch()
+    with opened(tmp_path, fresh()) as learner:
+        one_more(learner)
+    for path in (tmp_path / "it").iterdir():
+        if path.name != "head":  # which knows of more, and so is not one to begin with
+            path.unlink()
+    with pytest.raises(StorageError, match="event 1 was acknowledged"):
+        opened(tmp_path, fresh())
+
+
+def test_a_process_that_forked_owns_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh()) as learner:
+        said = as_nobody(learner.ask, setuid=False)
+        assert said.startswith("InvalidInputError: another process opened")
+        one_more(learner)
 
 
 def test_a_version_that_knows_more_is_not_guessed_at(tmp_path: Path) -> None:

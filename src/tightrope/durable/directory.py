@@ -5,11 +5,13 @@ be it an error, a signal or a full disk, what is on disk counts: the next call g
 the journal again, to the same bits. So a row of the journal is always something that could be learnt.
 """
 
+import os
 import secrets
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
+from tempfile import TemporaryFile
 from threading import RLock
 from typing import Any
 
@@ -28,6 +30,9 @@ from tightrope.errors import InvalidInputError, StorageError, TooManyOpenError, 
 from tightrope.learners import load
 from tightrope.learners.base import LearnerBase
 from tightrope.model import Policy
+
+#: Bytes that a commit takes beside an episode, and more.
+PROBE = 2**17
 
 #: Told how many events were learnt again while a directory is opened; whatever it raises ends that.
 Progress = Callable[[int], None]
@@ -50,6 +55,7 @@ class Directory:
 
     def __init__(self, path: Path, options: Options, learner: LearnerBase | None, problem: Any) -> None:
         self.path, self.options = path, options
+        self._owner = os.getpid()
         self.state: State
         self.status: Status
         self.open: dict[int, Handed]  #: what was handed out and not settled, by number
@@ -99,6 +105,10 @@ class Directory:
         with self._lock:
             if self._held is None:
                 raise InvalidInputError(f"the learner in {printable(self.path)} is closed")
+            if os.getpid() != self._owner:
+                raise InvalidInputError(
+                    f"another process opened {printable(self.path)}, before it forked; open it there"
+                )
             if self._behind:
                 self._recover()
             yield self.journal
@@ -175,6 +185,18 @@ class Directory:
         if self._since >= self.options.snapshot_every:
             self.snapshot()
 
+    def check_disk(self) -> None:
+        """Write as much as an episode may take, and keep none of it: one row may fit where nothing else does."""
+        form = self.state.form
+        try:
+            with TemporaryFile(dir=self.path) as file:
+                file.write(bytes(PROBE + 8 * form.space.n_tuples * (1 + form.n_constraints)))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StorageError(f"{printable(self.path)} cannot be written: {error.strerror}") from error
+        self.journal.touch()
+
     def read(self, checkpoint: bytes) -> LearnerBase:
         """A learner from the bytes of a checkpoint."""
         return load(checkpoint, *self.options.classes)
@@ -210,13 +232,14 @@ def replayed(
     def read(checkpoint: bytes) -> LearnerBase:
         return load(checkpoint, *classes)
 
-    state, seq, chain = snapshots.newest(path, journal, read)
-    for event in journal.events(seq, chain):
+    state, snapshot = snapshots.newest(path, journal, read)
+    journal.settled = snapshot.seq
+    for event in journal.events(snapshot.seq, snapshot.chain):
         if progress is not None:
-            progress(event.seq - seq - 1)
+            progress(event.seq - snapshot.seq - 1)
         try:
             state.apply(event, journal.arrays.kept, read)
         except CANNOT_LEARN as error:
             words = f"event {event.seq} was learnt once and cannot be now: {error}"
             raise StorageError(f"{journal}: {words}") from error
-    return state, journal.last - seq
+    return state, journal.last - snapshot.seq

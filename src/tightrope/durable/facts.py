@@ -6,15 +6,13 @@ from pathlib import Path
 from typing import Any
 
 from tightrope import __version__
-from tightrope.arguments import printable
+from tightrope.arguments import texts
 from tightrope.durable.arrays import digest_of
+from tightrope.durable.journal import FORMAT
 from tightrope.durable.status import BudgetUnits
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
 from tightrope.space import LayeredSpace
-
-#: Raised whenever what was written before can no longer be read as it is.
-FORMAT = 3
 
 
 def facts_of(learner: LearnerBase, units: BudgetUnits, problem: Any) -> dict[str, Any]:
@@ -27,18 +25,13 @@ def facts_of(learner: LearnerBase, units: BudgetUnits, problem: Any) -> dict[str
         "space": _digest(learner.space),
         "problem": str(getattr(problem, "name", "")),
         "units": asdict(units),
-        "states": list(getattr(problem, "state_names", ())),
-        "actions": list(getattr(problem, "action_names", ())),
+        "states": texts(getattr(problem, "state_names", ()), "problem.state_names"),
+        "actions": texts(getattr(problem, "action_names", ()), "problem.action_names"),
     }
 
 
 def refuse_other(facts: dict[str, Any], learner: LearnerBase | None, folder: Path) -> None:
-    """Refuse a directory of another format; and a learner that was made otherwise than its own, and say in what."""
-    if facts["format"] != FORMAT:
-        raise InvalidInputError(
-            f"{printable(folder)} is of format {facts['format']}, written by tightrope {facts['tightrope']}; this "
-            f"version reads format {FORMAT}"
-        )
+    """Refuse a learner that was made otherwise than the one that is here, and say in what."""
     if learner is None:
         return
     if words := difference(facts["learner"], learner.settings):

@@ -5,6 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tightrope.arguments import printable
+from tightrope.durable.head import NAME as HEAD
 from tightrope.durable.journal import NAME
 from tightrope.errors import InvalidInputError, StorageError
 from tightrope.storage.files import locked
@@ -21,7 +22,7 @@ def claimed(folder: Path) -> Iterator[None]:
             for path in made:
                 sync_folder(path.parent)
             stack.enter_context(locked(folder, remedy="a directory belongs to one process at a time"))
-            new = all(is_temporary(path) for path in folder.iterdir())
+            new = all(is_temporary(path) or path.name == HEAD for path in folder.iterdir())  # which is made first
         except OSError as error:
             raise StorageError(f"cannot write to {printable(folder)}: {error.strerror}") from error
         if not new and not (folder / NAME).is_file():

@@ -9,6 +9,7 @@ from contextlib import suppress
 from hashlib import blake2b
 from pathlib import Path
 
+from tightrope.arguments import printable
 from tightrope.errors import StorageError
 
 NAME = "head"
@@ -29,6 +30,11 @@ class Head:
         except OSError as error:
             raise StorageError(f"cannot open {self.path}: {error.strerror}") from error
         self._known = self._read()
+
+    def refuse_removed(self) -> None:
+        """What is written to a file that has no name any more is lost."""
+        if self._file is not None and os.fstat(self._file).st_nlink == 0:
+            raise StorageError(f"{printable(self.path.parent)} was removed or replaced; open it anew")
 
     def write(self, event: int, episode: int) -> None:
         """Both numbers, in one call; on a full disk the old ones stay."""

@@ -86,18 +86,19 @@ def _look(folder: Path, classes: tuple[type, ...]) -> Inspection:
 
 def _damaged(folder: Path, journal: Journal) -> list[str]:
     """What is not as it was written."""
-    wrong = []
-    for name, digest in journal.rows("SELECT name, digest FROM snapshots ORDER BY seq, name"):
-        try:
-            snapshots.whole(folder, name, digest)
-        except StorageError as error:
-            wrong.append(str(error))
+    wrong: list[str] = []
+    found = journal.snapshots(wrong)
+    try:
+        for snapshot in found:
+            snapshots.whole(folder, snapshot)
+    except StorageError as error:
+        wrong.append(str(error))
     try:
         journal.handed("1")
         for digest in journal.arrays.all():
             journal.arrays.kept(digest)
-        for seq, chain in journal.rows("SELECT DISTINCT seq, chain FROM snapshots ORDER BY seq LIMIT 1"):
-            for _ in journal.events(seq, chain):
+        for oldest in found[-1:]:
+            for _ in journal.events(oldest.seq, oldest.chain):
                 pass
     except StorageError as error:
         wrong.append(str(error))

@@ -4,7 +4,7 @@
                 the digest before it, so no row can be changed, lost or moved without being found out
     episodes    what was handed out, and what became of it; of what was told since the last snapshot, the event says so
     arrays      what both refer to (`Arrays`)
-    snapshots   which files hold the state after which event (`snapshots`)
+    snapshots   which files hold the state after which event (`snapshots`); each row has a digest of itself
     facts       what the directory was made with, as JSON
 
 A journal that lost its end looks whole. So the last event and the last episode also stand in a file of their own
@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 from tightrope.arguments import printable
 from tightrope.durable.arrays import TABLE, Arrays, digest_of
 from tightrope.durable.head import Head
-from tightrope.errors import StorageError
+from tightrope.errors import InvalidInputError, StorageError
 
 NAME = "journal.sqlite"
 
@@ -39,17 +39,20 @@ CREATE TABLE IF NOT EXISTS episodes (
 );
 {TABLE}
 CREATE TABLE IF NOT EXISTS snapshots (
-    seq INTEGER, name TEXT, chain BLOB NOT NULL, digest BLOB NOT NULL, PRIMARY KEY (seq, name)
+    seq INTEGER PRIMARY KEY, chain BLOB NOT NULL, contents BLOB NOT NULL, digest BLOB NOT NULL
 );
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NULL);
 """
 
-#: Rows of episodes; and what was told of them since the last snapshot, by which event.
+#: Rows of episodes; and what was told of them after some event, by which one.
 HANDED = """
 SELECT episodes.*, since.seq, since.loss, since.constraints, since.body FROM episodes LEFT JOIN (
-    SELECT * FROM events WHERE kind = 'tell' AND seq > (SELECT max(seq) FROM snapshots)
+    SELECT * FROM events WHERE kind = 'tell' AND seq > ?
 ) AS since ON since.episode = number
 """
+
+#: Raised whenever what was written before can no longer be read as it is.
+FORMAT = 3
 
 #: What the first event follows.
 START = bytes(16)
@@ -91,23 +94,34 @@ class Handed(NamedTuple):
         return f"{self.number}-{self.token}"
 
 
+class Snapshot(NamedTuple):
+    """The state after some event, in files."""
+
+    seq: int
+    chain: bytes  #: the digest of that event
+    contents: bytes  #: the digests of the files, one after another
+
+
 class Journal:
     """Open for one writer, or for reading only. Whatever SQLite has to say is said in words."""
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / NAME
+        self._waiting: list[tuple[str, tuple[Any, ...]]] = []
         self.head = Head(folder, read_only=read_only)  # before the journal, which may go on meanwhile
         with self._in_words():
             self._sql = self._connect("mode=ro" if read_only else "mode=rwc")
             if read_only:
                 self._begin_reading()
-            else:
+            self._refuse_other_format()
+            if not read_only:
                 self._sql.execute("PRAGMA journal_mode = WAL")
                 self._sql.execute("PRAGMA synchronous = FULL")
                 self._sql.execute(f"PRAGMA wal_autocheckpoint = {PAGES}")
                 self._sql.executescript(SCHEMA)
         self.arrays = Arrays(self.rows, self.write, str(self))
-        self._waiting: list[tuple[str, tuple[Any, ...]]] = []
+        #: An event up to which every episode that was told has that in its row: that of a snapshot that is whole.
+        self.settled = 0
         self._read_end()
 
     def _connect(self, options: str) -> sqlite3.Connection:
@@ -123,14 +137,24 @@ class Journal:
             self._sql.close()
             self._sql = self._connect("mode=ro&immutable=1")
 
+    def _refuse_other_format(self) -> None:
+        """Whatever else was different then."""
+        try:
+            facts = dict(self._sql.execute("SELECT name, value FROM facts WHERE name IN ('format', 'tightrope')"))
+        except sqlite3.OperationalError:  # nothing is there yet
+            return
+        if facts and facts.get("format") != str(FORMAT):
+            self.close()
+            raise InvalidInputError(
+                f"{printable(self.path.parent)} is of format {facts.get('format')}, written by tightrope "
+                f"{facts.get('tightrope')}; this version reads format {FORMAT}"
+            )
+
     def _read_end(self) -> None:
         """The number and the digest of the last event, be it pruned, and the last episode ever handed out."""
-        [row] = self.rows(
-            "SELECT seq, digest FROM events UNION ALL SELECT seq, chain FROM snapshots "
-            "UNION ALL SELECT 0, ? ORDER BY seq DESC LIMIT 1",
-            START,
-        )
-        self.last, self.chain = int(row[0]), bytes(row[1])
+        events = self.rows("SELECT seq, digest FROM events ORDER BY seq DESC LIMIT 1")
+        ends = [(0, START), *((one.seq, one.chain) for one in self.snapshots()[:1]), *events]
+        self.last, self.chain = max(ends, key=lambda end: end[0])
         found = self.rows("SELECT seq FROM sqlite_sequence WHERE name = 'episodes'")
         self.asked = int(found[0][0]) if found else 0
 
@@ -145,11 +169,11 @@ class Journal:
 
     @contextmanager
     def commit(self) -> Iterator[None]:
-        """What is written in the block is on disk after it, all of it or nothing."""
-        before = self.last, self.chain, self.asked
+        """What is written in the block is on disk after it, all of it or nothing; if it raises, `reread`."""
         try:
             self.roll_back()
             yield
+            self.head.refuse_removed()
             match self._waiting:
                 case [alone]:  # a transaction of its own, and so most events: three calls in one
                     self._sql.execute(*alone)
@@ -160,8 +184,6 @@ class Journal:
                     self._sql.execute("COMMIT")
             self._waiting.clear()
         except BaseException as error:
-            self.last, self.chain, self.asked = before
-            self.arrays.be_unsure()
             with self._in_words():
                 self.roll_back()
                 raise error
@@ -218,7 +240,7 @@ class Journal:
 
     def handed(self, where: str, *values: Any) -> list[Handed]:
         """Episodes that were handed out, those that are remembered."""
-        found = self.rows(f"{HANDED} WHERE {where} ORDER BY number", *values)
+        found = self.rows(f"{HANDED} WHERE {where} ORDER BY number", self.settled, *values)
         return [self._fate(Handed(*row[:5]), *row[5:]) for row in found]
 
     def open_episodes(self) -> list[Handed]:
@@ -244,18 +266,27 @@ class Journal:
         for fact in [(name, json.dumps(value)) for name, value in facts.items()]:
             self.write("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", *fact, digest_of(*fact))
 
-    def write_snapshot(self, digests: dict[str, bytes]) -> None:
-        """The files by these names hold the state after the last event; what became of episodes is in their rows."""
+    def write_snapshot(self, snapshot: Snapshot) -> None:
+        """It holds the state after the last event; what became of episodes until then is in their rows."""
         for handed in self.handed("fate = 'open'"):
             if handed.fate == "told":
                 self.settle(handed)
-        for name, digest in digests.items():
-            self.write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", self.last, name, self.chain, digest)
+        self.write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", *snapshot, digest_of(*snapshot))
 
-    def prune(self, events_to: int, snapshots_before: int, episodes_before: int) -> None:
-        """Forget events up to a number, older snapshots, what became of older episodes, and arrays nobody needs."""
+    def snapshots(self, damage: list[str] | None = None) -> list[Snapshot]:
+        """Those that were written, the newest first; of rows that are not as they were `damage` tells."""
+        found = []
+        for *columns, digest in self.rows("SELECT * FROM snapshots ORDER BY seq DESC"):
+            if digest_of(*columns) == digest:
+                found.append(Snapshot(*columns))
+            elif damage is not None:
+                damage.append(f"{self}: the row of a snapshot is damaged")
+        return found
+
+    def prune(self, events_to: int, snapshots: list[int], episodes_before: int) -> None:
+        """Forget events up to a number, other snapshots, what became of older episodes, and arrays nobody needs."""
         self.write("DELETE FROM events WHERE seq <= ?", events_to)
-        self.write("DELETE FROM snapshots WHERE seq < ?", snapshots_before)
+        self.write(f"DELETE FROM snapshots WHERE seq NOT IN ({', '.join(map(str, snapshots))})")
         self.write("DELETE FROM episodes WHERE number < ? AND fate <> 'open'", episodes_before)
         self.arrays.prune()
 
@@ -265,11 +296,11 @@ class Journal:
             self.write("UPDATE facts SET value = value WHERE name = 'format'")
 
     def settle_down(self) -> None:
-        """Put the log where it belongs, as far as nobody reads it, and begin it anew: less is in it to be lost.
+        """Put the log where it belongs, as far as nobody reads it, whom it does not wait for: less is in it to be lost.
 
         Its file stays as long as it is, so that a commit need not make it longer: that is half of a sync.
         """
-        self.rows("PRAGMA wal_checkpoint(RESTART)")
+        self.rows("PRAGMA wal_checkpoint(PASSIVE)")
 
     def check_end(self) -> None:
         """Refuse a journal that lost what was acknowledged."""
@@ -290,7 +321,7 @@ class Journal:
     def _in_words(self) -> Iterator[None]:
         try:
             yield
-        except (sqlite3.Error, OSError) as error:
+        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # a damaged schema is no text
             raise StorageError(f"{self}: {error}") from error
 
     def __str__(self) -> str:

@@ -5,10 +5,9 @@ from os import PathLike
 from types import TracebackType
 from typing import Any, Literal, Self
 
-import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import file_path, function, instance, whole
+from tightrope.arguments import file_path, function, instance, listed, whole
 from tightrope.durable.arrays import bytes_of, digest_of
 from tightrope.durable.directory import Directory, Options, Progress
 from tightrope.durable.journal import Handed
@@ -83,17 +82,17 @@ class DurableLearner(Operations):
             whole(keep_journal, "keep_journal", 0),
             whole(remember, "remember", 0),
             whole(most_open, "most_open", 1),
-            tuple(instance(kind, "classes", type) for kind in classes),
+            tuple(instance(kind, "classes", type) for kind in listed(classes, "classes")),
             progress,
         )
-        self._in = Directory(self.directory, options, learner and checked(learner), problem)
+        self._in = Directory(self.directory, options, None if learner is None else checked(learner), problem)
 
     def ask(self) -> OpenEpisode:
         """An episode to be played with the policy that comes with it; on disk before it is handed out."""
         with self._in.using():
             self._in.refuse_more()
-            policy = self._in.status.policy
-            own = Policy.unchecked(policy.space, np.array(policy.probabilities))  # to be changed as one likes
+            policy = self._in.state.policy
+            own = Policy.unchecked(policy.space, policy.probabilities.copy())  # to be changed as one likes
             return OpenEpisode(self._in.hand_out(policy).id, own)
 
     def tell(
@@ -135,9 +134,9 @@ class DurableLearner(Operations):
                 raise StorageError(trouble)
 
     def check_disk(self) -> None:
-        """Write to the journal, and change nothing: a `StorageError` says why it cannot be written."""
-        with self._in.using() as journal:
-            journal.touch()
+        """Write to the directory, and change nothing: a `StorageError` says why it cannot be written."""
+        with self._in.using():
+            self._in.check_disk()
 
     def open_episodes(self) -> dict[str, OpenEpisode]:
         """Those with a policy that were handed out and not told or given up, oldest first."""

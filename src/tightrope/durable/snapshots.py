@@ -5,12 +5,12 @@ give the same bits.
 """
 
 import logging
-from itertools import groupby
+from contextlib import suppress
 from pathlib import Path
 
 from tightrope.arguments import printable
 from tightrope.durable.arrays import digest_of
-from tightrope.durable.journal import Journal
+from tightrope.durable.journal import Journal, Snapshot
 from tightrope.durable.state import Entrant, Reader, State, checkpoint_of
 from tightrope.errors import InvalidInputError, StorageError, in_words
 from tightrope.storage import checkpoints
@@ -20,48 +20,59 @@ log = logging.getLogger("tightrope")
 
 KEPT = 2
 
+#: Bytes of a digest.
+DIGEST = 16
+
+
+def names_of(snapshot: Snapshot) -> list[str]:
+    """Its files: that of the first learner, with all that is not a learner's, then those of the others."""
+    return [f"snapshot-{snapshot.seq}{f'-{k}' if k else ''}.npz" for k in range(len(snapshot.contents) // DIGEST)]
+
 
 def write(folder: Path, journal: Journal, state: State) -> None:
-    """Keep the state after the last event: the first learner with all that is not a learner's, then the others."""
-    digests = {}
-    for k, entrant in enumerate(state.entrants.values()):
-        data = checkpoint_of(entrant.learner, entrant if k else state)
-        name = f"snapshot-{journal.last}{f'-{k}' if k else ''}.npz"
+    """Keep the state after the last event."""
+    files = [checkpoint_of(one.learner, one if k else state) for k, one in enumerate(state.entrants.values())]
+    snapshot = Snapshot(journal.last, journal.chain, b"".join(map(digest_of, files)))
+    for name, data in zip(names_of(snapshot), files, strict=True):
         try:
             write_bytes(folder / name, data)
         except OSError as error:
             raise StorageError(f"cannot write {in_words(error)}") from error
         except InvalidInputError as error:  # something else is in its place
             raise StorageError(f"cannot write a snapshot: {error}") from error
-        digests[name] = digest_of(data)
     with journal.commit():
-        journal.write_snapshot(digests)
+        journal.write_snapshot(snapshot)
+    journal.settled = snapshot.seq
     journal.settle_down()
 
 
-def whole(folder: Path, name: str, digest: bytes) -> bytes:
-    """The bytes of a file, or a refusal."""
-    try:
-        data = (folder / name).read_bytes()
-    except OSError as error:
-        raise StorageError(f"cannot read {in_words(error)}") from error
-    if digest_of(data) != digest:
-        raise StorageError(f"{printable(folder / name)} is damaged")
-    return data
-
-
-def newest(folder: Path, journal: Journal, read: Reader) -> tuple[State, int, bytes]:
-    """The last state that is whole, the event it is of, and that event's digest."""
-    found = journal.rows("SELECT seq, chain, name, digest FROM snapshots ORDER BY seq DESC, length(name), name")
-    wrong = []
-    for (seq, chain), rows in groupby(found, key=lambda row: (int(row[0]), bytes(row[1]))):
+def whole(folder: Path, snapshot: Snapshot) -> list[bytes]:
+    """What is in its files, or a refusal."""
+    files = []
+    for k, name in enumerate(names_of(snapshot)):
         try:
-            files = [whole(folder, name, digest) for *_, name, digest in rows]
+            files.append((folder / name).read_bytes())
+        except OSError as error:
+            raise StorageError(f"cannot read {in_words(error)}") from error
+        if digest_of(files[-1]) != snapshot.contents[k * DIGEST : (k + 1) * DIGEST]:
+            raise StorageError(f"{printable(folder / name)} is damaged")
+    return files
+
+
+def newest(folder: Path, journal: Journal, read: Reader) -> tuple[State, Snapshot]:
+    """The last state that is whole, and the snapshot that it is of."""
+    wrong: list[str] = []
+    found = journal.snapshots(wrong)
+    for words in wrong:
+        log.warning("%s; the state is made anew from the snapshot before and the journal", words)
+    for snapshot in found:
+        try:
+            files = whole(folder, snapshot)
         except StorageError as error:
             log.warning("%s; the state is made anew from the snapshot before and the journal", error)
             wrong.append(str(error))
         else:
-            return _state(files, read, folder), seq, chain
+            return _state(files, read, folder), snapshot
     raise StorageError(f"{'; '.join(wrong) or 'there is no snapshot'}; restore the directory from a copy")
 
 
@@ -80,12 +91,23 @@ def _state(files: list[bytes], read: Reader, folder: Path) -> State:
 
 
 def prune(folder: Path, journal: Journal, keep_events: int, keep_episodes: int) -> None:
-    """Forget what no snapshot that is kept needs."""
-    kept = journal.rows("SELECT DISTINCT seq FROM snapshots ORDER BY seq DESC LIMIT ?", KEPT)
-    oldest = int(kept[-1][0])
+    """Forget what no snapshot that is kept needs: the last ones that are whole."""
+    kept: list[Snapshot] = []
+    for snapshot in journal.snapshots():
+        with suppress(StorageError):
+            whole(folder, snapshot)
+            kept.append(snapshot)
+        if len(kept) == KEPT:
+            break
+    oldest = kept[-1].seq
     with journal.commit():
-        journal.prune(min(oldest, journal.last - keep_events), oldest, journal.asked + 1 - keep_episodes)
-    wanted = {name for (name,) in journal.rows("SELECT name FROM snapshots")}
+        journal.prune(
+            min(oldest, journal.last - keep_events), [one.seq for one in kept], journal.asked + 1 - keep_episodes
+        )
+    wanted = {name for snapshot in kept for name in names_of(snapshot)}
     for path in folder.glob("snapshot-*.npz"):
         if path.name not in wanted:
-            path.unlink(missing_ok=True)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise StorageError(f"cannot remove {in_words(error)}") from error
