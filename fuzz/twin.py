@@ -131,6 +131,7 @@ class Twin:
             case "set_budgets":
                 for one in self.learning:
                     one.learner = one.learner.with_budgets(some_budgets(number))
+                self.guard = self.guard.judged(self.account, self.champion.learner.budgets)
             case "stop_loss":
                 by_number = {int(name.split()[1]): rule for name, rule in rules(number).items()}
                 scales, budgets = np.ones(len(WORLD.budgets)), self.champion.learner.budgets
@@ -139,6 +140,7 @@ class Twin:
                 self.entrants[f"number {self.events}"] = Entrant(challenger(self.feedback, number))
             case "promote":
                 self.name = names[number % len(names)]
+                self.guard = self.guard.judged(self.account, self.champion.learner.budgets)
             case "dismiss":
                 del self.entrants[names[number % len(names)]]
         again = what == "promote" and self.name == champion

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -29,10 +29,11 @@ class FailsAtTheThird(UCPDPractical):
     """Its solver does not reach its tolerance."""
 
     name = "fails"
+    error: ClassVar[Exception] = ConvergenceError("too hard")
 
     def observe(self, episode: Episode) -> None:
         if self.observed == 2:
-            raise ConvergenceError("too hard")
+            raise self.error
         super().observe(episode)
 
 
@@ -165,6 +166,11 @@ class TestShadow:
         with opened(tmp_path) as learner:
             assert learner.fingerprint("another") == learner.fingerprint("other") == before
 
+    @pytest.mark.parametrize("policy", [0, "", [], False, np.full(2, 0.5)])
+    def test_a_policy_that_is_none_is_refused(self, tmp_path: Path, policy: Any) -> None:
+        with opened(tmp_path, fresh()) as learner, pytest.raises(InvalidInputError, match=r"policy is .*a Policy"):
+            learner.watch(policy)
+
 
 class TestStopLoss:
     def test_it_stops_above_most_and_goes_on_at_back(self, tmp_path: Path) -> None:
@@ -236,6 +242,49 @@ class TestStopLoss:
             assert np.array_equal(learner.ask().policy.probabilities, SAFE.probabilities)
             learner.stop_loss({}, SAFE)
             assert not learner.status.stopped
+
+    def test_rules_that_come_again_do_not_know_what_was_before(self) -> None:
+        """Far too much until they were taken away: of what came since, nothing was seen."""
+        rule = StopLoss(most=1.0, by="predicted", horizon=1000, window=2)
+        account, budgets, safe, one = Account(1), np.array([0.5]), np.full(4, 0.5), np.ones(1)
+        guard = Guard(4, 1).ruled(safe, {0: rule}, one, account, budgets)
+        for use in (3.0, 3.0):
+            account = account.after(np.array([0.0, use]), budgets)
+            guard = guard.after(account, np.array([use]), budgets, by_safe=False)
+        assert guard.stops
+        guard = guard.ruled(safe, {}, one, account, budgets)
+        for _ in range(20):
+            account = account.after(np.zeros(2), budgets)
+            guard = guard.after(account, np.zeros(1), budgets, by_safe=False)
+        guard = guard.ruled(safe, {0: rule}, one, account, budgets)  # 6 used, 11 allowed
+        assert guard.over(account, budgets) == pytest.approx([-5.0])
+        assert not guard.stops
+
+    def test_other_budgets_and_champions_are_looked_at_at_once(self, tmp_path: Path) -> None:
+        """A rate of 0.6, for 10 − 3 more episodes: within a budget of 0.7, over one of 0.25."""
+        with opened(tmp_path, fresh()) as learner:
+            learner.set_budgets([0.7, 1.0])
+            rule = StopLoss(most=1.0, back=1.0, by="predicted", horizon=10, window=2)
+            learner.stop_loss({"constraint 0": rule}, SAFE)
+            n_tuples = WORLD.space.n_tuples
+            constraints = np.vstack([np.full(n_tuples, 0.2), np.zeros(n_tuples)])
+            for _ in range(3):  # the first policy is the safe one
+                parts = played(learner, episode := learner.ask())
+                learner.tell(episode.id, **(parts | {"constraints": constraints}))
+            seen = [learner.status.stopped]
+            learner.set_budgets([0.25, 1.0])
+            seen.append(learner.status.stopped)
+            assert np.array_equal(learner.ask().policy.probabilities, SAFE.probabilities)
+            learner.challenge("richer", fresh("ucpd-bandit").with_budgets([0.7, 1.0]))
+            learner.promote("richer")
+            assert [*seen, learner.status.stopped] == [False, True, False]
+        with opened(tmp_path) as learner:
+            assert not learner.status.stopped
+
+    @pytest.mark.parametrize("rules", [None, [], "constraint 0", StopLoss(most=1.0)])
+    def test_rules_that_are_none_are_refused(self, tmp_path: Path, rules: Any) -> None:
+        with opened(tmp_path, fresh()) as learner, pytest.raises(InvalidInputError, match="rules is "):
+            learner.stop_loss(rules, SAFE)
 
     @pytest.mark.parametrize(
         ("change", "words"),
@@ -335,7 +384,12 @@ class TestChallengers:
             learner.set_budgets(WORLD.budgets / 2)
             assert learner.status.spending[0].budget == WORLD.budgets[0] / 2
 
-    def test_a_challenger_that_fails_keeps_nobody_from_learning(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("error", [ConvergenceError("too hard"), KeyError("too hard")])
+    def test_a_challenger_that_fails_keeps_nobody_from_learning(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+    ) -> None:
+        """Be it by a fault of its own."""
+        monkeypatch.setattr(FailsAtTheThird, "error", error)
         classes = (FailsAtTheThird,)
         twin, frozen = fresh(), fresh()
         with opened(tmp_path, fresh(), classes=classes, snapshot_every=4) as learner:
@@ -352,7 +406,7 @@ class TestChallengers:
                 assert (first.weighed, weak.weighed, third.weighed) == (t + 1, min(t + 1, 2), t + 1)
             kinds = [kind for (kind,) in learner._in.journal.rows("SELECT kind FROM events WHERE seq > 4 ORDER BY seq")]
             assert kinds == ["tell", "failed", "tell", "tell", "tell"]
-            with pytest.raises(InvalidInputError, match="weak has failed, it could not learn from episode 3: too hard"):
+            with pytest.raises(InvalidInputError, match=f"weak has failed, it could not learn from episode 3: {error}"):
                 learner.promote("weak")
             learner.watch(SAFE)
             learner.set_budgets(WORLD.budgets)
@@ -361,7 +415,7 @@ class TestChallengers:
             with opened(tmp_path, classes=classes) as learner:
                 assert learner.fingerprint() == fingerprint(twin.with_budgets(WORLD.budgets))
                 weak = learner.status.standings[1]
-                assert weak.failed == "it could not learn from episode 3: too hard"
+                assert weak.failed == f"it could not learn from episode 3: {error}"
                 assert np.array_equal(weak.policy.probabilities, frozen.policy.probabilities)
             max((tmp_path / "it").glob("snapshot-*-1.npz"), key=lambda path: path.name).write_bytes(b"")
         with opened(tmp_path, classes=classes) as learner:

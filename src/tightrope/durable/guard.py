@@ -75,12 +75,20 @@ class Guard:
     ) -> "Guard":
         """With these rules in place of what there is: they hold at once, and what they stopped stays so until back."""
         guard = Guard(len(self.safe), len(self.most))
-        guard.safe, guard.rate, guard.rated = safe, self.rate, self.rated
+        guard.safe = safe
+        if self.has_rules:
+            guard.rate, guard.rated, guard.stopped = self.rate, self.rated, self.stopped
         for i, rule in rules.items():
             guard.most[i], guard.back[i] = rule.most / scales[i], rule.back / scales[i]
             guard.horizon[i] = rule.horizon if rule.by == "predicted" else 0
             guard.window[i] = rule.window
-        guard.stopped = guard.over(account, budgets) > np.where(self.stopped, guard.back, guard.most)
+        return guard.judged(account, budgets)
+
+    def judged(self, account: Account, budgets: FloatArray) -> "Guard":
+        """The same rules, after something changed that they look at."""
+        guard = object.__new__(Guard)
+        guard.__dict__ = self.__dict__.copy()
+        guard.stopped = self.over(account, budgets) > np.where(self.stopped, self.back, self.most)
         return guard
 
     def after(self, account: Account, use: FloatArray, budgets: FloatArray, *, by_safe: bool) -> "Guard":
@@ -88,13 +96,11 @@ class Guard:
         if not self.has_rules:
             return self
         guard = object.__new__(Guard)
-        rate, rated = self.rate, self.rated
+        guard.__dict__ = self.__dict__.copy()
         if not by_safe:
-            rated += 1
-            rate = rate + (use - rate) / np.minimum(rated, self.window)
-        guard.__dict__ = self.__dict__ | {"rate": rate, "rated": rated}
-        guard.stopped = guard.over(account, budgets) > np.where(self.stopped, self.back, self.most)
-        return guard
+            guard.rated += 1
+            guard.rate = self.rate + (use - self.rate) / np.minimum(guard.rated, self.window)
+        return guard.judged(account, budgets)
 
     def over(self, account: Account, budgets: FloatArray) -> FloatArray:
         """(I,) what the rules look at."""

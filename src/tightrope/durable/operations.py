@@ -40,7 +40,7 @@ class Operations:
                         f"{name} cannot learn from what others play"
                         + (" unless it is told their policy" if one.learner.learns_from == "told" else "")
                     )
-            return self._in.hand_out(policy and self._own(policy, "policy")).id
+            return self._in.hand_out(None if policy is None else self._own(policy, "policy")).id
 
     def set_budgets(self, budgets: ArrayLike) -> None:
         """Other budgets for all that is told from now on, as many; what was learnt is kept. In the learner's units."""
@@ -56,7 +56,7 @@ class Operations:
             names, scales, learner = self._in.units.names, self._in.units.scales, self._in.state.learner
             if learner.learns_from == "own":
                 raise InvalidInputError(f"{learner.name} cannot learn from what the safe policy plays")
-            for name, rule in rules.items():
+            for name, rule in instance(rules, "rules", Mapping).items():  # type: ignore[type-abstract]
                 if name not in names:
                     raise unknown("there is no budget", name, names)
                 instance(rule, f"the rule of {name}", StopLoss).within(LARGEST * scales[names.index(name)], name)

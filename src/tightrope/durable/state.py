@@ -34,7 +34,7 @@ Reader = Callable[[bytes], LearnerBase]
 UNKNOWN = b""
 
 
-#: What a learner may raise that cannot learn from an episode; anything else is a bug.
+#: What a champion may raise that cannot learn from an episode; anything else is a bug.
 CANNOT_LEARN = (InvalidInputError, ConvergenceError, ArithmeticError)
 
 
@@ -96,11 +96,13 @@ class State:
                 others = {name: one.learner.with_budgets(decoded(event.body)) for name, one in self.learning.items()}
                 for name, learner in others.items():
                     self.entrants[name].learner = learner
+                self.guard = self.guard.judged(self.account, self.learner.budgets)
             case "challenge":
                 called, _, checkpoint = event.body.partition(b"\0")
                 self.entrants[called.decode()] = Entrant(self.checked(read(checkpoint)))
             case "promote":
                 self.champion = event.body.decode()
+                self.guard = self.guard.judged(self.account, self.learner.budgets)
             case "failed":
                 called, _, words = event.body.partition(b"\0")
                 self.entrants[called.decode()].failed = words.decode()
@@ -128,7 +130,7 @@ class State:
                 if played is None and learner.learns_from == "told":
                     raise InvalidInputError("nobody knows which policy played it")
                 learner.observe(form.episode(told, costs, learner.feedback, played))
-            except CANNOT_LEARN as error:
+            except Exception as error:
                 if name == self.champion:
                     raise
                 entrant.failed = f"it could not learn from episode {event.episode}: {error}"
