@@ -1,6 +1,10 @@
 """A durable learner is its learner: told the same in the same order it has the same bits, whatever happens between."""
 
+import re
+import sqlite3
+from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -9,6 +13,7 @@ import pytest
 import tightrope as tr
 from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, story
 from tightrope.durable import DurableLearner
+from tightrope.durable.inspection import inspect
 from tightrope.errors import (
     ConflictError,
     ConvergenceError,
@@ -24,6 +29,9 @@ from tightrope.storage.checkpoints import fingerprint
 
 #: Its generator goes on when it is read from a file; nothing is drawn from it again.
 REDRAWN = ("fpop",)
+
+#: Of the budgets of a problem.
+NAMES = {"constraint_names": ("a", "b"), "constraint_scales": (1.0, 1.0)}
 
 
 def observe(learner: LearnerBase, policy: Any, parts: dict[str, Any]) -> None:
@@ -279,10 +287,18 @@ def test_what_is_the_same_in_many_episodes_is_kept_once(tmp_path: Path) -> None:
 
 
 def test_a_directory_of_another_format_is_refused(tmp_path: Path) -> None:
-    with opened(tmp_path, fresh()) as learner, learner._in.journal.commit():
-        learner._in.journal.write_facts({"format": 1})
-    with pytest.raises(InvalidInputError, match=r"it is of format 1, written by tightrope .* reads format 3"):
-        opened(tmp_path)
+    """Whatever its tables were; nothing is added to them."""
+    (tmp_path / "it").mkdir()
+    with sqlite3.connect(tmp_path / "it" / "journal.sqlite") as sql:
+        sql.execute("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT)")
+        sql.executemany("INSERT INTO facts VALUES (?, ?)", [("format", "1"), ("tightrope", '"0.1"')])
+    before = (tmp_path / "it" / "journal.sqlite").read_bytes()
+    for look in (lambda: opened(tmp_path), lambda: inspect(tmp_path / "it")):
+        with pytest.raises(
+            InvalidInputError, match=r'it is of format 1, written by tightrope "0.1"; .* reads format 3'
+        ):
+            look()
+    assert (tmp_path / "it" / "journal.sqlite").read_bytes() == before
 
 
 def test_folders_that_are_made_on_the_way_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -328,6 +344,44 @@ def test_what_is_handed_out_can_be_changed_without_changing_the_learner(tmp_path
         before = learner.policy.probabilities.copy()
         episode.policy.probabilities[:] = 0
         assert np.array_equal(learner.policy.probabilities, before)
+
+
+def test_what_is_shown_can_be_changed_without_changing_the_learner(tmp_path: Path) -> None:
+    twin = fresh()
+    with opened(tmp_path, fresh()) as learner:
+        for _ in range(3):
+            status = learner.status
+            for shown in (learner.policy, status.policy, status.standings[0].policy):
+                shown.probabilities[:] = 0.0
+            status.budgets[:] = 0.0
+            status.multipliers[:] = 9.0
+            with suppress(ValueError):  # read only
+                status.account.spent[:] = 0.0
+            parts = played(learner, episode := learner.ask())
+            learner.tell(episode.id, **parts)
+            observe(twin, None, episode_fields(parts))
+        seen = learner.status.spending
+        assert learner.fingerprint() == fingerprint(twin)
+    with opened(tmp_path) as learner:
+        assert learner.status.spending == seen
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        ({"learner": 0}, "learner is 0; expected a LearnerBase"),
+        ({"learner": []}, "learner is "),
+        ({"learner": np.zeros(2)}, "learner is "),
+        ({"classes": None}, "classes is None"),
+        ({"classes": int}, "classes is "),
+        ({"classes": [5]}, "classes is 5; expected a type"),
+        ({"problem": SimpleNamespace(**NAMES, state_names=None)}, "problem.state_names is None"),
+        ({"problem": SimpleNamespace(**NAMES, action_names=[1, 2])}, "problem.action_names"),
+    ],
+)
+def test_what_it_is_made_of_is_refused_in_words(tmp_path: Path, given: dict[str, Any], words: str) -> None:
+    with pytest.raises(InvalidInputError, match=re.escape(words)):
+        DurableLearner(tmp_path / "it", **({"learner": fresh()} | given))
 
 
 def test_numbers_come_from_stories() -> None:

@@ -25,6 +25,7 @@ class Account:
         account.loss = self.loss + float(met[0])
         account.spent = self.spent + met[1:]
         account.allowed = self.allowed + budgets
+        account.spent.flags.writeable = account.allowed.flags.writeable = False  # others may look at it
         return account
 
     def state(self) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """An inspection in words and tables."""
 
 from collections.abc import Sequence
+from math import isnan
 
 from tightrope.durable.inspection import Inspection, Widths
 from tightrope.durable.status import Standing, Status
@@ -51,14 +52,15 @@ def _of(status: Status, widths: dict[str, Widths]) -> list[str]:
 def _wide(wide: Widths | None) -> list[str]:
     if wide is None:
         return ["-"] * 6
-    numbers = [f"{x:.4g}" for x in (wide.least, wide.median, wide.most)]
+    numbers = ["-" if isnan(x) else f"{x:.4g}" for x in (wide.least, wide.median, wide.most)]
     return [wide.kind, str(wide.pairs), str(wide.free), *numbers]
 
 
 def _would(status: Status) -> list[list[str]]:
     rows = [["learner", "by importance", *(one.name for one in status.spending), "from the played path"]]
     for one in status.standings:
-        uses = [f"{x:.6g} ± {e:.2g}" for x, e in zip(one.would_have_spent, one.standard_errors, strict=True)]
+        sums = zip(one.would_have_spent, one.standard_errors, strict=True)
+        uses = [f"{x:.6g} ± {e:.2g}" if one.weighed else "-" for x, e in sums]
         rows.append([one.name, f"{one.weighed} episodes", *uses, _on_paths(one)])
     return rows
 

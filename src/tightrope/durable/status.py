@@ -113,7 +113,7 @@ class Status:
     event: int  #: its number
     asked: int  #: episodes ever handed out
     open: int
-    policy: Policy  #: what is handed out now: the champion's, or the safe one
+    plays: Policy  #: what is handed out now, the champion's or the safe one; nobody may change it
     champion: str
     epoch: int
     budgets: FloatArray  #: of an episode, now, as the learner meets them
@@ -124,6 +124,11 @@ class Status:
     guard: Guard
     units: BudgetUnits
     entrants: tuple[Seen, ...]
+
+    @cached_property
+    def policy(self) -> Policy:
+        """What is handed out now: the champion's, or the safe one."""
+        return _copied(self.plays)
 
     @property
     def told(self) -> int:
@@ -177,10 +182,10 @@ def status_of(state: State, units: BudgetUnits, event: int, asked: int, open_: i
         event=event,
         asked=asked,
         open=open_,
-        policy=state.policy,
+        plays=state.policy,
         champion=state.champion,
         epoch=learner.epoch,
-        budgets=learner.budgets,
+        budgets=learner.budgets.copy(),
         multipliers=learner.multipliers.copy(),
         loss_weight=learner.loss_weight,
         trouble=trouble,
@@ -194,6 +199,11 @@ def status_of(state: State, units: BudgetUnits, event: int, asked: int, open_: i
     return status
 
 
+def _copied(policy: Policy) -> Policy:
+    """One that may be changed."""
+    return Policy.unchecked(policy.space, policy.probabilities.copy())
+
+
 def _one(unit: str) -> str:
     """One of what a unit names in the plural: hours, hour; kWh and ms are both."""
     return unit[:-1] if len(unit) > 3 and unit.endswith("s") and not unit.endswith("ss") else unit
@@ -204,4 +214,4 @@ def _standing(seen: Seen, scales: FloatArray) -> Standing:
     uses = (shadow.by_importance, shadow.standard_error(), shadow.by_path)
     estimated, error, met = (tuple((scales * sums[1:]).tolist()) for sums in uses)
     loss = float(shadow.by_importance[0])
-    return Standing(name, settings, policy, shadow.weighed, loss, estimated, error, shadow.met, met, failed)
+    return Standing(name, settings, _copied(policy), shadow.weighed, loss, estimated, error, shadow.met, met, failed)
