@@ -158,6 +158,9 @@ def warm_up(name: str) -> None:
     for _ in range(40):
         twin.do("ask", 0)
         twin.do("tell", twin.asked)
+    with TemporaryDirectory() as folder, DurableLearner(folder, Twin(name).champion.learner) as learner:
+        episode = learner.ask()
+        learner.tell(episode.id, **story(episode.policy, learner.feedback, 1))
 
 
 def disturb(name: str, folder: Path, kills: int, seed: int) -> Counter[str]:

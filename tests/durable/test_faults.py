@@ -282,11 +282,12 @@ def test_a_schema_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
     grown(tmp_path)
     journal = tmp_path / "it" / "journal.sqlite"
     data = journal.read_bytes()
-    assert b"CREATE TABLE events" in data
-    journal.write_bytes(data.replace(b"CREATE TABLE events", b"CREATE TABLE \xe5vents"))
-    with pytest.raises(StorageError, match=r"journal\.sqlite"):
-        opened(tmp_path)
-    assert inspect(tmp_path / "it").damage
+    first = data.index(b"CREATE TABLE events")
+    for at in range(first, first + 60):
+        journal.write_bytes(data[:at] + bytes([data[at] | 0x80]) + data[at + 1 :])
+        with pytest.raises(StorageError, match=r"journal\.sqlite"):
+            opened(tmp_path)
+        assert inspect(tmp_path / "it").damage
 
 
 def test_a_commit_is_synced(tmp_path: Path) -> None:

@@ -22,7 +22,7 @@ def grown(folder: Path, told: int = 7) -> DurableLearner:
 def test_any_bit_of_a_row_may_be_flipped(tmp_path: Path) -> None:
     """All bits of the page that holds the rows: the same state with a warning, or a refusal; never another state."""
     with grown(tmp_path) as learner:
-        truth = learner.fingerprint(), learner.open_ids(), learner.status.told
+        truth = learner.fingerprint(), learner.open_ids(), learner.status.event
     folder = tmp_path / "it"
     journal = folder / "journal.sqlite"
     with sqlite3.connect(journal) as sql:
@@ -40,7 +40,7 @@ def test_any_bit_of_a_row_may_be_flipped(tmp_path: Path) -> None:
             (folder / "journal.sqlite-wal").unlink(missing_ok=True)
             try:
                 with DurableLearner(folder) as learner:
-                    assert (learner.fingerprint(), learner.open_ids(), learner.status.told) == truth, (at, bit)
+                    assert (learner.fingerprint(), learner.open_ids(), learner.status.event) == truth, (at, bit)
                     seen.add("same")
             except StorageError:
                 seen.add("refused")

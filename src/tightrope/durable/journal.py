@@ -14,7 +14,7 @@ A journal that lost its end looks whole. So the last event and the last episode 
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -43,6 +43,9 @@ CREATE TABLE IF NOT EXISTS snapshots (
 );
 CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NULL);
 """
+
+#: What was made of it.
+TABLES = "SELECT type, name, sql FROM sqlite_schema ORDER BY name"
 
 #: Rows of episodes; and what was told of them after some event, by which one.
 HANDED = """
@@ -119,6 +122,7 @@ class Journal:
                 self._sql.execute("PRAGMA synchronous = FULL")
                 self._sql.execute(f"PRAGMA wal_autocheckpoint = {PAGES}")
                 self._sql.executescript(SCHEMA)
+            self._refuse_other_tables()
         self.arrays = Arrays(self.rows, self.write, str(self))
         #: An event up to which every episode that was told has that in its row: that of a snapshot that is whole.
         self.settled = 0
@@ -149,6 +153,14 @@ class Journal:
                 f"{printable(self.path.parent)} is of format {facts.get('format')}, written by tightrope "
                 f"{facts.get('tightrope')}; this version reads format {FORMAT}"
             )
+
+    def _refuse_other_tables(self) -> None:
+        """What a damaged one gives back is not what was written."""
+        with closing(sqlite3.connect(":memory:")) as plain:
+            plain.executescript(SCHEMA)
+            made = plain.execute(TABLES).fetchall()
+        if self._sql.execute(TABLES).fetchall() != made:
+            raise StorageError(f"{self}: its tables are damaged; restore the directory from a copy")
 
     def _read_end(self) -> None:
         """The number and the digest of the last event, be it pruned, and the last episode ever handed out."""
