@@ -85,8 +85,8 @@ class Learner {
     if (standings.length < 2) return [];
     const named = (what, unit) => (unit ? `${what}, ${unit}` : what);
     const rows = standings.map((one) => [
-      words(one.name), words(one.champion ? "champion" : one.failed ? "failed" : "challenger"), amount(one.weighed), amount(one.would_have_lost),
-      ...spending.map(({ name }) => amount(one.would_have_spent[name], `± ${shown(one.standard_errors[name])}`))]);
+      words(one.name), words(one.champion ? "champion" : one.failed ? "failed" : "challenger"), amount(one.weighed), amount(one.weighed ? one.would_have_lost : null),
+      ...spending.map(({ name }) => (one.weighed ? amount(one.would_have_spent[name], `± ${shown(one.standard_errors[name])}`) : amount(null)))]);
     return [
       sortable("What each learner would have lost and spent, had its policy been played: estimated by importance, summed over the episodes weighed, ± its standard error.",
         ["learner", "is", "episodes weighed", named("would have lost", loss_unit), ...spending.map(({ name, unit }) => named(`would have spent of ${name}`, unit))], rows),
