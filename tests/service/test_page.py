@@ -57,7 +57,7 @@ def test_the_page_follows_the_service(browser: Any, guarded: Running) -> None:  
     guarded.send("PUT", "/learners/machine/budgets", {"budgets": {"technician": 3.25}})  # no episode, and yet news
     opened.wait_until(lambda: "3.25" in look.inner_text("table >> nth=0"))
     rows = look.locator("section table >> nth=1").locator("tbody tr").all_inner_texts()
-    assert rows == ["ucpd-practical\tchampion\t1\t−360\t8\n± 0", "doubtful\tchallenger\t0\t–\t–"]
+    assert rows == ["ucpd-practical\tchampion\t1\t−360\t8", "doubtful\tchallenger\t0\t–\t–"]
     guarded.tell(guarded.ask(), WEEK)
     opened.wait_until(lambda: "2 episodes learned" in look.inner_text("main"))
     look.click("text=Numbers >> nth=0")
@@ -72,6 +72,26 @@ def test_the_page_follows_the_service(browser: Any, guarded: Running) -> None:  
     assert opened.complaints == []
     assert all(asked.startswith((url, "data:")) for asked in opened.asked)
     opened.context.close()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+def test_who_came_later_is_compared_by_averages(browser: Any, tmp_path: Path, machine: Path) -> None:  # noqa: F811
+    idle = {**WEEK, "states": ["good"] * 7, "actions": ["run"] * 7}  # no hour of the technician, after a week of eight
+    with Running(tmp_path / "machine", machine, "uniform") as running:
+        for name, week in (("late", WEEK), ("later", idle)):
+            running.tell(running.ask(), week)
+            running.send("PUT", f"/learners/machine/challengers/{name}", {"learner": "uniform", "episodes": 9})
+        opened = Opened(browser, running.server.address, offline=False)
+        table = opened.page.locator("section table >> nth=1")
+        table.wait_for()
+        assert "average use of technician, hours per episode" in table.inner_text()
+        rows = [row.split("\t") for row in table.locator("tbody tr").all_inner_texts()]
+        opened.context.close()
+        first, second = (standing["would_have_lost"] for standing in running.of("/challengers")[:2])
+    assert [row[:3] + row[4:] for row in rows] == [
+        ["uniform", "champion", "2", "4\n± 4"], ["late", "challenger", "1", "0"], ["later", "challenger", "0", "–"],
+    ]  # fmt: skip
+    assert [row[3].replace("−", "-") for row in rows] == [f"{first / 2:g}", f"{second:g}", "–"]
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")

@@ -83,13 +83,14 @@ class Learner {
   /** Champion and challengers, if there is more than one learner; and why one learns no more. */
   others({ loss_unit, spending }, standings) {
     if (standings.length < 2) return [];
-    const named = (what, unit) => (unit ? `${what}, ${unit}` : what);
+    const named = (what, unit) => `${unit ? `${what}, ${unit}` : what} per episode`;
+    const average = (sum, { weighed }, error = null) => amount(weighed ? sum / weighed : null, weighed > 1 && error !== null ? `± ${shown(error / weighed)}` : "");
     const rows = standings.map((one) => [
-      words(one.name), words(one.champion ? "champion" : one.failed ? "failed" : "challenger"), amount(one.weighed), amount(one.weighed ? one.would_have_lost : null),
-      ...spending.map(({ name }) => (one.weighed ? amount(one.would_have_spent[name], `± ${shown(one.standard_errors[name])}`) : amount(null)))]);
+      words(one.name), words(one.champion ? "champion" : one.failed ? "failed" : "challenger"), amount(one.weighed), average(one.would_have_lost, one),
+      ...spending.map(({ name }) => average(one.would_have_spent[name], one, one.standard_errors[name]))]);
     return [
-      sortable("What each learner would have lost and spent, had its policy been played: estimated by importance, summed over the episodes weighed, ± its standard error.",
-        ["learner", "is", "episodes weighed", named("would have lost", loss_unit), ...spending.map(({ name, unit }) => named(`would have spent of ${name}`, unit))], rows),
+      sortable("What each learner would have lost and spent per episode, had its policy been played: averages over the episodes weighed, estimated by importance, ± their standard errors.",
+        ["learner", "is", "episodes weighed", named("average loss", loss_unit), ...spending.map(({ name, unit }) => named(`average use of ${name}`, unit))], rows),
       ...standings.filter(({ failed }) => failed).map(({ name, failed }) => element("p", { class: "failed" }, element("strong", {}, name), ` learns no more: ${failed}`)),
     ];
   }
