@@ -91,6 +91,17 @@ def test_everything_is_there(opened: Opened) -> None:
     assert opened.page.locator(".legend button").all_inner_texts() == list(LEARNERS)
 
 
+def test_one_episode_is_one(browser: Any, tmp_path: Path) -> None:
+    write_study(tmp_path, learners=LEARNERS[:1], n_seeds=1, episodes=1)
+    (tmp_path / "report.html").write_text(page(content(tmp_path)), "utf-8")
+    found = Opened(browser, (tmp_path / "report.html").as_uri())
+    text = found.page.inner_text("main")
+    assert "1 run finished" in text and "· 1 episode\n" in text and "After 1 episode:" in text
+    assert "1 curve." in found.page.locator(".chart").first.get_attribute("aria-label")
+    assert found.complaints == []
+    found.context.close()
+
+
 def test_legend_switches_a_curve_off_and_on(opened: Opened) -> None:
     button, canvas = opened.page.locator(".legend button").first, opened.page.locator("figure canvas").first
     opened.wait_until(lambda: canvas.evaluate(COLOURS).get(BLUE, 0) > 100)

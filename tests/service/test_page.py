@@ -41,7 +41,7 @@ def test_the_page_follows_the_service(browser: Any, guarded: Running) -> None:  
     look = opened.page
     opened.wait_until(lambda: look.locator("canvas").count() == 2)
     text = look.inner_text("main")
-    assert "ucpd-practical: 1 episodes learned" in text
+    assert "ucpd-practical: 1 episode learned" in text
     assert "Loss so far −360 euros" in text
     assert "400 %" in text  # eight hours of two
     assert "euros per hour" in look.inner_text("table >> nth=0")

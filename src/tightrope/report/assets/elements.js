@@ -23,6 +23,11 @@ function shown(value) {
   return text.replace("-", "−");
 }
 
+/** So many of them: "1 episode", "2 episodes". */
+function count(n, thing) {
+  return `${shown(n)} ${thing}${n === 1 ? "" : "s"}`;
+}
+
 /** A tick: 1, 10, 100, 1k, 10k, 1M. */
 function short(value) {
   for (const [unit, name] of [[1e9, "G"], [1e6, "M"], [1e3, "k"]]) {

@@ -21,7 +21,7 @@ class Drawn {
     Object.assign(this, { content: figure, section, view, chart: null });
     this.host = element("div", {
       class: "chart", id, tabindex: 0, role: "img",
-      "aria-label": `${figure.title} against the episode, ${section.curves.length} curves. Left and right arrows read the values, plus and minus zoom, 0 shows all; the numbers are in the table below.`,
+      "aria-label": `${figure.title} against the episode, ${count(section.curves.length, "curve")}. Left and right arrows read the values, plus and minus zoom, 0 shows all; the numbers are in the table below.`,
       onkeydown: (event) => this.key(event),
       onclick: (event) => this.tap(event),
     });

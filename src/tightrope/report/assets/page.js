@@ -15,7 +15,7 @@ function show(content) {
 
 function header({ title, spread, sections, progress, live }) {
   const { finished, running, failed } = progress, runs = Object.keys(running), wrong = Object.entries(failed);
-  const counts = [`${finished} run${finished === 1 ? "" : "s"} finished`, runs.length && `${runs.length} ${live ? "under way" : "not finished"}`, wrong.length && `${wrong.length} failed`];
+  const counts = [`${count(finished, "run")} finished`, runs.length && `${runs.length} ${live ? "under way" : "not finished"}`, wrong.length && `${wrong.length} failed`];
   return element("header", {},
     element("h1", {}, title),
     element("p", { class: "muted" }, `${counts.filter(Boolean).join(", ")}. All numbers are exact expectations under the true model, up to the episode they stand at. Lines are means over seeds, bands the ${spread}.`),
@@ -27,7 +27,7 @@ function header({ title, spread, sections, progress, live }) {
 }
 
 function headline({ title, horizon }) {
-  return `${title} · ${shown(horizon)} episodes`;
+  return `${title} · ${count(horizon, "episode")}`;
 }
 
 function sectionOf(section, k, content) {

@@ -78,7 +78,7 @@ function policies({ policies: found, horizon }, view) {
     const { label, episode, states } = found.learned[k];
     view.policy = label;
     buttons.forEach((button, i) => button.setAttribute("aria-pressed", String(i === k)));
-    const when = episode === horizon ? "at the end" : `after ${shown(episode)} episodes`;
+    const when = episode === horizon ? "at the end" : `after ${count(episode, "episode")}`;
     learned.replaceChildren(element("h3", {}, `${label}, ${when}`), layers(states, found, `Policy of ${label}`));
     table.replaceChildren(later("Numbers", () => policyNumbers(found, k)));
   };

@@ -59,7 +59,7 @@ function summary(section, spread) {
     }
     return cells;
   });
-  return sortable(`After ${shown(section.episodes.at(-1))} episodes: mean over seeds, in brackets the ${spread}. Power of T: how the mean grew in the last decade of episodes.`, headings, rows);
+  return sortable(`After ${count(section.episodes.at(-1), "episode")}: mean over seeds, in brackets the ${spread}. Power of T: how the mean grew in the last decade of episodes.`, headings, rows);
 }
 
 /** Two decimals, and no minus before zero. */

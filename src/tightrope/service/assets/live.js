@@ -60,7 +60,7 @@ class Learner {
   }
 
   headline({ learner, told, open, given_up, epoch, loss, loss_unit, spending, trouble }) {
-    const counts = [`${shown(told)} episodes learned`, `${shown(open)} open`, given_up && `${shown(given_up)} given up`, `epoch ${shown(epoch)}`];
+    const counts = [`${count(told, "episode")} learned`, `${shown(open)} open`, given_up && `${shown(given_up)} given up`, `epoch ${shown(epoch)}`];
     return [
       element("p", { class: "muted" }, `${learner.learner}: ${counts.filter(Boolean).join(", ")}. Loss so far ${[shown(loss), loss_unit].filter(Boolean).join(" ")}.`),
       ...spending.filter(({ stopped }) => stopped).map(({ name }) => element("p", { class: "failed" }, `The stop-loss of ${name} has the safe policy played.`)),
