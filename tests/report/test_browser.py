@@ -97,6 +97,13 @@ def test_one_episode_is_one(browser: Any, tmp_path: Path) -> None:
     found = Opened(browser, (tmp_path / "report.html").as_uri())
     text = found.page.inner_text("main")
     assert "1 run finished" in text and "· 1 episode\n" in text and "After 1 episode:" in text
+    ticks = "[...charts].map((one) => one.chart.axes[0]._values)"
+    assert found.page.evaluate(ticks) == [["1", "2"]] * 6
+    found.page.get_by_role("button", name="linear").click()
+    assert found.page.evaluate(ticks) == [["0", "1", "2"]] * 6
+    found.page.get_by_role("button", name="Zoom in").click()
+    found.page.get_by_role("button", name="Show all episodes").click()
+    assert shown_range(found) == [0, 2] * 6 and not found.page.evaluate("inUse()")
     assert "1 curve." in found.page.locator(".chart").first.get_attribute("aria-label")
     assert found.complaints == []
     found.context.close()

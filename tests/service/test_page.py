@@ -95,6 +95,19 @@ def test_who_came_later_is_compared_by_averages(browser: Any, tmp_path: Path, ma
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+def test_a_figure_that_begins_late_shows_whole_episodes(browser: Any, running: Running) -> None:  # noqa: F811
+    series = {"told": [12_344], "use": [[2.0]], "allowed": [[2.0]], "price": [[0.0]]}
+    running.tell(running.ask(), WEEK)
+    opened = Opened(browser, "about:blank", offline=False)
+    opened.page.route("**/series", lambda route: route.fulfill(json=series))
+    opened.page.goto(running.server.address)
+    opened.wait_until(lambda: opened.page.locator("canvas").count() == 2)
+    ticks = opened.page.evaluate("[...charts].map((one) => one.chart.axes[0]._values)")
+    assert ticks == [["12\u2009343", "12\u2009344", "12\u2009345"]] * 2
+    opened.context.close()
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 def test_who_is_not_ready_keeps_nobody_from_being_shown(browser: Any, tmp_path: Path, machine: Path) -> None:  # noqa: F811
     for name in ("first", "second"):
         DurableLearner(tmp_path / name, make_learner("uniform", load_problem(machine), episodes=9)).close()

@@ -58,6 +58,23 @@ function padded(low, high) {
   return [low >= 0 && low < room ? 0 : low - room, high + room];
 }
 
+/** The episodes from low to high; a single one has some to either side. */
+function around(low, high, way) {
+  if (low < high) return [low, high];
+  return way === "log" ? [low / 2, 2 * low] : [low - 1, low + 1];
+}
+
+/** Of an axis of episodes: no tick is between two of them. */
+const EPISODES = {
+  linear: { incrs: Array.from({ length: 16 }, (_, k) => [10 ** k, 2 * 10 ** k, 5 * 10 ** k]).flat() },
+  log: { ...WAYS.log.axis(), splits: (u, k, low, high) => decades(Math.max(1, low), high) },
+};
+
+/** Whether four digits are enough for all of them. */
+function exact(values) {
+  return values.every((value) => Number(value.toPrecision(4)) === value);
+}
+
 /** Draw a figure into `host`. `view`: {powers, hidden, key} says how; returns the chart of uPlot. */
 function chart(host, figure, section, view) {
   const way = vertical(figure, view.powers), start = threshold(figure);
@@ -72,7 +89,7 @@ function chart(host, figure, section, view) {
   });
   const axis = { stroke: () => tone("muted"), font: "12px system-ui, sans-serif", grid: { stroke: () => tone("rule"), width: 1 }, ticks: { show: false } };
   const across = view.powers ? "log" : "linear";
-  const [first, last] = [section.episodes[0], section.episodes.at(-1)];
+  const [first, last] = [section.episodes[0], section.episodes.at(-1)], home = around(first, last, across);
   const limits = [figure.limit].flat();
   const hover = element("div", { class: "hover", hidden: true });
   const options = {
@@ -82,11 +99,11 @@ function chart(host, figure, section, view) {
     legend: { show: false },
     focus: { alpha: 0.25 },
     scales: {
-      x: { time: false, distr: across === "log" ? 3 : 1, range: (u, low, high) => (low === high ? [low * 0.9, high * 1.1] : [low, high]) },
+      x: { time: false, distr: across === "log" ? 3 : 1, range: (u, low, high) => (first < last ? around(low, high, across) : home) },
       y: { ...WAYS[way].scale(start), ...(figure.limit === null || way !== "linear" ? {} : { range: (u, low, high) => padded(Math.min(low ?? Infinity, ...limits), Math.max(high ?? -Infinity, ...limits)) }) },
     },
     axes: [
-      { ...axis, ...WAYS[across].axis(), size: 30, values: (u, splits) => splits.map(short) },
+      { ...axis, ...EPISODES[across], size: 30, values: (u, splits) => splits.map(exact(splits) ? short : shown) },
       { ...axis, ...WAYS[way].axis(start), size: 54, values: (u, splits) => splits.map((one) => short(one).replace("-", "−")) },
     ],
     series,
@@ -100,7 +117,7 @@ function chart(host, figure, section, view) {
     },
   };
   const made = new uPlot(options, data, host);
-  made.home = [first, last];
+  made.home = home;
   return made;
 }
 
