@@ -218,6 +218,7 @@ def written_of(opened: Opened) -> str:
 def test_a_phone_scrolls_only_down(browser: Any, written: Path, scheme: str) -> None:
     found = Opened(browser, written.as_uri(), viewport={"width": 360, "height": 740}, color_scheme=scheme)
     assert found.page.evaluate("document.documentElement.scrollWidth") <= 360
+    found.page.locator(".scroll.more").first.wait_for()  # and says what can be scrolled to the right
     assert found.complaints == []
     found.context.close()
 

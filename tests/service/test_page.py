@@ -67,6 +67,11 @@ def test_the_page_follows_the_service(browser: Any, guarded: Running) -> None:  
     look.click("text=Numbers >> nth=2")
     opened.wait_until(lambda: "good, step 0" in look.inner_text("table >> nth=-1"))
     assert look.evaluate("document.documentElement.scrollWidth") <= 390
+    for cut in (".scroll", ".layers"):  # they fade as long as there is more to the right
+        look.locator(f"{cut}.more").first.wait_for()
+        assert look.locator(f"{cut}.more").first.evaluate("(one) => getComputedStyle(one).maskImage") != "none"
+        look.evaluate("(cut) => document.querySelectorAll(cut).forEach((one) => one.scrollTo(9999, 0))", cut)
+        look.locator(f"{cut}.more").first.wait_for(state="detached")
     look.goto(f"{url}docs")
     assert "POST /learners/{name}/ask" in look.inner_text("main")
     assert opened.complaints == []

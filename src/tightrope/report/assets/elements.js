@@ -12,6 +12,14 @@ function element(name, attributes = {}, ...children) {
   return made;
 }
 
+/** What may be wider than the screen, marked while there is more of it to the right. */
+function wide(made) {
+  const look = () => made.classList.toggle("more", made.scrollLeft + made.clientWidth < made.scrollWidth - 1);
+  made.addEventListener("scroll", look, { passive: true });
+  new ResizeObserver(look).observe(made);
+  return made;
+}
+
 /** Four digits, thousands set apart by thin spaces. */
 function shown(value) {
   if (value === null || value === undefined) return "–";

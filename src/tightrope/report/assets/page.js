@@ -73,7 +73,7 @@ function bar(section, view, mine) {
   const zooms = [["−", "Zoom out", 2], ["+", "Zoom in", 0.5], ["all", "Show all episodes", null]].map(([words_, label, factor]) =>
     element("button", { type: "button", "aria-label": label, title: label, onclick: () => mine.forEach((one) => zoom(one.chart, factor)) }, words_));
   return element("div", { class: "bar" },
-    element("div", { class: "legend", role: "group", "aria-label": "Curves" }, legend),
+    wide(element("div", { class: "legend", role: "group", "aria-label": "Curves" }, legend)),
     element("div", { class: "tools" },
       element("div", { class: "group", role: "group", "aria-label": "Axes" }, axes),
       element("div", { class: "group", role: "group", "aria-label": "Zoom" }, zooms)));

@@ -50,7 +50,7 @@ function layers(of, { layers: all, actions }, label) {
   const found = [...new Set(all.flat().map(anyStep))];
   const rows = found.length <= MOST_ROWS && !all.flat().some(({ cell }) => cell) ? found : [];
   const called = element("div", { class: "called", "aria-hidden": "true" }, element("h4", {}, "\u00a0"), element("div", { class: "states" }, rows.map((name) => element("div", { title: name }, name))));
-  return element("div", { class: "layers", tabindex: 0, role: "region", "aria-label": label }, rows.length ? called : null, all.map((states, k) => {
+  return wide(element("div", { class: "layers", tabindex: 0, role: "region", "aria-label": label }, rows.length ? called : null, all.map((states, k) => {
     const grid = states.every(({ cell }) => cell);
     const boxes = states.map((one) => {
       const box = state(one, of[at++], actions);
@@ -58,7 +58,7 @@ function layers(of, { layers: all, actions }, label) {
       return box;
     });
     return element("div", { class: grid ? "layer grid" : "layer" }, element("h4", {}, `step ${k}`), element("div", { class: "states", role: "list" }, boxes));
-  }));
+  })));
 }
 
 /** Which colour is which action. */
@@ -88,7 +88,7 @@ function policies({ policies: found, horizon }, view) {
     element("h3", {}, "Policies"),
     element("figcaption", {}, `What is chosen in each state, step by step (seed ${found.seed}); the fainter a state, the fewer episodes come by.`),
     actionLegend(found.actions),
-    element("div", { class: "legend", role: "group", "aria-label": "Learner" }, buttons),
+    wide(element("div", { class: "legend", role: "group", "aria-label": "Learner" }, buttons)),
     element("div", { class: "policies" }, learned, element("div", {}, element("h3", {}, "best fixed policy in hindsight"), layers(found.hindsight, found, "Best fixed policy in hindsight"))),
     table);
 }
