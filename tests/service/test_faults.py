@@ -91,6 +91,26 @@ def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path, machine: Pa
         assert b" 408 " in status_after(running, half)
 
 
+def test_who_would_rather_upgrade_is_answered_as_anybody(running: Running) -> None:
+    """Java's HttpClient and `curl --http2` offer another protocol with the first request, body and all."""
+    episode, body = running.ask(), json.dumps(WEEK).encode()
+    offer = "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"
+    tell = post(f"/learners/machine/episodes/{episode}/tell", *offer, f"Content-Length: {len(body)}") + body
+    assert b" 200 " in status_after(running, tell)
+    assert running.of("/state")["told"] == 1
+
+
+def test_headers_without_an_end_are_not_read(running: Running) -> None:
+    head = post("/learners/machine/ask").removesuffix(b"\r\n")
+    assert b" 200 " in status_after(running, head + b"X-Long: " + b"x" * 15_000 + b"\r\n\r\n")
+    assert b" 400 " in status_after(running, head + b"X-Long: " + b"x" * 2**15)
+    many = b"".join(b"X-%d: x\r\n" % k for k in range(4000))
+    assert b" 400 " in status_after(running, head + many)
+    for endless in (head + b"X-Long: ", b"GET /"):
+        assert sent_before_it_hung_up(running, endless, b"x" * 2**16, most=2**30) < 2**25  # what sockets hold
+    assert len(running.of("/episodes")["open"]) == 1
+
+
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_it_with_all_that_was_acknowledged(tmp_path: Path, machine: Path, number: signal.Signals) -> None:
     command = ["serve", str(tmp_path / "it"), "--problem", str(machine), "--port", "0"]

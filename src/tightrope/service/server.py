@@ -37,6 +37,9 @@ GRACE, KEEP_ALIVE = 10, 30
 #: Seconds after which a thread of Python gives way to another: whoever reads waits no longer for one who writes.
 GIVE_WAY = 0.0005
 
+#: Bytes of the headers of a request.
+MOST_HEADERS = 16 * 2**10
+
 #: Connections at once; files that a process may open are few.
 MOST_CONNECTIONS = 500
 
@@ -146,6 +149,8 @@ class Server:
             access_log=False,
             proxy_headers=False,
             server_header=False,
+            http="h11",  # it limits headers, and has a request to upgrade come as it is, with its body
+            h11_max_incomplete_event_size=MOST_HEADERS,
             ws="none",
             lifespan="on",
             limit_concurrency=MOST_CONNECTIONS,
