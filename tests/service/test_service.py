@@ -29,6 +29,7 @@ from tightrope.service.keeper import MOST_RECORDS, Keeper
 from tightrope.service.limits import Limits
 from tightrope.service.messages import Tell, Values
 from tightrope.service.server import Made, Place, Server, token_of
+from tightrope.service.tables import Tables
 from tightrope.storage import checkpoints
 
 STATES: list[int | str] = ["good", "good", "worn", "good", "worn", "broken", "good"]
@@ -166,6 +167,40 @@ def test_an_action_is_drawn_from_the_policy_of_its_episode(running: Running) -> 
     assert running.get(f"/learners/{running.name}/act").kind == "malformed"
     assert running.get(f"/learners/{running.name}/act?state=end").kind == "refused"
     assert running.get(f"/learners/{running.name}/act?state=worn").kind == "refused"
+
+
+def test_names_of_digits_are_never_taken_for_numbers(tmp_path: Path, machine: Path) -> None:
+    """State 0 is called by the last number, and so on backwards."""
+    problem = load_problem(machine)
+    n = problem.space.n_states
+    backwards = replace(problem, state_names=[str(n - 1 - state) for state in range(n)])
+    DurableLearner(tmp_path / "it", make_learner("uniform", backwards, episodes=9), problem=backwards).close()
+    Tables.of(backwards).write(tmp_path / "it")
+    with Running(tmp_path / "it") as running:
+        client = Client(running.server.address, "it")
+        for acted in (client.act(0), running.of("/act?number=0")):
+            assert (acted["state"], acted["state_name"]) == (0, str(n - 1))
+        with pytest.raises(ServiceError, match=f"another state is called so; write number=0 or number={n - 1}"):
+            client.act("0")
+        assert running.get(f"/learners/it/act?state={n}").kind == "refused"
+        path = [problem.space.state_number(f"{name}, step {i}") for i, name in enumerate(STATES)]
+        names: list[int | str] = [str(n - 1 - state) for state in path]
+        numbers: list[int | str] = [*path]
+        reader = keeper_of(running).reader
+        assert reader.read(Tell(names, ACTIONS, scenario=1))["states"][:-1] == path
+        assert reader.read(Tell(numbers, ACTIONS, scenario=1))["states"][:-1] == path
+        with pytest.raises(InvalidInputError, match=f"loss says nothing of 'service' in '{n - 1}'"):
+            reader.read(Tell(names, ACTIONS, loss={str(n - 1): {"run": 1.0}}))
+
+
+def test_digits_that_are_no_name_are_a_number_in_an_address_only(running: Running) -> None:
+    assert running.of("/act?state=2")["state_name"] == running.of("/act?number=2")["state_name"] == "worn, step 1"
+    for query in ("", "state=0&number=0", "number=", "number=-1", "number=x", "number=1e9", f"number={'9' * 5000}"):
+        assert running.get(f"/learners/{running.name}/act?{query}").kind == "malformed"
+    for query in ("state=999", "number=999", f"state={'9' * 5000}"):
+        assert running.get(f"/learners/{running.name}/act?{query}").kind == "refused"
+    answer = running.tell(running.ask(), {**WEEK, "states": ["0", *STATES[1:]]})
+    assert "there is no state '0'" in answer.body["detail"]
 
 
 def keeper_of(running: Running, name: str | None = None) -> Keeper:

@@ -9,6 +9,7 @@ from starlette.requests import Request
 
 from tightrope.service import messages, operating
 from tightrope.service.keeper import Keeper
+from tightrope.service.reading import digits
 from tightrope.service.refusals import Refusal
 
 #: Answers a request about a learner.
@@ -17,7 +18,8 @@ Answer = Callable[[Keeper, Request, Any], Awaitable[Any] | Any]
 #: Parameters of a place: their names, and what they mean.
 IN_PATH = {"name": "of the learner", "episode": "the id that ask handed out", "challenger": "a name without /"}
 IN_QUERY = {
-    "state": "its number, or its name",
+    "state": "its name; or its number, refused where another state is called so",
+    "number": "in place of state: its number",
     "episode": "an open episode, whose policy is meant; without one, what would be handed out now",
 }
 
@@ -32,8 +34,7 @@ class Call:
     answers: type
     answer: Answer
     takes: type | None = None  #: the body
-    query: tuple[str, ...] = ()  #: parameters; those in `needs` must be there
-    needs: tuple[str, ...] = ()
+    query: tuple[str, ...] = ()  #: parameters
     refusals: tuple[str, ...] = ()
 
 
@@ -42,10 +43,13 @@ def _query(request: Request, name: str) -> str | None:
 
 
 def _act(keeper: Keeper, request: Request, body: None) -> messages.Acted:
-    state = _query(request, "state")
-    if state is None:
-        raise Refusal("malformed", "the parameter state is missing: ?state=…")
-    return keeper.act(state, _query(request, "episode"))
+    state, number, episode = (_query(request, name) for name in ("state", "number", "episode"))
+    if state is not None and number is None:
+        return keeper.act(keeper.reader.written(state), episode)
+    found = digits(number or "")
+    if state is not None or found is None:
+        raise Refusal("malformed", "one parameter says which state: state=…, or number=…, in digits")
+    return keeper.act(found, episode)
 
 
 def _id(request: Request) -> str:
@@ -69,7 +73,7 @@ CALLS = (
     ),
     Call(
         "GET", f"{LEARNER}/act", "Draw an action for one state", messages.Acted, _act,
-        query=("state", "episode"), needs=("state",), refusals=("refused", "unknown-episode"),
+        query=("state", "number", "episode"), refusals=("refused", "unknown-episode"),
     ),
     Call(
         "POST", f"{LEARNER}/episodes/{{episode}}/tell", "Learn what came of an episode", messages.Answered,

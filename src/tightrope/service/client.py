@@ -39,8 +39,8 @@ class Client:
         return str(self._send("/ask", {})["episode"])
 
     def act(self, state: int | str, episode: str | None = None) -> Any:
-        """An action for a state, drawn from the policy of an open episode."""
-        return self._get("/act", state=state, episode=episode)
+        """An action for a state, by number or by name, drawn from the policy of an open episode."""
+        return self._get("/act", **{"state" if isinstance(state, str) else "number": state}, episode=episode)
 
     def tell(self, episode: str, states: list[Any], actions: list[Any], **told: Any) -> str:
         """What came of it; `told` is loss or scenario, and constraints. Answers "learned" or "already"."""

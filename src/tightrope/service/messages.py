@@ -4,8 +4,8 @@ from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
-#: A state or an action: its number, or its name. A state that has a name of its own for every step ("good, step 3") can
-#: be called without ("good") where the step is known.
+#: A state or an action: its number, or its name, which is text, also if it is "0". A state that has a name of its own
+#: for every step ("good, step 3") can be called without ("good") where the step is known.
 Called = int | str
 
 #: One number for each move of the space (for each step of the path, if that is all the learner wants to know); or by

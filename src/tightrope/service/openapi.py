@@ -34,6 +34,9 @@ AT_LEARNERS = ("unknown-learner", "not-ready")
 #: What a challenger may be called.
 CHALLENGER = {"minLength": 1, "maxLength": LONGEST, "pattern": "^[^/]*$"}
 
+#: Of a state.
+NUMBER = {"type": "integer", "minimum": 0}
+
 
 def document(names: Sequence[str]) -> dict[str, Any]:
     """OpenAPI 3.1, of a service of learners with these names."""
@@ -68,8 +71,8 @@ def document(names: Sequence[str]) -> dict[str, Any]:
 def _operation(call: Call, names: Sequence[str], schema: dict[str, Any]) -> dict[str, Any]:
     found: dict[str, Any] = {"summary": call.summary}
     places = [("path", name, IN_PATH[name], True) for name in re.findall(r"{(\w+)}", call.path)]
-    places += [("query", name, IN_QUERY[name], name in call.needs) for name in call.query]
-    special: dict[str, Any] = {"name": {"enum": list(names)}, "challenger": CHALLENGER}
+    places += [("query", name, IN_QUERY[name], False) for name in call.query]
+    special: dict[str, Any] = {"name": {"enum": list(names)}, "challenger": CHALLENGER, "number": NUMBER}
     if places:
         found["parameters"] = [
             {

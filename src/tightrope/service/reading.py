@@ -22,6 +22,11 @@ from tightrope.units import Units
 STEP = re.compile(r", step \d+$")
 
 
+def digits(text: str) -> int | None:
+    """The whole number that is written there; None if there is none, or one that nothing has."""
+    return int(text) if text.isascii() and text.isdecimal() and len(text) < 10 else None
+
+
 class Reader:
     """Knows what states, actions and budgets are called, and what is known of losses and uses without being told."""
 
@@ -47,9 +52,20 @@ class Reader:
             raise InvalidInputError(f"{len(found) or 'no'} states are called {shown(called)}{where}; say which step")
         return found[0]
 
+    def written(self, text: str) -> int:
+        """The number of a state in an address, where all is text: digits are a number, unless a state is called so."""
+        number, named = digits(text), self._states.get(text, [])
+        if number is None or (named and number >= self.space.n_states):
+            return self.state(text)
+        if named not in ([], [number]):
+            other = f"number={named[0]}" if len(named) == 1 else "the name with its step"
+            raise InvalidInputError(
+                f"{text} is the number of {self.space.state_name(number)!r}, and another state is called so; write "
+                f"number={number} or {other}"
+            )
+        return self.space.state_number(number)
+
     def _called(self, name: str) -> list[int]:
-        if name not in self._states and name.isascii() and name.isdecimal() and len(name) < 10:
-            return [self.space.state_number(int(name))]
         if name not in self._states:
             raise unknown("there is no state", name, list(self._states)[:50])
         return self._states[name]
