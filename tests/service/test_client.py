@@ -60,6 +60,16 @@ def test_one_that_is_forgotten_already_is_forgotten() -> None:
     thread.join()
 
 
+def test_who_waited_too_long_is_told_what_to_do() -> None:
+    with create_server(("127.0.0.1", 0)) as silent:
+        client = Client(f"http://127.0.0.1:{silent.getsockname()[1]}", "machine", patience=0.05)
+        with pytest.raises(ServiceError, match=r"no answer in 0.05 s; .* taken over: send it again") as told:
+            client.tell("1", states=[], actions=[])
+        with pytest.raises(ServiceError, match=r"no answer in 0.05 s, or give more patience"):
+            client.state()
+    assert (told.value.kind, told.value.status) == ("no-answer", 0)
+
+
 def test_a_refusal_that_is_not_ours_is_one_all_the_same() -> None:
     address, thread = served(head("502 Bad Gateway", 4) + b"oops")
     with pytest.raises(ServiceError, match="status 502"):

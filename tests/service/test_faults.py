@@ -119,7 +119,7 @@ def test_a_signal_ends_it_with_all_that_was_acknowledged(tmp_path: Path, machine
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )  # fmt: skip
     assert process.stdout is not None
-    client = Client(process.stdout.readline().strip(), "it", patience=120)
+    client = Client(process.stdout.readline().strip(), "it", patience=600)
     for _ in range(2):
         client.tell(client.ask(), **WEEK)  # type: ignore[arg-type]
     os.kill(process.pid, number)

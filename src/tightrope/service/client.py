@@ -13,7 +13,10 @@ PAUSE = 0.2
 
 
 class ServiceError(Exception):
-    """What the service refused: `kind` is the end of its type, such as "conflict"."""
+    """What the service refused: `kind` is the end of its type, such as "conflict".
+
+    "no-answer", with status 0: it was there and did not answer in time, so that nobody knows what it did.
+    """
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
         super().__init__(problem.get("detail", f"status {status}"))
@@ -114,10 +117,16 @@ class Client:
                 refusal.tries = tries
                 if refusal.status != 503 or time.monotonic() >= until:
                     raise
-            except (URLError, HTTPException, ConnectionError, TimeoutError):  # nobody, or nobody any more
+            except (URLError, HTTPException, ConnectionError, TimeoutError) as error:  # nobody, or nobody any more
                 if time.monotonic() >= until:
+                    if TimeoutError in (type(error), type(getattr(error, "reason", None))):
+                        raise ServiceError(0, self._no_answer(request)) from error
                     raise
             time.sleep(PAUSE)
+
+    def _no_answer(self, request: Request) -> dict[str, Any]:
+        again = "" if request.get_method() == "GET" else "; what was sent may have been taken over: send it again"
+        return {"type": "#no-answer", "detail": f"no answer in {self._patience:g} s{again}, or give more patience"}
 
     def _once(self, request: Request) -> Any:
         try:

@@ -17,6 +17,7 @@ from tightrope.model import Policy
 from tightrope.service.messages import Acted, Answered, Asked, Called, Series, Space, Spent, State, Table, Tell
 from tightrope.service.reading import Reader
 from tightrope.service.refusals import Refusal
+from tightrope.service.rehearsal import rehearse
 from tightrope.service.tables import Tables
 
 Result = TypeVar("Result")
@@ -60,6 +61,9 @@ class Keeper:
             known = {id_: episode.policy for id_, episode in self.learner.open_episodes().items()}
             self.open = dict.fromkeys(self.learner.open_ids()) | known
             self._record()
+            for one in self.learner.status.entrants:
+                self._go_on(self.learner.status.event)
+                rehearse(self.learner.fingerprint(one.name), self.learner.feedback)
             self._go_on(self.learner.status.event)
             stack.pop_all()
         self.ready = True

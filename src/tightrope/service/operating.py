@@ -3,6 +3,7 @@
 What changes something is done by who writes (`Keeper.write`), and is on disk before it is answered.
 """
 
+import asyncio
 from typing import Any
 
 from msgspec.structs import asdict
@@ -11,12 +12,14 @@ from tightrope.arguments import unknown
 from tightrope.durable import StopLoss
 from tightrope.durable.facts import difference
 from tightrope.durable.guard import LARGEST
+from tightrope.durable.state import checkpoint_of
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
 from tightrope.learners.registry import learner_for
 from tightrope.service.keeper import Keeper
 from tightrope.service.messages import Asked, Budgets, Challenger, Rule, Rules, Spent, Standing, Watch
 from tightrope.service.refusals import Refusal
+from tightrope.service.rehearsal import rehearse
 from tightrope.streams import streams
 
 #: Learners of one directory: all of them learn from every episode.
@@ -85,6 +88,8 @@ async def challenge(keeper: Keeper, name: str, told: Challenger) -> list[Standin
         elif words := difference(there[name], learner.settings):
             raise Refusal("name-taken", f"{name} was made with {words}; choose another name, or dismiss it first")
 
+    if name not in [one.name for one in keeper.learner.status.entrants]:
+        await asyncio.to_thread(lambda: rehearse(checkpoint_of(made(told, keeper)), keeper.learner.feedback))
     await keeper.write(change)
     return standings(keeper)
 

@@ -1,0 +1,53 @@
+"""Episodes that never were, learnt by a copy: what has to be compiled is, before anybody waits for an answer."""
+
+from contextlib import suppress
+
+import numpy as np
+
+from tightrope.durable.arrays import decoded
+from tightrope.durable.journal import Event
+from tightrope.durable.state import State
+from tightrope.learners.base import Feedback
+from tightrope.learners.registry import load
+from tightrope.space import FloatArray, LayeredSpace
+
+#: In the second one there are multipliers.
+EPISODES = 2
+
+
+def rehearse(checkpoint: bytes, feedback: Feedback) -> None:
+    """Have a copy of a learner learn as it will be told. If it cannot, that is said when it is told."""
+    with suppress(Exception):
+        learn(checkpoint, feedback)
+
+
+def learn(checkpoint: bytes, feedback: Feedback) -> State:
+    """The copy, after it learnt by the very way of a tell, but for the journal."""
+    state = State(load(checkpoint))
+    state.form = form = state.form._replace(feedback=feedback)
+    space, n_budgets = form.space, form.n_constraints
+    n = space.n_tuples if feedback == "full" else space.n_layers
+    uses = np.full((n_budgets, n), 1 / max(n_budgets, 1))
+    for number in range(1, EPISODES + 1):
+        told = form.checked(number, *any_path(space), np.linspace(-1.0, 1.0, n), uses)
+        body, loss, constraints = form.encode(told)
+        kept = {b"policy": state.policy.probabilities, b"loss": decoded(loss), b"constraints": decoded(constraints)}
+        state.apply(_event(number, body, kept), kept.__getitem__, load, told.path)
+    return state
+
+
+def _event(number: int, body: bytes, kept: dict[bytes, FloatArray]) -> Event:
+    """What is empty is in the body."""
+    policy, loss, constraints = (name if array.size else b"" for name, array in kept.items())
+    return Event(number, "tell", number, policy, loss, constraints, body)
+
+
+def any_path(space: LayeredSpace) -> tuple[list[int], list[int]]:
+    """The states and the actions of some way through all layers."""
+    moves = {state: (action, successor) for state, action, successor in space.tuples.tolist()}
+    states, actions = [0], list[int]()
+    while states[-1] in moves:
+        action, successor = moves[states[-1]]
+        actions.append(action)
+        states.append(successor)
+    return states, actions

@@ -1,0 +1,67 @@
+"""Nobody who tells waits for the compiler: a copy has learnt before."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.service.running import Running
+from tests.service.test_service import WEEK, keeper_of
+from tightrope import UCPD, UCPDPractical
+from tightrope.learners import make_learner
+from tightrope.problems.files import load_problem
+from tightrope.service import rehearsal
+from tightrope.storage import checkpoints
+
+
+@pytest.fixture
+def learnt(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """Who observed an episode, in order."""
+    names: list[str] = []
+    for kind in (UCPD, UCPDPractical):
+
+        def observing(self: Any, episode: Any, observe: Any = kind.observe) -> None:
+            names.append(self.name)
+            observe(self, episode)
+
+        monkeypatch.setattr(kind, "observe", observing)
+    return names
+
+
+def test_a_copy_learns_before_it_is_ready(tmp_path: Path, machine: Path, learnt: list[str]) -> None:
+    plain = checkpoints.fingerprint(make_learner("ucpd-practical", load_problem(machine), episodes=1000))
+    with Running(tmp_path / "it", machine) as running:
+        assert learnt == ["ucpd-practical"] * rehearsal.EPISODES
+        assert keeper_of(running).learner.fingerprint() == plain
+        assert running.of("/state")["told"] == running.of("/state")["event"] == 0
+        place, told = "/learners/it/challengers/other", {"learner": "ucpd", "episodes": 9}
+        assert running.send("PUT", place, told).status == 200
+        assert learnt[rehearsal.EPISODES :] == ["ucpd"] * rehearsal.EPISODES
+        assert running.send("PUT", place, told).status == 200  # it is there
+        assert len(learnt) == 2 * rehearsal.EPISODES
+        assert running.tell(running.ask(), WEEK).status == 200
+    learnt.clear()
+    with Running(tmp_path / "it"):
+        assert sorted(set(learnt)) == ["ucpd", "ucpd-practical"]
+
+
+def test_one_that_fails_keeps_nobody_from_starting(
+    tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(rehearsal, "learn", lambda *arguments: 1 / 0)
+    with Running(tmp_path / "it", machine) as running:
+        assert (
+            running.send("PUT", "/learners/it/challengers/other", {"learner": "uniform", "episodes": 9}).status == 200
+        )
+        assert running.tell(running.ask(), WEEK).status == 200
+
+
+@pytest.mark.parametrize("feedback", ["full", "bandit"])
+@pytest.mark.parametrize("name", ["ucpd-practical", "ucpd-bandit", "reinforce-lagrangian", "psrl", "uniform"])
+def test_all_kinds_can(machine: Path, name: str, feedback: Any) -> None:
+    learner = make_learner(name, load_problem(machine), episodes=1000)
+    if learner.feedback == "full" and feedback == "bandit":
+        return  # whoever opens such a directory has refused it
+    state = rehearsal.learn(checkpoints.fingerprint(learner), feedback)
+    assert (state.learner.observed, state.account.told) == (rehearsal.EPISODES, rehearsal.EPISODES)
+    assert learner.observed == 0
