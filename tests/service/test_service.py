@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
+from time import monotonic, sleep
 from typing import Any
 from urllib.parse import quote
 
@@ -28,7 +29,7 @@ from tightrope.service.app import Service
 from tightrope.service.keeper import MOST_RECORDS, Keeper
 from tightrope.service.limits import Limits
 from tightrope.service.messages import Tell, Values
-from tightrope.service.server import Made, Place, Server, token_of
+from tightrope.service.server import MOST_CONNECTIONS, Made, Place, Server, token_of
 from tightrope.service.tables import Tables
 from tightrope.storage import checkpoints
 
@@ -325,14 +326,46 @@ def test_a_bug_of_ours_is_said_and_harms_nobody(
     assert "ZeroDivisionError" in caplog.text
 
 
-def test_too_many_open_and_too_many_waiting(tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_too_many_open(tmp_path: Path, machine: Path) -> None:
     with Running(tmp_path / "it", machine, most_open=2) as running:
         running.ask()
         running.ask()
         answer = running.send("POST", "/learners/it/ask")
         assert (answer.kind, answer.headers["retry-after"]) == ("too-many-open", "1")
-        monkeypatch.setattr(keeper_of(running), "_most_waiting", 0)
-        assert running.send("POST", "/learners/it/ask").kind == "busy"
+
+
+def test_so_many_wait_for_one_learner_and_no_more(
+    tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    begun, go_on, most, answers = Event(), Event(), 3, list[Any]()
+    with Running(tmp_path / "it", machine, place=Place(limits=Limits(waiting=most))) as running:
+        learner = keeper_of(running).learner._in.state.learner
+        observe = learner.observe
+        monkeypatch.setattr(learner, "observe", slowly(observe, begun, go_on))
+        episodes = [running.ask() for _ in range(most + 1)]
+        tellers = [Thread(target=lambda id=id: answers.append(running.tell(id, WEEK))) for id in episodes[:most]]
+        for teller in tellers:
+            teller.start()
+        begun.wait()
+        until = monotonic() + 60  # far more than it takes
+        while keeper_of(running).waiting < most and monotonic() < until:
+            sleep(0.01)
+        try:
+            assert keeper_of(running).waiting == most
+            for refused in (running.tell(episodes[-1], WEEK), running.send("POST", "/learners/it/ask")):
+                assert (refused.kind, refused.headers["retry-after"]) == ("busy", "1")
+                assert refused.body["detail"] == "3 requests wait for it already"
+            assert running.get("/health").status == running.get("/learners/it/act?number=0").status == 200
+        finally:
+            go_on.set()
+        for teller in tellers:
+            teller.join()
+        assert [answer.body["answer"] for answer in answers] == ["learned"] * most
+        assert running.tell(episodes[-1], WEEK).body["answer"] == "learned"  # all have gone
+
+
+def test_who_waits_leaves_room_for_who_reads() -> None:
+    assert 2 * Limits().waiting <= MOST_CONNECTIONS
 
 
 def test_several_learners_have_a_name_each(tmp_path: Path, machine: Path) -> None:

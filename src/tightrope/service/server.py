@@ -40,7 +40,7 @@ GIVE_WAY = 0.0005
 #: Bytes of the headers of a request.
 MOST_HEADERS = 16 * 2**10
 
-#: Connections at once; files that a process may open are few.
+#: Connections, and requests under way, at once; files that a process may open are few.
 MOST_CONNECTIONS = 500
 
 
