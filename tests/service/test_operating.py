@@ -36,7 +36,8 @@ def test_budgets_in_their_own_units(tmp_path: Path, machine: Path) -> None:
         assert running.of("/spending")[0]["allowed"] == pytest.approx(2 + 3)
         for body, kind, words in (
             ({"budgets": {"fuel": 1}}, "refused", "there is no budget 'fuel'"),
-            ({"budgets": {"technician": 1e9}}, "refused", "above the 7 steps"),
+            ({"budgets": {"technician": 45}}, "refused", "technician is 45 hours; it can be at most 42 hours"),
+            ({"budgets": {"technician": -45}}, "refused", "technician is -45 hours; it can be no less than -42 hours"),
             ({"budgets": {"technician": "much"}}, "malformed", "Expected `float`"),
             ({}, "malformed", "missing required field `budgets`"),
         ):

@@ -21,6 +21,7 @@ from tests.durable.conftest import MEMORY
 from tests.service.running import Running
 from tightrope.durable import DurableLearner
 from tightrope.durable.state import State
+from tightrope.durable.status import BudgetUnits
 from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners import Episode, make_learner
 from tightrope.problems.files import load_problem
@@ -29,8 +30,10 @@ from tightrope.service.app import Service
 from tightrope.service.keeper import MOST_RECORDS, Keeper
 from tightrope.service.limits import Limits
 from tightrope.service.messages import Tell, Values
+from tightrope.service.reading import Reader
 from tightrope.service.server import MOST_CONNECTIONS, Made, Place, Server, token_of
 from tightrope.service.tables import Tables
+from tightrope.space import LayeredSpace
 from tightrope.storage import checkpoints
 
 STATES: list[int | str] = ["good", "good", "worn", "good", "worn", "broken", "good"]
@@ -111,7 +114,11 @@ def unchanged(machine: Path) -> Iterator[Running]:
         ({**WEEK, "scenario": None, "loss": {"good": {"run": 0}}}, "refused", "says nothing of 'service' in 'good"),
         ({**WEEK, "scenario": None, "loss": {"good": {"repair": 0}}}, "refused", "'repair' cannot be done in 'good"),
         ({**WEEK, "constraints": {"fuel": [0] * 56}}, "refused", "there is no budget 'fuel'"),
-        ({**WEEK, "constraints": {"technician": [7] * 56}}, "refused", "constraint"),
+        (
+            {**WEEK, "constraints": {"technician": [7] * 56}},
+            "refused",
+            "technician is 7 hours in a move; it can be at most 6 hours",
+        ),
     ],
 )
 def test_what_makes_no_sense_is_refused_and_changes_nothing(running: Running, told: Any, kind: str, words: str) -> None:
@@ -121,6 +128,17 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(running: Running, to
     assert words in answer.body["detail"]
     assert running.of("/episodes")["open"] == [episode]
     assert running.of("/state")["told"] == 0
+
+
+def test_the_room_that_other_budgets_leave_is_said_in_units() -> None:
+    """Of 4 steps, 10 litres are 1 each, and 3 are taken already."""
+    space, budgets = LayeredSpace.dense([1, 1, 1, 1, 1], 1), BudgetUnits(("fuel", "delay"), (10.0, 2.0), ("litres", ""))
+    reader = Reader(space, "full", budgets, Tables.none(space.n_tuples))
+    reader.refuse_beyond(np.array([1.0, 3.0]), 4, ["fuel"])
+    with pytest.raises(InvalidInputError, match="fuel is 15 litres; it can be at most 10 litres, beside the other"):
+        reader.refuse_beyond(np.array([1.5, 3.0]), 4, ["fuel"])
+    with pytest.raises(InvalidInputError, match="delay is 6; it can be at most 5, beside the other budgets"):
+        reader.refuse_beyond(np.array([1.5, 3.0]), 4, ["fuel", "delay"])
 
 
 def test_a_loss_by_name_is_that_of_the_table(running: Running, machine: Path) -> None:

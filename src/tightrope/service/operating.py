@@ -48,6 +48,7 @@ async def set_budgets(keeper: Keeper, told: Budgets) -> list[Spent]:
             if name not in names:
                 raise unknown("there is no budget", name, names)
             budgets[names.index(name)] = budget / scales[names.index(name)]
+        keeper.reader.refuse_beyond(budgets, keeper.learner.space.n_layers, told.budgets)
         keeper.learner.set_budgets(budgets)
 
     await keeper.write(change)

@@ -2,6 +2,7 @@
 
 import re
 from collections import defaultdict
+from collections.abc import Iterable
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ from numpy.typing import NDArray
 
 from tightrope.arguments import shown, unknown
 from tightrope.arguments.arrays import floats
+from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.durable.status import BudgetUnits
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Feedback
@@ -127,7 +129,25 @@ class Reader:
                 rows.append(self._seen(self.tables.uses[i], path))
             else:
                 raise InvalidInputError(f"constraints has no {shown(name)}: what each move used of it")
+        peaks = np.array([row[np.argmax(np.abs(row))] for row in rows])
+        self.refuse_beyond(peaks, 1, told, " in a move")
         return np.array(rows).reshape(len(rows), -1 if rows else len(path))
+
+    def refuse_beyond(self, uses: FloatArray, steps: int, told: Iterable[str], where: str = "") -> None:
+        """Uses (I,) as the learner meets them, in all at most 1 a step. Says the largest told, in its own units."""
+        names, shares = self.budgets.names, np.abs(uses)
+        said = [names.index(name) for name in told]
+        if shares.sum() <= steps * (1 + BOUND_TOLERANCE) or not said:
+            return
+        i = max(said, key=lambda i: float(shares[i]))
+        most = np.copysign(max(steps - (shares.sum() - shares[i]), 0.0), uses[i])
+        use, limit = (
+            f"{value * self.budgets.scales[i]:g} {self.budgets.units[i]}".strip() for value in (uses[i], most)
+        )
+        beside = ", beside the other budgets" if len(names) > 1 else ""
+        raise InvalidInputError(
+            f"{names[i]} is {use}{where}; it can be {'at most' if uses[i] > 0 else 'no less than'} {limit}{beside}"
+        )
 
     def _seen(self, values: FloatArray, path: NDArray[np.int64]) -> FloatArray:
         """(n_tuples,) in; out what the learner wants to know of it."""
