@@ -68,11 +68,20 @@ def test_a_page_from_elsewhere_may_not_ask(running: Running, guarded: Running) -
         {"Host": "example.org"},
         {"Host": "example.org:80"},
         {"Host": "["},
+        {"Host": ""},
+        {"Host": "128.0.0.1"},
         {"Origin": "https://example.org"},
+        {"Origin": f"http://{host.partition(':')[0]}"},  # another port of this machine
+        {"Origin": f"http://{host}0"},
         {"Origin": "http://["},
     ):
         assert running.send("POST", "/learners/machine/ask", **headers).kind == "elsewhere"
-    for headers in ({"Origin": f"http://{host}"}, {"Host": "localhost:1"}, {"Host": "127.0.0.1"}, {"Host": "[::1]:5"}):
+    for headers in (
+        {"Origin": f"http://{host}"},
+        {"Host": "localhost:1"},
+        {"Host": "127.0.0.2:9"},
+        {"Host": "[::1]:5"},
+    ):
         assert running.send("POST", "/learners/machine/ask", **headers).status == 200
     right = f"Bearer {TOKEN}"
     assert guarded.get("/learners", Authorization=right, Host="example.org").status == 200  # whatever it is called

@@ -7,6 +7,7 @@ import hmac
 from binascii import Error
 from collections.abc import Callable
 from hashlib import sha256
+from ipaddress import ip_address
 from time import monotonic, perf_counter
 from typing import Literal
 from urllib.parse import unquote_to_bytes, urlsplit
@@ -20,9 +21,6 @@ from tightrope.service.refusals import Refusal, answer
 
 #: What answers whoever comes.
 OPEN = "/health"
-
-#: Names of this machine that lead nowhere else.
-LOOPBACK = ("localhost", "127.0.0.1", "::1")
 
 #: Of so many addresses it is remembered how much they asked; when there are more, all begin anew.
 MOST_ADDRESSES = 10_000
@@ -91,7 +89,7 @@ class Gate:
     def _refuse_elsewhere(self, headers: Headers) -> None:
         """A page from elsewhere that is open in a browser here must not ask for anything in its owner's name."""
         host = headers.get("host", "")
-        if self._digest is None and _place(f"//{host}", "hostname") not in LOOPBACK:
+        if self._digest is None and not is_loopback(_place(f"//{host}", "hostname") or ""):
             raise Refusal("elsewhere", f"the host {host!r} is no name of this machine, and there is no token")
         origin = headers.get("origin")
         if origin is not None and _place(origin) != host:
@@ -119,6 +117,14 @@ class Gate:
         elif scheme.lower() != "bearer":
             return False
         return self._digest is not None and hmac.compare_digest(sha256(token).digest(), self._digest)
+
+
+def is_loopback(host: str) -> bool:
+    """Whether this is a name of this machine that leads nowhere else."""
+    try:
+        return host == "localhost" or ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def _refuse_unreadable(scope: Scope) -> None:

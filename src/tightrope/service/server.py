@@ -1,6 +1,5 @@
 """`tightrope serve`: find or make the learners, listen, and end so that nothing acknowledged is lost."""
 
-import ipaddress
 import os
 import socket
 import sys
@@ -21,6 +20,7 @@ try:
     import uvicorn
 
     from tightrope.service.app import make_app
+    from tightrope.service.gate import is_loopback
     from tightrope.service.keeper import Keeper, Opener
 except ImportError as error:
     raise missing(str(error.name), "service") from error
@@ -78,10 +78,7 @@ class Place:
     @property
     def loopback(self) -> bool:
         """Whether only this machine can come here."""
-        try:
-            return self.host == "localhost" or ipaddress.ip_address(self.host).is_loopback
-        except ValueError:
-            return False
+        return is_loopback(self.host)
 
     def listen(self) -> socket.socket:
         """A socket that is bound already, so that its port is known."""
