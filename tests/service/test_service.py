@@ -1,6 +1,7 @@
 """Asked, told and looked at over HTTP: the numbers are those worked out by hand, the bits those of a plain learner."""
 
 import json
+import os
 import re
 import shutil
 from collections.abc import Callable, Iterator
@@ -413,6 +414,14 @@ def test_several_learners_have_a_name_each(tmp_path: Path, machine: Path) -> Non
 def test_where_there_is_no_learner_one_is_needed(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"there is no learner in .*--problem"):
         Server(tmp_path / "nowhere", Place())
+
+
+def test_a_folder_whose_name_is_no_text_is_refused_in_words(tmp_path: Path, machine: Path) -> None:
+    folder = tmp_path / os.fsdecode(b"caf\xe9")
+    DurableLearner(folder, make_learner("uniform", load_problem(machine), episodes=9)).close()
+    for directory in (tmp_path, folder):
+        with pytest.raises(InvalidInputError, match=r"the folder caf\\udce9 is not UTF-8; rename it"):
+            Server(directory, Place())
 
 
 def test_a_learner_that_cannot_be_opened_ends_the_service_in_words(tmp_path: Path, machine: Path) -> None:

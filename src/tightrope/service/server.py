@@ -112,7 +112,19 @@ def learners_in(directory: Path, made: Made | None) -> dict[str, Path]:
         folders.append(made.folder)
     if not folders:
         raise InvalidInputError(f"there is no learner in {printable(directory)}; make one with --problem and --learner")
-    return {path.resolve().name: path for path in folders}
+    found = {path.resolve().name: path for path in folders}
+    for name in found:
+        if not _is_text(name):
+            raise InvalidInputError(f"the name of the folder {printable(name)} is not UTF-8; rename it")
+    return found
+
+
+def _is_text(name: str) -> bool:
+    try:
+        name.encode()
+    except UnicodeEncodeError:  # bytes that Python could not read
+        return False
+    return True
 
 
 def opener(folder: Path, made: Made | None, **options: Any) -> Opener:
