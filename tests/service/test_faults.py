@@ -78,6 +78,13 @@ def test_a_body_that_is_too_large_is_refused_while_it_comes(tmp_path: Path, mach
         assert answer.kind == "too-large"
         assert answer.body["detail"] == "at most 1000 bytes are taken"
         assert b" 413 " in status_after(running, post(tell, f"Content-Length: {2**30}"))
+        for unwanted in (
+            post("/learners/machine/ask"),
+            b"GET /learners/machine/state HTTP/1.1\r\nHost: localhost\r\n\r\n",
+        ):
+            length = f"Content-Length: {2**30}\r\n\r\n".encode()
+            assert b" 413 " in status_after(running, unwanted.removesuffix(b"\r\n") + length)
+        assert running.of("/episodes")["open"] == [episode]
         chunked, chunk = post(tell, "Transfer-Encoding: chunked"), b"10000\r\n" + bytes(2**16) + b"\r\n"
         assert b" 413 " in status_after(running, chunked + chunk)
         for head in (chunked, post(tell, f"Content-Length: {2**30}")):

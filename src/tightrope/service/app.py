@@ -73,6 +73,7 @@ class Service:
     def _about(self, calls: Mapping[str, Call]) -> Callable[[Request], Any]:
         async def about(request: Request) -> Response:
             call = calls["GET" if request.method == "HEAD" else request.method]
+            self._refuse_large(request)
             body = None if call.takes is None else DECODERS[call.takes].decode(await self._body(request))
             keeper = self.keepers.get(request.path_params["name"])
             if keeper is None:
@@ -86,22 +87,27 @@ class Service:
 
     async def _body(self, request: Request) -> bytes:
         """All of it; refused as soon as it is too large, whatever its header says."""
-        most, chunks, size = self.limits.body, [], 0
-        too_large = Refusal("too-large", f"at most {most} bytes are taken", Connection="close")
-        length = request.headers.get("content-length", "0")
-        if length.isdecimal() and int(length[:20]) > most:
-            raise too_large
+        chunks, size = [], 0
         try:
             async with asyncio.timeout(self.limits.patience):
                 async for chunk in request.stream():
                     size += len(chunk)
-                    if size > most:
-                        raise too_large
+                    if size > self.limits.body:
+                        raise self._too_large()
                     chunks.append(chunk)
         except TimeoutError:
             waited = f"not all of the body was here after {self.limits.patience:g} s"
             raise Refusal("too-slow", waited, Connection="close") from None
         return b"".join(chunks)
+
+    def _refuse_large(self, request: Request) -> None:
+        """By what its header says, also where no body is wanted."""
+        length = request.headers.get("content-length", "0")
+        if length.isdecimal() and int(length[:20]) > self.limits.body:
+            raise self._too_large()
+
+    def _too_large(self) -> Refusal:
+        return Refusal("too-large", f"at most {self.limits.body} bytes are taken", Connection="close")
 
     async def _names(self, request: Request) -> Response:
         return _json(Names(list(self.keepers)))

@@ -63,7 +63,7 @@ def _challenger(request: Request) -> str:
 LEARNER = "/learners/{name}"
 
 #: Of whatever has a body, and of whatever changes something.
-BODY, CHANGE = ("too-slow", "too-large", "refused"), ("busy", "storage")
+BODY, CHANGE = ("too-slow", "refused"), ("busy", "storage")
 
 #: About one learner.
 CALLS = (

@@ -29,7 +29,7 @@ COMMON: dict[str, tuple[str, Any, tuple[str, ...]]] = {
 
 #: May happen anywhere but at /health.
 ANYWHERE = ("malformed", "no-token", "elsewhere", "too-many-requests")
-AT_LEARNERS = ("unknown-learner", "not-ready")
+AT_LEARNERS = ("unknown-learner", "too-large", "not-ready")
 
 #: What a challenger may be called.
 CHALLENGER = {"minLength": 1, "maxLength": LONGEST, "pattern": "^[^/]*$"}
