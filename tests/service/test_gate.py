@@ -83,6 +83,9 @@ def test_a_page_from_elsewhere_may_not_ask(running: Running, guarded: Running) -
         {"Host": "[::1]:5"},
     ):
         assert running.send("POST", "/learners/machine/ask", **headers).status == 200
+    assert running.get("/health", Host="example.org").kind == "elsewhere"
+    announced = running.get("/openapi.json").body["paths"]["/health"]["get"]["responses"]
+    assert set(announced) == {"200", "403"}
     right = f"Bearer {TOKEN}"
     assert guarded.get("/learners", Authorization=right, Host="example.org").status == 200  # whatever it is called
     assert guarded.get("/learners", Authorization=right, Origin="null").kind == "elsewhere"

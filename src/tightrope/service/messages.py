@@ -120,7 +120,7 @@ class Spent(Struct):
     budget: Annotated[float, Meta(description="of an episode, now")]
     spent: Annotated[float, Meta(description="along all paths that were told")]
     allowed: Annotated[float, Meta(description="the budgets of those episodes")]
-    share: Annotated[float | None, Meta(description="of what was allowed, how much was spent; null if nothing was")]
+    share: Annotated[float | None, Meta(description="of what was allowed, how much was spent; null: some, of nothing")]
     price: Annotated[float, Meta(description="what a unit of it is worth to the learner, in price_unit")]
     price_unit: Annotated[str, Meta(description="that of the loss, per unit of the budget: euros per hour")]
     stopped: Annotated[bool, Meta(description="whether its stop-loss has the safe policy played")]
