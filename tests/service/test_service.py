@@ -127,6 +127,7 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(running: Running, to
     answer = running.tell(episode, told)
     assert answer.kind == kind
     assert words in answer.body["detail"]
+    assert "say which step" not in answer.body["detail"]  # in a path it is known
     assert running.of("/episodes")["open"] == [episode]
     assert running.of("/state")["told"] == 0
 

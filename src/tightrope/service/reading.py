@@ -50,8 +50,8 @@ class Reader:
             return self.space.state_number(called)
         found = [state for state in self._called(called) if layer is None or self.layer[state] == layer]
         if len(found) != 1:
-            where = "" if layer is None else f" at step {layer}"
-            raise InvalidInputError(f"{len(found) or 'no'} states are called {shown(called)}{where}; say which step")
+            which = "; say which step" if layer is None else f" at step {layer}"
+            raise InvalidInputError(f"{len(found) or 'no'} states are called {shown(called)}{which}")
         return found[0]
 
     def written(self, text: str) -> int:
