@@ -233,6 +233,18 @@ def test_what_somebody_else_plays(tmp_path: Path, machine: Path) -> None:
         assert running.of("/series")["told"] == [0, 1, 2]
 
 
+def test_would_have_lost_is_about_what_is_weighed(tmp_path: Path, machine: Path) -> None:
+    """-100 to 60 euros are -1 to 1: 80 each, around -20. Step k weighs 2^-k; of two episodes, one is weighed."""
+    with Running(tmp_path / "it", machine, "uniform") as running:
+        client = Client(running.server.address, "it")
+        ran: dict[str, Any] = {"states": ["good"] * 7, "actions": ["run"] * 7, "scenario": 1}
+        for episode in (client.watch(), client.watch(SAFE)):
+            assert client.tell(episode, **ran) == "learned"
+        [one] = client.challengers()
+        assert (one["weighed"], one["on_paths"]) == (1, 1)
+        assert one["would_have_lost"] == pytest.approx(-80 * sum(0.5**k for k in range(1, 8)) - 20 * 7)
+
+
 def test_the_client_operates(running: Running) -> None:
     client = Client(running.server.address, running.name)
     assert client.set_budgets(technician=4.0)[0]["budget"] == pytest.approx(4)

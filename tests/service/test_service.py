@@ -31,6 +31,7 @@ from tightrope.service.app import Service
 from tightrope.service.keeper import MOST_RECORDS, Keeper
 from tightrope.service.limits import Limits
 from tightrope.service.messages import Tell, Values
+from tightrope.service.metrics import _line
 from tightrope.service.reading import Reader
 from tightrope.service.server import MOST_CONNECTIONS, Made, Place, Server, token_of
 from tightrope.service.tables import Tables
@@ -483,6 +484,12 @@ def test_metrics_are_what_prometheus_reads(running: Running) -> None:
     assert found["tightrope_http_request_seconds_count", tell] == 1
     assert found["tightrope_http_request_seconds_bucket", ("le", "+Inf"), tell] == 1
     assert found["tightrope_http_requests_total", ("method", "any"), ("place", "elsewhere"), ("status", "404")] == 1
+
+
+def test_whatever_a_name_is_made_of_prometheus_reads_it() -> None:
+    for name in ('a "b"', "a\\b", "a\\nb", "a\nb", "\\", '\\"'):
+        [family] = text_string_to_metric_families("# TYPE x gauge\n" + _line("x", {"budget": name}, 1.0) + "\n")
+        assert [sample.labels["budget"] for sample in family.samples] == [name]
 
 
 def test_metrics_of_challengers(running: Running) -> None:
