@@ -316,7 +316,8 @@ def test_what_cannot_be_learnt_or_written_is_said(running: Running, monkeypatch:
             broken.setattr(learner, "check_disk", fails)
             assert running.tell(episode, WEEK).kind == kind
             assert [running.get("/ready").status for _ in range(3)] == [ready] * 3
-    assert 'tightrope_trouble{learner="machine"} 1.0' in running.get("/metrics").body
+            trouble = float(ready == 503)  # while it cannot be tried again with success
+            assert f'tightrope_trouble{{learner="machine"}} {trouble}' in running.get("/metrics").body
     assert running.tell(episode, WEEK).body["answer"] == "learned"
     assert running.get("/ready").status == 200
 
