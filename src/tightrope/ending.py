@@ -55,14 +55,14 @@ def held() -> Iterator[None]:
             _answer(_waiting[0], None)
 
 
-def answer_signals() -> None:
+def answer_signals(*ignored: signal.Signals) -> None:
     """From now on a signal is one line on stderr and the exit code 128 + its number, at whatever moment it comes.
 
     Raised as an exception, as Python would, it may come where exceptions are lost or shown: in a finaliser, a callback,
-    an import. What whoever started us chose to ignore (nohup, a job in the background) stays ignored.
+    an import. What whoever started us chose to ignore (nohup, a job in the background) stays so, but for `ignored`.
     """
     for number in SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:
+        if signal.getsignal(number) is not signal.SIG_IGN or number in ignored:
             signal.signal(number, _answer)
 
 

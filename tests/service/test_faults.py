@@ -118,12 +118,18 @@ def test_headers_without_an_end_are_not_read(running: Running) -> None:
     assert len(running.of("/episodes")["open"]) == 1
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
-def test_a_signal_ends_it_with_all_that_was_acknowledged(tmp_path: Path, machine: Path, number: signal.Signals) -> None:
+@pytest.mark.parametrize(
+    ("number", "before"),
+    [(signal.SIGTERM, signal.SIG_DFL), (signal.SIGINT, signal.SIG_DFL), (signal.SIGINT, signal.SIG_IGN)],
+)
+def test_a_signal_ends_it_with_all_that_was_acknowledged(
+    tmp_path: Path, machine: Path, number: signal.Signals, before: signal.Handlers
+) -> None:
+    """Also one that is ignored in the background of a script."""
     command = ["serve", str(tmp_path / "it"), "--problem", str(machine), "--port", "0"]
     process = subprocess.Popen(
         [sys.executable, "-m", "tightrope.cli", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+        preexec_fn=lambda: signal.signal(signal.SIGINT, before),
     )  # fmt: skip
     assert process.stdout is not None
     client = Client(process.stdout.readline().strip(), "it", patience=600)

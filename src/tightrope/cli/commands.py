@@ -210,6 +210,9 @@ def serve(
     keep_journal: Annotated[int, options.whole("Events to be kept that no snapshot needs.", 0, LARGEST)] = 0,
 ) -> None:
     """Serve learners over HTTP until Ctrl-C: asked, told, looked at (docs/service.md). What is not there is made."""
+    import signal
+
+    from tightrope.ending import answer_signals
     from tightrope.service.limits import Limits
     from tightrope.service.server import Place, Server, token_of
 
@@ -223,6 +226,7 @@ def serve(
         note("the token is sent as it is, for all to read on the way; better give a --certificate")
     learners = {"most_open": max_open, "snapshot_every": snapshot_every, "keep_journal": keep_journal}
     server = Server(directory, place, made, **learners)
+    answer_signals(signal.SIGINT)  # which stops a server also in the background of a script
     show(server.address)
     server.run()
 
