@@ -21,8 +21,8 @@ from tests.durable.test_learner import episode_fields, observe
 from tests.learners.test_interrupts import interrupted_after
 from tightrope.durable import DurableLearner
 from tightrope.durable.inspection import inspect
-from tightrope.durable.journal import START, Event
-from tightrope.errors import StorageError, TightropeError
+from tightrope.durable.journal import START, Event, Journal
+from tightrope.errors import ConflictError, InvalidInputError, StorageError, TightropeError
 from tightrope.storage.checkpoints import fingerprint
 
 
@@ -306,6 +306,75 @@ def test_a_directory_that_is_removed_acknowledges_nothing(tmp_path: Path) -> Non
         with pytest.raises(StorageError):
             learner.ask()
         assert learner.status.told == 0
+
+
+def test_a_directory_that_is_replaced_acknowledges_nothing(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh(), snapshot_every=3) as learner:
+        for _ in range(4):
+            one_more(learner)
+        bits = learner.fingerprint()
+        learner.directory.rename(tmp_path / "moved")
+        shutil.copytree(tmp_path / "moved", learner.directory)
+        with pytest.raises(StorageError, match="was removed or replaced"):
+            one_more(learner)
+    for name in ("it", "moved"):
+        with DurableLearner(tmp_path / name) as learner:
+            assert learner.fingerprint() == bits
+
+
+def test_a_call_in_the_middle_of_another_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As a handler of signals would make it, once the event is ready to be written."""
+    with opened(tmp_path, fresh()) as learner:
+        parts = played(learner, episode := learner.ask())
+        journal = learner._in.journal
+        for call in (learner.open_ids, learner.close):
+
+            def interrupted(event: Event, call: Callable[[], object] = call) -> None:
+                Journal.append(journal, event)
+                call()
+
+            with monkeypatch.context() as patch:
+                patch.setattr(journal, "append", interrupted)
+                with pytest.raises(ConflictError, match="a call is under way in this thread"):
+                    learner.tell(episode.id, **parts)
+        assert learner.status.told == 0
+        assert learner.tell(episode.id, **parts) == "learned"
+        bits = learner.fingerprint()
+    with opened(tmp_path) as learner:
+        assert (learner.fingerprint(), learner.status.told) == (bits, 1)
+
+
+def test_a_journal_without_snapshots_is_not_begun_anew(tmp_path: Path) -> None:
+    grown(tmp_path)
+    with sqlite3.connect(tmp_path / "it" / "journal.sqlite") as sql:
+        sql.execute("DELETE FROM snapshots")
+    with pytest.raises(StorageError, match="no snapshot any more"):
+        opened(tmp_path, fresh())
+
+
+def test_what_an_administrator_of_sqlite_adds_is_no_damage(tmp_path: Path) -> None:
+    bits, _ = grown(tmp_path)
+    with sqlite3.connect(tmp_path / "it" / "journal.sqlite") as sql:
+        sql.execute("ANALYZE")
+    with opened(tmp_path) as learner:
+        assert learner.fingerprint() == bits
+
+
+def test_a_head_that_is_none_is_refused_in_words(tmp_path: Path) -> None:
+    grown(tmp_path)
+    (tmp_path / "it" / "head").unlink()
+    (tmp_path / "it" / "head").mkdir()
+    with pytest.raises(StorageError, match="head"):
+        opened(tmp_path)
+    assert any("head" in words for words in inspect(tmp_path / "it").damage)
+
+
+def test_somebody_elses_head_is_left_alone(tmp_path: Path) -> None:
+    (tmp_path / "it").mkdir()
+    (tmp_path / "it" / "head").write_text("of a story\n")
+    with pytest.raises(InvalidInputError, match="no durable learner"):
+        opened(tmp_path, fresh())
+    assert (tmp_path / "it" / "head").read_text() == "of a story\n"
 
 
 def test_killed_before_there_was_a_journal(tmp_path: Path) -> None:

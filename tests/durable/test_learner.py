@@ -12,7 +12,7 @@ import pytest
 
 import tightrope as tr
 from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, story
-from tightrope.durable import DurableLearner
+from tightrope.durable import DurableLearner, StopLoss
 from tightrope.durable.inspection import inspect
 from tightrope.errors import (
     ConflictError,
@@ -25,6 +25,7 @@ from tightrope.errors import (
 from tightrope.learners import LEARNERS, LearnerBase
 from tightrope.learners.base import BanditEpisode, Episode
 from tightrope.learners.ucpd_practical import UCPDPractical
+from tightrope.model import Policy
 from tightrope.storage.checkpoints import fingerprint
 
 #: Its generator goes on when it is read from a file; nothing is drawn from it again.
@@ -295,7 +296,7 @@ def test_a_directory_of_another_format_is_refused(tmp_path: Path) -> None:
     before = (tmp_path / "it" / "journal.sqlite").read_bytes()
     for look in (lambda: opened(tmp_path), lambda: inspect(tmp_path / "it")):
         with pytest.raises(
-            InvalidInputError, match=r'it is of format 1, written by tightrope "0.1"; .* reads format 3'
+            InvalidInputError, match=r'it is of format 1, written by tightrope "0.1"; .* reads format 4'
         ):
             look()
     assert (tmp_path / "it" / "journal.sqlite").read_bytes() == before
@@ -349,18 +350,21 @@ def test_what_is_handed_out_can_be_changed_without_changing_the_learner(tmp_path
 def test_what_is_shown_can_be_changed_without_changing_the_learner(tmp_path: Path) -> None:
     twin = fresh()
     with opened(tmp_path, fresh()) as learner:
+        learner.stop_loss({"constraint 0": StopLoss(most=100.0)}, Policy.uniform(WORLD.space))
         for _ in range(3):
             status = learner.status
             for shown in (learner.policy, status.policy, status.standings[0].policy):
                 shown.probabilities[:] = 0.0
             status.budgets[:] = 0.0
             status.multipliers[:] = 9.0
-            with suppress(ValueError):  # read only
-                status.account.spent[:] = 0.0
+            for kept in (status.account.spent, status.account.allowed, status.guard.safe):
+                with suppress(ValueError):  # read only
+                    kept[:] = 0.0
             parts = played(learner, episode := learner.ask())
             learner.tell(episode.id, **parts)
             observe(twin, None, episode_fields(parts))
         seen = learner.status.spending
+        assert learner.status.guard.safe.any()
         assert learner.fingerprint() == fingerprint(twin)
     with opened(tmp_path) as learner:
         assert learner.status.spending == seen

@@ -1,8 +1,11 @@
 """Snapshots that are damaged, in the way, or read meanwhile: what counts is in the journal."""
 
+import errno
 import sqlite3
 from pathlib import Path
 from threading import Thread
+
+import pytest
 
 from tests.durable.stories import fresh, one_more, opened
 from tightrope.durable import DurableLearner
@@ -97,3 +100,30 @@ def test_events_are_kept_as_asked(tmp_path: Path) -> None:
             one_more(learner)
         events = [seq for (seq,) in learner._in.journal.rows("SELECT seq FROM events ORDER BY seq")]
     assert events == list(range(6, 13))
+
+
+def test_what_cannot_be_read_now_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No file can be opened for a while: that is put off, and no snapshot is taken for damaged."""
+    with opened(tmp_path, fresh("uniform"), snapshot_every=2) as learner:
+        for _ in range(3):
+            one_more(learner)
+
+        def failing(path: Path) -> bytes:
+            raise OSError(errno.EMFILE, "too many open files", str(path))
+
+        with monkeypatch.context() as patch:
+            patch.setattr(Path, "read_bytes", failing)
+            one_more(learner)
+        assert "too many open files" in learner.status.trouble
+        assert len(list(learner.directory.glob("snapshot-*"))) == 3
+        one_more(learner)
+        assert learner.status.trouble == ""
+        assert len(list(learner.directory.glob("snapshot-*"))) == 2
+
+
+def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh("uniform")) as learner:
+        left = learner.directory / f".tightrope-{'0' * 16}-{'1' * 16}.tmp"
+        left.touch()
+        learner.snapshot()
+        assert not left.exists()

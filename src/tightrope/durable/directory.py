@@ -26,7 +26,7 @@ from tightrope.durable.folder import claimed
 from tightrope.durable.journal import Event, Handed, Journal
 from tightrope.durable.state import CANNOT_LEARN, UNKNOWN, State
 from tightrope.durable.status import BudgetUnits, Status, status_of
-from tightrope.errors import InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
+from tightrope.errors import ConflictError, InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
 from tightrope.learners import load
 from tightrope.learners.base import LearnerBase
 from tightrope.model import Policy
@@ -82,6 +82,8 @@ class Directory:
         """Make a new directory: the facts, then snapshot 0, by which it is known to be whole."""
         if learner is None:
             raise InvalidInputError(f"{printable(self.path)} holds no learner yet; give it one to begin with")
+        if self.journal.last or self.journal.asked:
+            raise StorageError(f"{self.journal}: there is no snapshot any more; restore the directory from a copy")
         with self.journal.commit():
             self.journal.write_facts(facts_of(learner, BudgetUnits.of(problem, len(learner.budgets)), problem))
         snapshots.write(self.path, self.journal, State(learner))
@@ -102,6 +104,7 @@ class Directory:
     @contextmanager
     def using(self) -> Iterator[Journal]:
         """One caller at a time, with memory as it is on disk."""
+        self._refuse_nested()
         with self._lock:
             if self._held is None:
                 raise InvalidInputError(f"the learner in {printable(self.path)} is closed")
@@ -112,6 +115,11 @@ class Directory:
             if self._behind:
                 self._recover()
             yield self.journal
+
+    def _refuse_nested(self) -> None:
+        """Who interrupts a call, in its thread, must not begin another one: memory is half changed."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            raise ConflictError("a call is under way in this thread; a handler of signals cannot make another one")
 
     def find(self, id: str) -> Handed:
         """The episode of that id."""
@@ -217,6 +225,7 @@ class Directory:
 
     def close(self) -> None:
         """Let go of it; all that was acknowledged is on disk already."""
+        self._refuse_nested()
         with self._lock:
             if self._held is not None:
                 held, self._held = self._held, None

@@ -5,7 +5,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 from tightrope.arguments import printable
-from tightrope.durable.head import NAME as HEAD
+from tightrope.durable import head
 from tightrope.durable.journal import NAME
 from tightrope.errors import InvalidInputError, StorageError
 from tightrope.storage.files import locked
@@ -22,9 +22,14 @@ def claimed(folder: Path) -> Iterator[None]:
             for path in made:
                 sync_folder(path.parent)
             stack.enter_context(locked(folder, remedy="a directory belongs to one process at a time"))
-            new = all(is_temporary(path) or path.name == HEAD for path in folder.iterdir())  # which is made first
+            new = all(is_temporary(path) or _is_head(path) for path in folder.iterdir())
         except OSError as error:
             raise StorageError(f"cannot write to {printable(folder)}: {error.strerror}") from error
         if not new and not (folder / NAME).is_file():
             raise InvalidInputError(f"{printable(folder)} holds files that are no durable learner; choose another")
         yield
+
+
+def _is_head(path: Path) -> bool:
+    """What is made first, and alone where nothing came after it."""
+    return path.name == head.NAME and path.stat().st_size in (0, head.SIZE)

@@ -54,7 +54,7 @@ class StopLoss:
 
 
 class Guard:
-    """The rules, by budget, and which of them has stopped the learner. Only `after` and `ruled` make others."""
+    """The rules, by budget, and which of them has stopped the learner. It does not change: others are made of it."""
 
     def __init__(self, n_pairs: int, n_constraints: int) -> None:
         self.safe = np.zeros(n_pairs)  #: probabilities of the safe policy; zeros: there is none, and no rule
@@ -76,6 +76,7 @@ class Guard:
         """With these rules in place of what there is: they hold at once, and what they stopped stays so until back."""
         guard = Guard(len(self.safe), len(self.most))
         guard.safe = safe
+        safe.flags.writeable = False  # others may look at it
         if self.has_rules:
             guard.rate, guard.rated, guard.stopped = self.rate, self.rated, self.stopped
         for i, rule in rules.items():
@@ -86,21 +87,22 @@ class Guard:
 
     def judged(self, account: Account, budgets: FloatArray) -> "Guard":
         """The same rules, after something changed that they look at."""
-        guard = object.__new__(Guard)
-        guard.__dict__ = self.__dict__.copy()
-        guard.stopped = self.over(account, budgets) > np.where(self.stopped, self.back, self.most)
-        return guard
+        return self._but(stopped=self.over(account, budgets) > np.where(self.stopped, self.back, self.most))
 
     def after(self, account: Account, use: FloatArray, budgets: FloatArray, *, by_safe: bool) -> "Guard":
         """One more episode was told, which used `use` (I,)."""
         if not self.has_rules:
             return self
+        if by_safe:
+            return self.judged(account, budgets)
+        rated = self.rated + 1
+        rate = self.rate + (use - self.rate) / np.minimum(rated, self.window)
+        return self._but(rate=rate, rated=rated).judged(account, budgets)
+
+    def _but(self, **changes: Any) -> "Guard":
         guard = object.__new__(Guard)
-        guard.__dict__ = self.__dict__.copy()
-        if not by_safe:
-            guard.rated += 1
-            guard.rate = self.rate + (use - self.rate) / np.minimum(guard.rated, self.window)
-        return guard.judged(account, budgets)
+        guard.__dict__ = self.__dict__ | changes
+        return guard
 
     def over(self, account: Account, budgets: FloatArray) -> FloatArray:
         """(I,) what the rules look at."""
@@ -130,3 +132,4 @@ class Guard:
         if state["stopped"].any() and not state["safe"].any():
             raise InvalidInputError("it is stopped and has no safe policy")
         vars(self).update(state)
+        self.safe.flags.writeable = False

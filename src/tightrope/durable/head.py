@@ -14,6 +14,9 @@ from tightrope.errors import StorageError
 
 NAME = "head"
 
+#: Bytes of it.
+SIZE = 24
+
 
 class Head:
     """The last event and the last episode."""
@@ -29,12 +32,20 @@ class Head:
             pass
         except OSError as error:
             raise StorageError(f"cannot open {self.path}: {error.strerror}") from error
-        self._known = self._read()
+        try:
+            self._known = self._read()
+        except OSError as error:
+            self.close()
+            raise StorageError(f"cannot read {self.path}: {error.strerror}") from error
 
     def refuse_removed(self) -> None:
-        """What is written to a file that has no name any more is lost."""
-        if self._file is not None and os.fstat(self._file).st_nlink == 0:
-            raise StorageError(f"{printable(self.path.parent)} was removed or replaced; open it anew")
+        """What is written to a file that nobody finds any more is lost."""
+        try:
+            if self._file is None or os.path.samestat(os.fstat(self._file), self.path.stat()):
+                return
+        except FileNotFoundError:
+            pass
+        raise StorageError(f"{printable(self.path.parent)} was removed or replaced; open it anew")
 
     def write(self, event: int, episode: int) -> None:
         """Both numbers, in one call; on a full disk the old ones stay."""

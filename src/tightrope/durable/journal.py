@@ -14,7 +14,7 @@ A journal that lost its end looks whole. So the last event and the last episode 
 import json
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -45,7 +45,7 @@ CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, di
 """
 
 #: What was made of it.
-TABLES = "SELECT type, name, sql FROM sqlite_schema ORDER BY name"
+TABLES = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY name"
 
 #: Rows of episodes; and what was told of them after some event, by which one.
 HANDED = """
@@ -55,7 +55,7 @@ SELECT episodes.*, since.seq, since.loss, since.constraints, since.body FROM epi
 """
 
 #: Raised whenever what was written before can no longer be read as it is.
-FORMAT = 3
+FORMAT = 4
 
 #: What the first event follows.
 START = bytes(16)
@@ -112,8 +112,10 @@ class Journal:
         self.path = folder / NAME
         self._waiting: list[tuple[str, tuple[Any, ...]]] = []
         self.head = Head(folder, read_only=read_only)  # before the journal, which may go on meanwhile
-        with self._in_words():
+        with self._in_words(), ExitStack() as stack:
+            stack.callback(self.head.close)
             self._sql = self._connect("mode=ro" if read_only else "mode=rwc")
+            stack.callback(lambda: self._sql.close())
             if read_only:
                 self._begin_reading()
             self._refuse_other_format()
@@ -123,10 +125,11 @@ class Journal:
                 self._sql.execute(f"PRAGMA wal_autocheckpoint = {PAGES}")
                 self._sql.executescript(SCHEMA)
             self._refuse_other_tables()
-        self.arrays = Arrays(self.rows, self.write, str(self))
-        #: An event up to which every episode that was told has that in its row: that of a snapshot that is whole.
-        self.settled = 0
-        self._read_end()
+            self.arrays = Arrays(self.rows, self.write, str(self))
+            #: An event up to which every episode that was told has that in its row: that of a snapshot that is whole.
+            self.settled = 0
+            self._read_end()
+            stack.pop_all()
 
     def _connect(self, options: str) -> sqlite3.Connection:
         address = f"{self.path.absolute().as_uri()}?{options}"
@@ -148,7 +151,6 @@ class Journal:
         except sqlite3.OperationalError:  # nothing is there yet
             return
         if facts and facts.get("format") != str(FORMAT):
-            self.close()
             raise InvalidInputError(
                 f"{printable(self.path.parent)} is of format {facts.get('format')}, written by tightrope "
                 f"{facts.get('tightrope')}; this version reads format {FORMAT}"

@@ -5,7 +5,7 @@ give the same bits.
 """
 
 import logging
-from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 
 from tightrope.arguments import printable
@@ -15,6 +15,7 @@ from tightrope.durable.state import Entrant, Reader, State, checkpoint_of
 from tightrope.errors import InvalidInputError, StorageError, in_words
 from tightrope.storage import checkpoints
 from tightrope.storage.files import write_bytes
+from tightrope.storage.replacing import is_temporary
 
 log = logging.getLogger("tightrope")
 
@@ -31,6 +32,7 @@ def names_of(snapshot: Snapshot) -> list[str]:
 
 def write(folder: Path, journal: Journal, state: State) -> None:
     """Keep the state after the last event."""
+    journal.head.refuse_removed()
     files = [checkpoint_of(one.learner, one if k else state) for k, one in enumerate(state.entrants.values())]
     snapshot = Snapshot(journal.last, journal.chain, b"".join(map(digest_of, files)))
     for name, data in zip(names_of(snapshot), files, strict=True):
@@ -62,16 +64,14 @@ def whole(folder: Path, snapshot: Snapshot) -> list[bytes]:
 def newest(folder: Path, journal: Journal, read: Reader) -> tuple[State, Snapshot]:
     """The last state that is whole, and the snapshot that it is of."""
     wrong: list[str] = []
-    found = journal.snapshots(wrong)
-    for words in wrong:
-        log.warning("%s; the state is made anew from the snapshot before and the journal", words)
-    for snapshot in found:
+    for snapshot in journal.snapshots(wrong):
         try:
             files = whole(folder, snapshot)
         except StorageError as error:
-            log.warning("%s; the state is made anew from the snapshot before and the journal", error)
             wrong.append(str(error))
         else:
+            for words in wrong:
+                log.warning("%s; the state is made anew from the snapshot before and the journal", words)
             return _state(files, read, folder), snapshot
     raise StorageError(f"{'; '.join(wrong) or 'there is no snapshot'}; restore the directory from a copy")
 
@@ -92,22 +92,29 @@ def _state(files: list[bytes], read: Reader, folder: Path) -> State:
 
 def prune(folder: Path, journal: Journal, keep_events: int, keep_episodes: int) -> None:
     """Forget what no snapshot that is kept needs: the last ones that are whole."""
-    kept: list[Snapshot] = []
-    for snapshot in journal.snapshots():
-        with suppress(StorageError):
-            whole(folder, snapshot)
-            kept.append(snapshot)
-        if len(kept) == KEPT:
-            break
+    kept = list(islice((one for one in journal.snapshots() if _is_whole(folder, one)), KEPT))
+    if not kept:
+        raise StorageError(f"no snapshot in {printable(folder)} can be read")
     oldest = kept[-1].seq
     with journal.commit():
         journal.prune(
             min(oldest, journal.last - keep_events), [one.seq for one in kept], journal.asked + 1 - keep_episodes
         )
     wanted = {name for snapshot in kept for name in names_of(snapshot)}
-    for path in folder.glob("snapshot-*.npz"):
-        if path.name not in wanted:
+    for path in folder.iterdir():
+        if (path.match("snapshot-*.npz") and path.name not in wanted) or is_temporary(path):  # of who was killed
             try:
                 path.unlink(missing_ok=True)
             except OSError as error:
                 raise StorageError(f"cannot remove {in_words(error)}") from error
+
+
+def _is_whole(folder: Path, snapshot: Snapshot) -> bool:
+    """Whether it can be gone on from; where that cannot be told now, it is not told."""
+    try:
+        whole(folder, snapshot)
+    except StorageError as error:
+        if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        return False
+    return True

@@ -131,7 +131,7 @@ class State:
                     raise InvalidInputError("nobody knows which policy played it")
                 learner.observe(form.episode(told, costs, learner.feedback, played))
             except Exception as error:
-                if name == self.champion:
+                if name == self.champion or isinstance(error, MemoryError):
                     raise
                 entrant.failed = f"it could not learn from episode {event.episode}: {error}"
                 failed.append(name)

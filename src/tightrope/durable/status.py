@@ -125,9 +125,9 @@ class Status:
     units: BudgetUnits
     entrants: tuple[Seen, ...]
 
-    @cached_property
+    @property
     def policy(self) -> Policy:
-        """What is handed out now: the champion's, or the safe one."""
+        """What is handed out now, the champion's or the safe one: a copy."""
         return _copied(self.plays)
 
     @property
