@@ -31,7 +31,7 @@ from tightrope.model import Policy
 from tightrope.problems.base import Problem
 
 #: Episodes before the first that counts: kernels are read, and the log of the journal grows to its length.
-WARM = 200
+WARM = 1000
 
 
 def episodes_of(problem: Problem, seed: int, anew: bool = False) -> Generator[dict[str, Any] | None, Policy, None]:
@@ -123,7 +123,8 @@ def soak(episodes: int, folder: Path) -> None:
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.durable", description=__doc__.splitlines()[0])
-    parser.add_argument("--episodes", type=int, default=1000, help="of each problem (default 1000)")
+    parser.add_argument("--problem", default="edge-cloud", help="to be learnt (default edge-cloud)")
+    parser.add_argument("--episodes", type=int, default=1000, help="of each learner (default 1000)")
     parser.add_argument("--folder", type=Path, help="on which disk (default that of temporary files)")
     parser.add_argument("--soak", type=int, metavar="N", help="N episodes of a small problem instead")
     given = parser.parse_args()
@@ -136,7 +137,8 @@ def main() -> None:
             print(f"constraints {'drawn anew' if anew else 'the same in every episode'}")
             for learner in ("ucpd-practical", "ucpd"):
                 with tempfile.TemporaryDirectory(dir=folder) as where:
-                    show("edge-cloud", learner, compare("edge-cloud", learner, given.episodes, Path(where), anew))
+                    times = compare(given.problem, learner, given.episodes, Path(where), anew)
+                    show(given.problem, learner, times)
 
 
 if __name__ == "__main__":

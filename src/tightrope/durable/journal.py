@@ -122,6 +122,7 @@ class Journal:
             if not read_only:
                 self._sql.execute("PRAGMA journal_mode = WAL")
                 self._sql.execute("PRAGMA synchronous = FULL")
+                self._sql.execute("PRAGMA secure_delete = OFF")  # where it is on, all that is pruned is written again
                 self._sql.execute(f"PRAGMA wal_autocheckpoint = {PAGES}")
                 self._sql.executescript(SCHEMA)
             self._refuse_other_tables()
