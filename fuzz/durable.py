@@ -43,7 +43,7 @@ MEAN, FROM_THE_START = 0.06, 0.4
 def sight_of(learner: DurableLearner) -> dict[str, Any]:
     """All that must be as in the twin."""
     status, found = learner.status, learner.open_episodes()
-    watched = {str(number): "" for number, handed in learner._in.open.items() if handed.policy == UNKNOWN}
+    watched = {str(handed.number): "" for handed in learner._in.open.values() if handed.policy == UNKNOWN}
     given = {str(number_of(id)): digest(one.policy.probabilities.tobytes()) for id, one in found.items()}
     assert status.open == len(found) + len(watched)
     return {

@@ -182,7 +182,7 @@ def replay(directory: Path, problem: Problem, twin: LearnerBase) -> dict[int, di
             [scenario] = np.flatnonzero((problem.losses.scenarios == told.loss).all(axis=1)).tolist()  # type: ignore[attr-defined]
             story = {"states": told.states.tolist(), "actions": told.actions.tolist(), "scenario": scenario + 1}
             learned[event.episode] = story
-            twin.observe(form.episode(told, form.met(told)[0], twin.feedback, twin.policy))
+            twin.observe(form.episode(told, form.met(told)[0], twin.feedback, twin.policy.probabilities))
     finally:
         journal.close()
     return learned

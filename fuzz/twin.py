@@ -160,7 +160,8 @@ class Twin:
                 one.failed = f"it could not learn from episode {number}: nobody knows which policy played it"
                 self.events += 1
                 continue
-            one.shadow = one.shadow.after(costs, pairs, one.learner.policy, played)
+            mu = None if played is None else played.probabilities
+            one.shadow = one.shadow.after(costs, pairs, one.learner.policy.probabilities, mu)
             if one.learner.feedback == "full":
                 one.learner.observe(Episode(**parts))
             else:

@@ -397,8 +397,9 @@ def test_a_process_that_forked_owns_nothing(tmp_path: Path) -> None:
 
 
 def test_a_version_that_knows_more_is_not_guessed_at(tmp_path: Path) -> None:
-    with opened(tmp_path, fresh()) as learner, learner._in.journal.commit():
+    with opened(tmp_path, fresh()) as learner:
         learner._in.journal.append(Event(1, "sing", None, None, None, None, b""))
+        learner._in.journal.commit()
     with pytest.raises(StorageError, match="'sing', which this version does not know"):
         opened(tmp_path)
 
@@ -415,7 +416,7 @@ def test_threads_wait_for_one_another_and_readers_do_not(tmp_path: Path) -> None
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
             thread.start()
-        with learner._in.using():  # a call that takes long
+        with learner._in.lock:  # a call that takes long
             assert learner.status.told <= 40
             assert len(learner.policy.probabilities) == WORLD.space.n_pairs
         for thread in threads:

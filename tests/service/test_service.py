@@ -517,7 +517,8 @@ def test_the_series_stays_short(running: Running) -> None:
     keeper = keeper_of(running)
     inside = keeper.learner._in
     for _ in range(3 * MOST_RECORDS):
-        inside.status = replace(inside.status, account=inside.status.account.after(np.zeros(2), inside.status.budgets))
+        account = inside.status.account.after(np.zeros(2), inside.status.budgets)
+        inside.status = inside.status._replace(account=account)
         keeper._record()
     assert keeper.series.told[-1] == 3 * MOST_RECORDS
     assert MOST_RECORDS / 2 <= len(keeper.series.told) <= MOST_RECORDS + 1

@@ -14,19 +14,26 @@ class Account:
 
     def __init__(self, n_constraints: int) -> None:
         self.told = 0
-        self.loss = 0.0  #: Σ of the losses met
-        self.spent = np.zeros(n_constraints)  #: (I,) Σ of the constraints met
+        self.met = np.zeros(1 + n_constraints)  #: Σ of the losses met, then of each constraint
         self.allowed = np.zeros(n_constraints)  #: (I,) Σ of the budgets of those episodes
 
     def after(self, met: FloatArray, budgets: FloatArray) -> "Account":
         """This account and one more episode: met (1 + I,) is what it lost, then what it used."""
         account = object.__new__(Account)
-        account.told = self.told + 1
-        account.loss = self.loss + float(met[0])
-        account.spent = self.spent + met[1:]
-        account.allowed = self.allowed + budgets
-        account.spent.flags.writeable = account.allowed.flags.writeable = False  # others may look at it
+        account.told, account.met, account.allowed = self.told + 1, self.met + met, self.allowed + budgets
+        account.met.setflags(write=False)  # others may look at it
+        account.allowed.setflags(write=False)
         return account
+
+    @property
+    def loss(self) -> float:
+        """Σ of the losses met."""
+        return float(self.met[0])
+
+    @property
+    def spent(self) -> FloatArray:
+        """(I,) Σ of the constraints met."""
+        return self.met[1:]
 
     def state(self) -> dict[str, Any]:
         """All of it."""
@@ -34,7 +41,6 @@ class Account:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state` gave."""
-        numbers = np.hstack([state["loss"], state["spent"], state["allowed"]])
-        if state["told"] < 0 or not np.isfinite(numbers).all():
+        if state["told"] < 0 or not np.isfinite(np.hstack([state["met"], state["allowed"]])).all():
             raise InvalidInputError("its account is of no episodes")
         vars(self).update(state)

@@ -12,15 +12,22 @@ from tightrope.space import FloatArray
 
 REAL = np.dtype("<f8")
 
+encoded = msgspec.msgpack.Encoder().encode
+
 TABLE = "CREATE TABLE IF NOT EXISTS arrays (digest BLOB PRIMARY KEY, numbers BLOB NOT NULL);"
 
 #: As many are in memory, too: what an episode refers to, and the one before.
 AT_HAND = 6
 
 
-def digest_of(*parts: bytes | str | float | None) -> bytes:
-    """16 bytes of all that is said, in its order and as what it is (MessagePack)."""
-    return sha256(msgspec.msgpack.encode(parts)).digest()[:16]  # faster than blake2b
+def digest_of(data: bytes) -> bytes:
+    """16 bytes by which data is known."""
+    return sha256(data).digest()[:16]  # faster than blake2b
+
+
+def digest_of_row(*columns: bytes | str | float | None) -> bytes:
+    """The digest of all that a row says, in its order and as what it is (MessagePack)."""
+    return digest_of(encoded(columns))
 
 
 def bytes_of(numbers: FloatArray) -> bytes:
@@ -41,22 +48,26 @@ class Arrays:
         self._at_hand: dict[bytes, tuple[bytes, FloatArray]] = {}  #: by digest, the last one used last
         self._sure: set[bytes] = set()  #: which of them are in the journal for sure
 
-    def digest(self, array: bytes) -> bytes:
-        """By which it is kept; of one that is at hand it need not be worked out. Then it is at hand."""
-        for digest, (known, _) in self._at_hand.items():
-            if known == array:
-                self._at_hand[digest] = self._at_hand.pop(digest)  # the last one used
-                return digest
-        digest = digest_of(array)
-        self._have_at_hand(digest, array, decoded(array))
-        return digest
+    def hold(self, array: bytes) -> tuple[bytes, FloatArray]:
+        """Have it at hand: the digest by which it is kept, and its numbers, to be read only.
 
-    def _have_at_hand(self, digest: bytes, array: bytes, numbers: FloatArray) -> None:
+        Of one that is at hand already nothing need be worked out.
+        """
+        for digest, held in self._at_hand.items():
+            if held[0] == array:
+                self._at_hand[digest] = self._at_hand.pop(digest)  # the last one used
+                return digest, held[1]
+        digest = digest_of(array)
+        return digest, self._have_at_hand(digest, array)
+
+    def _have_at_hand(self, digest: bytes, array: bytes) -> FloatArray:
+        numbers = decoded(array)
         self._at_hand[digest] = array, numbers
         if len(self._at_hand) > AT_HAND:
             oldest = next(iter(self._at_hand))
             del self._at_hand[oldest]
             self._sure.discard(oldest)
+        return numbers
 
     def keep(self, digest: bytes) -> None:
         """Keep one that is at hand; one that is kept already is kept once."""
@@ -70,11 +81,10 @@ class Arrays:
 
     def kept(self, digest: bytes) -> FloatArray:
         """One that was kept, to be read only: others read it, too."""
-        if digest not in self._at_hand:
-            self._have_at_hand(digest, *self._read(digest))
-        return self._at_hand[digest][1]
+        held = self._at_hand.get(digest)
+        return self._have_at_hand(digest, self._read(digest)) if held is None else held[1]
 
-    def _read(self, digest: bytes) -> tuple[bytes, FloatArray]:
+    def _read(self, digest: bytes) -> bytes:
         found = self._query("SELECT numbers FROM arrays WHERE digest = ?", digest)
         array = bytes(found[0][0]) if found else b""
         if digest_of(array) != digest:
@@ -82,7 +92,7 @@ class Arrays:
                 f"{self._journal}: a policy that was handed out, or a loss or constraints that were told, are "
                 "damaged; restore the directory from a copy"
             )
-        return array, decoded(array)
+        return array
 
     def all(self) -> list[bytes]:
         """Their digests."""

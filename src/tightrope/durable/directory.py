@@ -7,16 +7,14 @@ the journal again, to the same bits. So a row of the journal is always something
 
 import os
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Callable
+from contextlib import ExitStack
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from tempfile import TemporaryFile
 from threading import RLock
-from typing import Any
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from tightrope.arguments import printable, shown, text
 from tightrope.durable import snapshots
@@ -24,6 +22,7 @@ from tightrope.durable.arrays import bytes_of
 from tightrope.durable.facts import facts_of, refuse_other
 from tightrope.durable.folder import claimed
 from tightrope.durable.journal import Event, Handed, Journal
+from tightrope.durable.records import Told
 from tightrope.durable.state import CANNOT_LEARN, UNKNOWN, State
 from tightrope.durable.status import BudgetUnits, Status, status_of
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
@@ -51,15 +50,15 @@ class Options:
 
 
 class Directory:
-    """Owned by one process. Calls go through `using`; `status` never waits."""
+    """Owned by one process. Who calls is `in_turn`; `status` never waits."""
 
     def __init__(self, path: Path, options: Options, learner: LearnerBase | None, problem: Any) -> None:
         self.path, self.options = path, options
         self._owner = os.getpid()
         self.state: State
         self.status: Status
-        self.open: dict[int, Handed]  #: what was handed out and not settled, by number
-        self._lock = RLock()
+        self.open: dict[str, Handed]  #: what was handed out and not settled, by id
+        self.lock = RLock()
         self._behind = True  #: whether memory may differ from what is on disk
         self._since = 0  #: events since the last snapshot
         self._trouble = ""
@@ -84,15 +83,15 @@ class Directory:
             raise InvalidInputError(f"{printable(self.path)} holds no learner yet; give it one to begin with")
         if self.journal.last or self.journal.asked:
             raise StorageError(f"{self.journal}: there is no snapshot any more; restore the directory from a copy")
-        with self.journal.commit():
-            self.journal.write_facts(facts_of(learner, BudgetUnits.of(problem, len(learner.budgets)), problem))
+        self.journal.write_facts(facts_of(learner, BudgetUnits.of(problem, len(learner.budgets)), problem))
+        self.journal.commit()
         snapshots.write(self.path, self.journal, State(learner))
 
     def _recover(self) -> None:
         """Bring memory to what is on disk."""
         self.journal.reread()
         self.state, self._since = replayed(self.path, self.journal, self.options.classes, self.options.progress)
-        self.open = {handed.number: handed for handed in self.journal.open_episodes()}
+        self.open = {handed.id: handed for handed in self.journal.open_episodes()}
         self._show()
         self._behind = False
 
@@ -101,34 +100,30 @@ class Directory:
         asked, open_ = self.journal.asked, len(self.open)
         self.status = status_of(self.state, self.units, self.journal.last, asked, open_, self._trouble)
 
-    @contextmanager
-    def using(self) -> Iterator[Journal]:
-        """One caller at a time, with memory as it is on disk."""
-        self._refuse_nested()
-        with self._lock:
-            if self._held is None:
-                raise InvalidInputError(f"the learner in {printable(self.path)} is closed")
-            if os.getpid() != self._owner:
-                raise InvalidInputError(
-                    f"another process opened {printable(self.path)}, before it forked; open it there"
-                )
-            if self._behind:
-                self._recover()
-            yield self.journal
-
-    def _refuse_nested(self) -> None:
+    def refuse_nested(self) -> None:
         """Who interrupts a call, in its thread, must not begin another one: memory is half changed."""
-        if self._lock._is_owned():  # type: ignore[attr-defined]
+        if self.lock._is_owned():  # type: ignore[attr-defined]
             raise ConflictError("a call is under way in this thread; a handler of signals cannot make another one")
+
+    def make_ready(self) -> None:
+        """Bring memory to what is on disk, if the call before was cut off."""
+        if self._held is None:
+            raise InvalidInputError(f"the learner in {printable(self.path)} is closed")
+        if os.getpid() != self._owner:
+            raise InvalidInputError(f"another process opened {printable(self.path)}, before it forked; open it there")
+        if self._behind:
+            self._recover()
+        self.journal.roll_back()
 
     def find(self, id: str) -> Handed:
         """The episode of that id."""
-        number, *_ = text(id, "id").partition("-")
+        if found := self.open.get(text(id, "id")):
+            return found
+        number, *_ = id.partition("-")
         if number.isascii() and number.isdecimal() and len(number) < 19:
-            found = self.open.get(int(number))
-            known = [found] if found else self.journal.handed("number = ?", int(number))
-            if known and known[0].id == id:
-                return known[0]
+            for handed in self.journal.handed("number = ?", int(number)):
+                if handed.id == id:
+                    return handed
         raise UnknownEpisodeError(
             f"there is no episode {shown(id)} here; it was handed out elsewhere, or settled more than "
             f"{self.options.remember} episodes ago"
@@ -142,28 +137,35 @@ class Directory:
 
     def hand_out(self, policy: Policy | None) -> Handed:
         """A new episode, to be played with this policy; None: nobody knows with which."""
-        digest = UNKNOWN if policy is None else self.journal.arrays.digest(bytes_of(policy.probabilities))
+        digest = UNKNOWN if policy is None else self.journal.arrays.hold(bytes_of(policy.probabilities))[0]
         self._behind = True
-        with self.journal.commit():
-            handed = self.journal.hand_out(secrets.token_hex(4), digest)
-        self.open[handed.number] = handed
-        self.status = replace(self.status, asked=handed.number, open=len(self.open))
+        handed = self.journal.hand_out(secrets.token_hex(4), digest)
+        self.journal.commit()
+        self.open[handed.id] = handed
+        self.status = self.status._replace(asked=handed.number, open=len(self.open))
         self._behind = False
         return handed
 
     def give_up(self, handed: Handed) -> None:
         """Nobody will tell of it."""
         self._behind = True
-        with self.journal.commit():
-            self.journal.settle(handed._replace(fate="given up"))
-        del self.open[handed.number]
-        self.status = replace(self.status, open=len(self.open))
+        self.journal.settle(handed._replace(fate="given up"))
+        self.journal.commit()
+        del self.open[handed.id]
+        self.status = self.status._replace(open=len(self.open))
         self._behind = False
 
-    def told(self, handed: Handed, body: bytes, *arrays: bytes) -> Event:
-        """The event that telling of an episode would be, with its loss and constraints, if they are not in the body."""
-        loss, constraints = (self.journal.arrays.digest(array) if array else None for array in arrays)
-        return Event(self.journal.last + 1, "tell", handed.number, handed.policy, loss, constraints, body)
+    def event_of(self, handed: Handed, told: Told) -> tuple[Event, Told]:
+        """The event that telling this of an episode would be; and the same in arrays of ours, to be read only."""
+        hold, loss, constraints = self.journal.arrays.hold, None, None
+        body, f, g = self.state.form.encode(told)
+        if f:
+            loss, numbers = hold(f)
+            told = told._replace(loss=numbers)
+        if g:
+            constraints, numbers = hold(g)
+            told = told._replace(constraints=numbers.reshape(told.constraints.shape))
+        return Event(self.journal.last + 1, "tell", handed.number, handed.policy, loss, constraints, body), told
 
     def change(self, kind: str, body: bytes) -> None:
         """Take over an event that is about no episode."""
@@ -172,21 +174,24 @@ class Directory:
     def _event(self, kind: str, body: bytes) -> Event:
         return Event(self.journal.last + 1, kind, None, None, None, None, body)
 
-    def take_over(self, event: Event, path: NDArray[np.int64] | None = None) -> None:
-        """Take over an event: in memory, then on disk, then to be seen; now and then a snapshot."""
+    def take_over(self, event: Event, handed: Handed | None = None, told: Told | None = None) -> None:
+        """Take over an event: in memory, then on disk, then to be seen; now and then a snapshot.
+
+        If it is about an episode, that was `handed` out, and this was `told`.
+        """
         journal, self._behind = self.journal, True
         try:
-            failed = self.state.apply(event, journal.arrays.kept, self.read, path)
+            failed = self.state.apply(event, journal.arrays.kept, self.read, told)
         except InvalidInputError as error:
             if type(error) is InvalidInputError and self.state.whole:  # who refuses stays as before
                 self._behind = False
             raise
-        with journal.commit():
-            journal.append(event)
-            for name in failed:  # said in the journal, and so by whoever replays it elsewhere
-                journal.append(self._event("failed", f"{name}\0{self.state.entrants[name].failed}".encode()))
-        if event.episode is not None:
-            del self.open[event.episode]
+        journal.append(event)
+        for name in failed:  # said in the journal, and so by whoever replays it elsewhere
+            journal.append(self._event("failed", f"{name}\0{self.state.entrants[name].failed}".encode()))
+        journal.commit()
+        if handed is not None:
+            del self.open[handed.id]
         self._since += 1 + len(failed)
         self._show()
         self._behind = False
@@ -225,11 +230,36 @@ class Directory:
 
     def close(self) -> None:
         """Let go of it; all that was acknowledged is on disk already."""
-        self._refuse_nested()
-        with self._lock:
+        self.refuse_nested()
+        with self.lock:
             if self._held is not None:
                 held, self._held = self._held, None
                 held.close()
+
+
+class _Inside(Protocol):
+    _in: Directory
+
+
+Self_ = TypeVar("Self_", bound=_Inside)
+Arguments = ParamSpec("Arguments")
+Answer = TypeVar("Answer")
+
+
+def in_turn(
+    method: Callable[Concatenate[Self_, Arguments], Answer],
+) -> Callable[Concatenate[Self_, Arguments], Answer]:
+    """A method of what is `_in` a directory: one caller at a time, with memory as it is on disk."""
+
+    @wraps(method)
+    def call(self: Self_, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Answer:
+        directory = self._in
+        directory.refuse_nested()
+        with directory.lock:
+            directory.make_ready()
+            return method(self, *args, **kwargs)
+
+    return call
 
 
 def replayed(

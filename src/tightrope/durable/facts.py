@@ -7,7 +7,7 @@ from typing import Any
 
 from tightrope import __version__
 from tightrope.arguments import texts
-from tightrope.durable.arrays import digest_of
+from tightrope.durable.arrays import digest_of_row
 from tightrope.durable.journal import FORMAT
 from tightrope.durable.status import BudgetUnits
 from tightrope.errors import InvalidInputError
@@ -59,4 +59,4 @@ def difference(here: Mapping[str, Any], given: Mapping[str, Any]) -> str:
 
 
 def _digest(space: LayeredSpace) -> str:
-    return digest_of(repr(space.layer_sizes), space.n_actions, space.tuples.astype("<i8").tobytes()).hex()
+    return digest_of_row(repr(space.layer_sizes), space.n_actions, space.tuples.astype("<i8").tobytes()).hex()

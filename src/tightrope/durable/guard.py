@@ -64,6 +64,13 @@ class Guard:
         self.rate = np.zeros(n_constraints)  #: r
         self.rated = 0  #: episodes that r has seen
         self.stopped = np.zeros(n_constraints, dtype=np.bool_)
+        self._follow()
+
+    def _follow(self) -> None:
+        """Work out what is asked in every episode."""
+        #: Whether there is anything that could stop the learner, and whether the safe policy is to be played.
+        self.has_rules = bool((self.most < LARGEST).any())
+        self.stops = bool(self.stopped.any())
 
     def ruled(
         self,
@@ -102,6 +109,7 @@ class Guard:
     def _but(self, **changes: Any) -> "Guard":
         guard = object.__new__(Guard)
         guard.__dict__ = self.__dict__ | changes
+        guard._follow()
         return guard
 
     def over(self, account: Account, budgets: FloatArray) -> FloatArray:
@@ -110,19 +118,9 @@ class Guard:
         over: FloatArray = account.spent - account.allowed + left * (self.rate - budgets)
         return over
 
-    @property
-    def has_rules(self) -> bool:
-        """Whether there is anything that could stop the learner."""
-        return min(self.most.tolist(), default=LARGEST) < LARGEST
-
-    @property
-    def stops(self) -> bool:
-        """Whether the safe policy is to be played."""
-        return any(self.stopped.tolist())
-
     def state(self) -> dict[str, Any]:
-        """All of it."""
-        return dict(vars(self))
+        """All of it that does not follow from the rest."""
+        return {name: value for name, value in vars(self).items() if name not in ("has_rules", "stops")}
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state` gave."""
@@ -132,4 +130,5 @@ class Guard:
         if state["stopped"].any() and not state["safe"].any():
             raise InvalidInputError("it is stopped and has no safe policy")
         vars(self).update(state)
+        self._follow()
         self.safe.flags.writeable = False

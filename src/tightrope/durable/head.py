@@ -1,13 +1,12 @@
-"""How far the journal was: two numbers and their digest, written after every commit and never synced.
+"""How far the journal was: two numbers and their checksum, written after every commit and never synced.
 
 What a process wrote is there when it is killed. After a power cut it may be older than the journal, or unreadable; both
 are harmless. Newer than the journal it cannot be, unless the journal lost what was acknowledged.
 """
 
 import os
-from contextlib import suppress
-from hashlib import blake2b
 from pathlib import Path
+from zlib import crc32
 
 from tightrope.arguments import printable
 from tightrope.errors import StorageError
@@ -15,7 +14,7 @@ from tightrope.errors import StorageError
 NAME = "head"
 
 #: Bytes of it.
-SIZE = 24
+SIZE = 20
 
 
 class Head:
@@ -25,6 +24,7 @@ class Head:
         self.path = folder / NAME
         self._file: int | None = None
         self._known: tuple[int, int] | None = None
+        self._where = str(self.path)
         try:
             flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
             self._file = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o666)
@@ -33,6 +33,7 @@ class Head:
         except OSError as error:
             raise StorageError(f"cannot open {self.path}: {error.strerror}") from error
         try:
+            self._identity = None if self._file is None else _identity(os.fstat(self._file))
             self._known = self._read()
         except OSError as error:
             self.close()
@@ -41,7 +42,7 @@ class Head:
     def refuse_removed(self) -> None:
         """What is written to a file that nobody finds any more is lost."""
         try:
-            if self._file is None or os.path.samestat(os.fstat(self._file), self.path.stat()):
+            if self._file is None or _identity(os.stat(self._where)) == self._identity:  # noqa: PTH116 (of a string: with every commit)
                 return
         except FileNotFoundError:
             pass
@@ -50,9 +51,11 @@ class Head:
     def write(self, event: int, episode: int) -> None:
         """Both numbers, in one call; on a full disk the old ones stay."""
         if self._file is not None:
-            with suppress(OSError):
+            try:
                 os.pwrite(self._file, _encoded(event, episode), 0)
                 self._known = event, episode
+            except OSError:
+                pass
 
     def _read(self) -> tuple[int, int] | None:
         """Both numbers; None if nothing whole is there."""
@@ -81,4 +84,8 @@ class Head:
 
 def _encoded(event: int, episode: int) -> bytes:
     numbers = event.to_bytes(8, "little") + episode.to_bytes(8, "little")
-    return numbers + blake2b(numbers, digest_size=8).digest()
+    return numbers + crc32(numbers).to_bytes(4, "little")
+
+
+def _identity(file: os.stat_result) -> tuple[int, int]:
+    return file.st_ino, file.st_dev

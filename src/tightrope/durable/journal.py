@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tightrope.arguments import printable
-from tightrope.durable.arrays import TABLE, Arrays, digest_of
+from tightrope.durable.arrays import TABLE, Arrays, digest_of_row
 from tightrope.durable.head import Head
 from tightrope.errors import InvalidInputError, StorageError
 
@@ -55,7 +55,7 @@ SELECT episodes.*, since.seq, since.loss, since.constraints, since.body FROM epi
 """
 
 #: Raised whenever what was written before can no longer be read as it is.
-FORMAT = 4
+FORMAT = 5
 
 #: What the first event follows.
 START = bytes(16)
@@ -75,11 +75,11 @@ class Event(NamedTuple):
     @property
     def contents(self) -> bytes:
         """The digest of what was told."""
-        return digest_of(self.loss, self.constraints, self.body)
+        return digest_of_row(self.loss, self.constraints, self.body)
 
     def link(self, chain: bytes) -> bytes:
         """The digest of its row: of the one before, `chain`, and of all that the row says."""
-        return digest_of(chain, *self)
+        return digest_of_row(chain, *self)
 
 
 class Handed(NamedTuple):
@@ -179,15 +179,12 @@ class Journal:
             return self._sql.execute(query, values).fetchall()
 
     def write(self, query: str, *values: Any) -> None:
-        """Something to be written by the `commit` that we are in."""
+        """Something to be written by the next `commit`, unless it is forgotten (`roll_back`)."""
         self._waiting.append((query, values))
 
-    @contextmanager
-    def commit(self) -> Iterator[None]:
-        """What is written in the block is on disk after it, all of it or nothing; if it raises, `reread`."""
+    def commit(self) -> None:
+        """What was written is on disk after it, all of it or nothing; if it raises, `reread`."""
         try:
-            self.roll_back()
-            yield
             self.head.refuse_removed()
             match self._waiting:
                 case [alone]:  # a transaction of its own, and so most events: three calls in one
@@ -244,13 +241,13 @@ class Journal:
         if policy:
             self.arrays.keep(policy)
         handed = Handed(1 + self.asked, token, policy, "open", None)
-        self.write("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?)", *handed, digest_of(*handed))
+        self.write("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?)", *handed, digest_of_row(*handed))
         self.asked = handed.number
         return handed
 
     def settle(self, settled: Handed) -> None:
         """An episode is no longer open."""
-        changed = (settled.fate, settled.contents, digest_of(*settled), settled.number)
+        changed = (settled.fate, settled.contents, digest_of_row(*settled), settled.number)
         self.write("UPDATE episodes SET fate = ?, contents = ?, digest = ? WHERE number = ?", *changed)
 
     def handed(self, where: str, *values: Any) -> list[Handed]:
@@ -264,35 +261,35 @@ class Journal:
 
     def _fate(self, handed: Handed, digest: bytes, seq: int | None, *told: bytes | None) -> Handed:
         """An episode as its row has it; or as the event of that number says, of what was told in it."""
-        if digest_of(*handed) != digest:
+        if digest_of_row(*handed) != digest:
             raise StorageError(f"{self}: episode {handed.number} is damaged; restore the directory from a copy")
-        return handed if seq is None else handed._replace(fate="told", contents=digest_of(*told))
+        return handed if seq is None else handed._replace(fate="told", contents=digest_of_row(*told))
 
     def facts(self) -> dict[str, Any]:
         """What the directory was made with."""
         found = self.rows("SELECT name, value, digest FROM facts")
         for name, value, digest in found:
-            if digest_of(name, value) != digest:
+            if digest_of_row(name, value) != digest:
                 raise StorageError(f"{self}: what it was made with is damaged; restore the directory from a copy")
         return {name: json.loads(value) for name, value, _ in found}
 
     def write_facts(self, facts: dict[str, Any]) -> None:
         """Keep them."""
         for fact in [(name, json.dumps(value)) for name, value in facts.items()]:
-            self.write("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", *fact, digest_of(*fact))
+            self.write("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", *fact, digest_of_row(*fact))
 
     def write_snapshot(self, snapshot: Snapshot) -> None:
         """It holds the state after the last event; what became of episodes until then is in their rows."""
         for handed in self.handed("fate = 'open'"):
             if handed.fate == "told":
                 self.settle(handed)
-        self.write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", *snapshot, digest_of(*snapshot))
+        self.write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", *snapshot, digest_of_row(*snapshot))
 
     def snapshots(self, damage: list[str] | None = None) -> list[Snapshot]:
         """Those that were written, the newest first; of rows that are not as they were `damage` tells."""
         found = []
         for *columns, digest in self.rows("SELECT * FROM snapshots ORDER BY seq DESC"):
-            if digest_of(*columns) == digest:
+            if digest_of_row(*columns) == digest:
                 found.append(Snapshot(*columns))
             elif damage is not None:
                 damage.append(f"{self}: the row of a snapshot is damaged")
@@ -307,8 +304,8 @@ class Journal:
 
     def touch(self) -> None:
         """Write something that changes nothing: whether it can be."""
-        with self.commit():
-            self.write("UPDATE facts SET value = value WHERE name = 'format'")
+        self.write("UPDATE facts SET value = value WHERE name = 'format'")
+        self.commit()
 
     def settle_down(self) -> None:
         """Put the log where it belongs, as far as nobody reads it, whom it does not wait for: less is in it to be lost.

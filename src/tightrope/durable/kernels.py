@@ -19,15 +19,17 @@ def meet(steps, f, g, costs, met):
 
 
 @jit
-def weigh(pairs, pi, mu, largest, costs, estimate):
-    """Write Σ_k ρ_k costs[:, k] into estimate (1 + I,), ρ_k = Π_{h <= k} π/μ at the pairs (L,), at most `largest`.
+def weigh(pairs, pi, mu, largest, costs, sums):
+    """Add Σ_k ρ_k costs[:, k] and its square to sums[:2] (·, 1 + I), ρ_k = Π_{h <= k} π/μ at the pairs (L,).
 
-    What π does not do weighs nothing, and so does all that came of it, whether μ does it or not.
+    A ρ is at most `largest`. What π does not do weighs nothing, and so does all that came of it, whether μ does it or
+    not.
     """
-    estimate[:] = 0.0
-    product = 1.0
-    for k in range(pairs.size):
-        own, played = pi[pairs[k]], mu[pairs[k]]
-        product = product * (own / played) if own > 0.0 and played > 0.0 else 0.0
-        for i in range(estimate.size):
-            estimate[i] += min(product, largest) * costs[i, k]
+    for i in range(costs.shape[0]):
+        product, estimate = 1.0, 0.0
+        for k in range(pairs.size):
+            own, played = pi[pairs[k]], mu[pairs[k]]
+            product = product * (own / played) if own > 0.0 and played > 0.0 else 0.0
+            estimate += min(product, largest) * costs[i, k]
+        sums[0, i] += estimate
+        sums[1, i] += estimate * estimate

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.arguments import file_path, function, instance, listed, whole
 from tightrope.durable.arrays import bytes_of, digest_of
-from tightrope.durable.directory import Directory, Options, Progress
+from tightrope.durable.directory import Directory, Options, Progress, in_turn
 from tightrope.durable.journal import Handed
 from tightrope.durable.operations import Operations, checked
 from tightrope.durable.state import UNKNOWN
@@ -87,14 +87,15 @@ class DurableLearner(Operations):
         )
         self._in = Directory(self.directory, options, None if learner is None else checked(learner), problem)
 
+    @in_turn
     def ask(self) -> OpenEpisode:
         """An episode to be played with the policy that comes with it; on disk before it is handed out."""
-        with self._in.using():
-            self._in.refuse_more()
-            policy = self._in.state.policy
-            own = Policy.unchecked(policy.space, policy.probabilities.copy())  # to be changed as one likes
-            return OpenEpisode(self._in.hand_out(policy).id, own)
+        self._in.refuse_more()
+        policy = self._in.state.policy
+        own = Policy.unchecked(policy.space, policy.probabilities.copy())  # to be changed as one likes
+        return OpenEpisode(self._in.hand_out(policy).id, own)
 
+    @in_turn
     def tell(
         self, id: str, states: ArrayLike, actions: ArrayLike, loss: ArrayLike, constraints: ArrayLike
     ) -> Literal["learned", "already"]:
@@ -103,55 +104,54 @@ class DurableLearner(Operations):
         With full feedback `loss` is (n_tuples,) and `constraints` (I, n_tuples); with bandit feedback (L,) and (I, L),
         along the path. The same told twice is answered "already"; another story about it is refused.
         """
-        with self._in.using():
-            handed, form = self._in.find(id), self._in.state.form
-            told = form.checked(handed.number, states, actions, loss, constraints)
-            event = self._in.told(handed, *form.encode(told))
-            if handed.fate != "open":
-                if handed.contents == event.contents:
-                    return "already"
-                otherwise = "told otherwise" if handed.fate == "told" else "given up"
-                raise ConflictError(f"episode {id} was {otherwise} before; nothing was changed")
-            self._refuse_foreign(handed)
-            self._in.take_over(event, told.path)
-            return "learned"
+        handed = self._in.find(id)
+        told = self._in.state.form.checked(handed.number, states, actions, loss, constraints)
+        event, told = self._in.event_of(handed, told)
+        if handed.fate != "open":
+            if handed.contents == event.contents:
+                return "already"
+            otherwise = "told otherwise" if handed.fate == "told" else "given up"
+            raise ConflictError(f"episode {id} was {otherwise} before; nothing was changed")
+        self._refuse_foreign(handed)
+        self._in.take_over(event, handed, told)
+        return "learned"
 
+    @in_turn
     def give_up(self, id: str) -> Literal["given up", "already"]:
         """Nobody will tell of this episode; what it spent is not known."""
-        with self._in.using():
-            handed = self._in.find(id)
-            if handed.fate == "told":
-                raise ConflictError(f"episode {id} was told before; nothing was changed")
-            if handed.fate != "open":
-                return "already"
-            self._in.give_up(handed)
-            return "given up"
+        handed = self._in.find(id)
+        if handed.fate == "told":
+            raise ConflictError(f"episode {id} was told before; nothing was changed")
+        if handed.fate != "open":
+            return "already"
+        self._in.give_up(handed)
+        return "given up"
 
+    @in_turn
     def snapshot(self) -> None:
         """Write the state now, and forget what that makes needless."""
-        with self._in.using():
-            if trouble := self._in.snapshot():
-                raise StorageError(trouble)
+        if trouble := self._in.snapshot():
+            raise StorageError(trouble)
 
+    @in_turn
     def check_disk(self) -> None:
         """Write to the directory, and change nothing: a `StorageError` says why it cannot be written."""
-        with self._in.using():
-            self._in.check_disk()
+        self._in.check_disk()
 
+    @in_turn
     def open_episodes(self) -> dict[str, OpenEpisode]:
         """Those with a policy that were handed out and not told or given up, oldest first."""
-        with self._in.using() as journal:
-            found = {}
-            for handed in self._in.open.values():
-                if handed.policy != UNKNOWN:
-                    policy = Policy.unchecked(self.space, journal.arrays.kept(handed.policy).copy())
-                    found[handed.id] = OpenEpisode(handed.id, policy)
-            return found
+        found = {}
+        for handed in self._in.open.values():
+            if handed.policy != UNKNOWN:
+                policy = Policy.unchecked(self.space, self._in.journal.arrays.kept(handed.policy).copy())
+                found[handed.id] = OpenEpisode(handed.id, policy)
+        return found
 
+    @in_turn
     def open_ids(self) -> list[str]:
         """Of all episodes that were handed out and not told or given up, oldest first."""
-        with self._in.using():
-            return [handed.id for handed in self._in.open.values()]
+        return [handed.id for handed in self._in.open.values()]
 
     @property
     def status(self) -> Status:
@@ -181,16 +181,16 @@ class DurableLearner(Operations):
         return dict(champion.settings)
 
     @property
+    @in_turn
     def facts(self) -> dict[str, Any]:
         """What the directory was made with: names of states and actions, units, the first learner."""
-        with self._in.using() as journal:
-            return journal.facts()
+        return self._in.journal.facts()
 
+    @in_turn
     def fingerprint(self, name: str | None = None) -> bytes:
         """The bytes that a checkpoint of a learner (the champion) would have now: equal for those that go on alike."""
-        with self._in.using():
-            name = self._in.state.champion if name is None else self._named(name)
-            return checkpoints.fingerprint(self._in.state.entrants[name].learner)
+        name = self._in.state.champion if name is None else self._named(name)
+        return checkpoints.fingerprint(self._in.state.entrants[name].learner)
 
     def close(self) -> None:
         """Let go of the directory; all that was acknowledged is on disk already."""

@@ -18,7 +18,6 @@ from numpy.typing import NDArray
 
 from tightrope.durable.kernels import weigh
 from tightrope.errors import InvalidInputError
-from tightrope.model import Policy
 from tightrope.space import FloatArray
 
 #: Of a weight; its square, summed over all episodes of a life, has room in a float.
@@ -31,27 +30,39 @@ class Shadow:
     def __init__(self, n_constraints: int) -> None:
         self.weighed = 0  #: episodes by importance
         self.met = 0  #: episodes from the played path
-        self.by_importance = np.zeros(1 + n_constraints)  #: Σ of the estimates: of the loss, then of each constraint
-        self.squares = np.zeros(1 + n_constraints)  #: Σ of their squares
-        self.by_path = np.zeros(1 + n_constraints)  #: Σ of what was met
+        #: (3, 1 + I) Σ of the estimates, of their squares, and of what was met: of the loss, then of each constraint
+        self.sums = np.zeros((3, 1 + n_constraints))
 
-    def after(self, costs: FloatArray, pairs: NDArray[np.int64], own: Policy, played: Policy | None) -> "Shadow":
-        """These sums and one more episode: costs (1 + I, L) at the pairs (L,) of its path."""
-        shadow, changes = object.__new__(Shadow), dict[str, Any]()
+    def after(
+        self, costs: FloatArray, pairs: NDArray[np.int64], own: FloatArray, played: FloatArray | None
+    ) -> "Shadow":
+        """These sums and one more episode: costs (1 + I, L) at the pairs (L,) of its path, and π and μ of all pairs."""
+        shadow = object.__new__(Shadow)
+        shadow.weighed, shadow.met, shadow.sums = self.weighed, self.met, self.sums.copy()
         if played is None:
-            changes["met"], changes["by_path"] = self.met + 1, self.by_path + costs.sum(axis=1)
+            shadow.met += 1
+            shadow.sums[2] += costs.sum(axis=1)
         else:
-            estimate = np.empty(len(costs))
-            weigh(pairs, own.probabilities, played.probabilities, LARGEST, costs, estimate)
-            changes["weighed"] = self.weighed + 1
-            changes["by_importance"], changes["squares"] = self.by_importance + estimate, self.squares + estimate**2
-        shadow.__dict__ = self.__dict__ | changes
+            shadow.weighed += 1
+            weigh(pairs, own, played, LARGEST, costs, shadow.sums)
         return shadow
+
+    @property
+    def by_importance(self) -> FloatArray:
+        """(1 + I,) Σ of the estimates."""
+        estimates: FloatArray = self.sums[0]
+        return estimates
+
+    @property
+    def by_path(self) -> FloatArray:
+        """(1 + I,) Σ of what was met."""
+        met: FloatArray = self.sums[2]
+        return met
 
     def standard_error(self) -> FloatArray:
         """(1 + I,) of the sums by importance."""
         n = max(self.weighed, 1)
-        variance: FloatArray = np.maximum(self.squares - self.by_importance**2 / n, 0.0) * (n / max(n - 1, 1))
+        variance: FloatArray = np.maximum(self.sums[1] - self.by_importance**2 / n, 0.0) * (n / max(n - 1, 1))
         return np.sqrt(variance)
 
     def state(self) -> dict[str, Any]:
@@ -60,7 +71,6 @@ class Shadow:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state` gave."""
-        numbers = np.hstack([state["by_importance"], state["squares"], state["by_path"]])
-        if min(state["weighed"], state["met"]) < 0 or not np.isfinite(numbers).all():
+        if min(state["weighed"], state["met"]) < 0 or not np.isfinite(state["sums"]).all():
             raise InvalidInputError("what it would have spent is of no episodes")
         vars(self).update(state)

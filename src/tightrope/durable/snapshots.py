@@ -42,8 +42,8 @@ def write(folder: Path, journal: Journal, state: State) -> None:
             raise StorageError(f"cannot write {in_words(error)}") from error
         except InvalidInputError as error:  # something else is in its place
             raise StorageError(f"cannot write a snapshot: {error}") from error
-    with journal.commit():
-        journal.write_snapshot(snapshot)
+    journal.write_snapshot(snapshot)
+    journal.commit()
     journal.settled = snapshot.seq
     journal.settle_down()
 
@@ -96,10 +96,8 @@ def prune(folder: Path, journal: Journal, keep_events: int, keep_episodes: int) 
     if not kept:
         raise StorageError(f"no snapshot in {printable(folder)} can be read")
     oldest = kept[-1].seq
-    with journal.commit():
-        journal.prune(
-            min(oldest, journal.last - keep_events), [one.seq for one in kept], journal.asked + 1 - keep_episodes
-        )
+    journal.prune(min(oldest, journal.last - keep_events), [one.seq for one in kept], journal.asked + 1 - keep_episodes)
+    journal.commit()
     wanted = {name for snapshot in kept for name in names_of(snapshot)}
     for path in folder.iterdir():
         if (path.match("snapshot-*.npz") and path.name not in wanted) or is_temporary(path):  # of who was killed

@@ -10,13 +10,12 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightrope.durable.account import Account
 from tightrope.durable.arrays import bytes_of, decoded, digest_of
 from tightrope.durable.guard import Guard, StopLoss
 from tightrope.durable.journal import Event
-from tightrope.durable.records import NOTHING, Form
+from tightrope.durable.records import NOTHING, Form, Told
 from tightrope.durable.shadow import Shadow
 from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners.base import LearnerBase
@@ -87,11 +86,11 @@ class State:
         others = {name: one for name, one in self.entrants.items() if not one.failed and name != self.champion}
         return {self.champion: self.entrants[self.champion]} | others
 
-    def apply(self, event: Event, kept: Kept, read: Reader, path: NDArray[np.int64] | None = None) -> list[str]:
-        """Take over what an event says; returns the challengers that fail by it. The path that is told may be known."""
+    def apply(self, event: Event, kept: Kept, read: Reader, told: Told | None = None) -> list[str]:
+        """Take over what an event says; returns the challengers that fail by it. What is told may be known already."""
         match event.kind:
             case "tell":
-                return self._tell(event, kept, path)
+                return self._tell(event, kept, told or self._told(event, kept))
             case "budgets":
                 others = {name: one.learner.with_budgets(decoded(event.body)) for name, one in self.learning.items()}
                 for name, learner in others.items():
@@ -114,18 +113,19 @@ class State:
                 raise StorageError(f"event {event.seq} is a {event.kind!r}, which this version does not know")
         return []
 
-    def _tell(self, event: Event, kept: Kept, path: NDArray[np.int64] | None) -> list[str]:
-        form, digest = self.form, event.policy or UNKNOWN
+    def _told(self, event: Event, kept: Kept) -> Told:
+        """What an event tells, from its bytes."""
         loss, constraints = (kept(part) if part else NOTHING for part in (event.loss, event.constraints))
-        told = form.decode(event.body, loss, constraints, path)
+        return self.form.decode(event.body, loss, constraints)
+
+    def _tell(self, event: Event, kept: Kept, told: Told) -> list[str]:
+        form, budgets, failed = self.form, self.learner.budgets, list[str]()
         costs, met = form.met(told)
         pairs = form.space.pair_of_tuple.take(told.path)
-        budgets, played, failed = self.learner.budgets, None, []
-        if digest != UNKNOWN:
-            played = Policy.unchecked(form.space, kept(digest))
+        played = kept(event.policy) if event.policy else None
         for name, entrant in self.learning.items():
             learner = entrant.learner
-            shadow = entrant.shadow.after(costs, pairs, learner.policy, played)
+            shadow = entrant.shadow.after(costs, pairs, learner.policy.probabilities, played)
             try:
                 if played is None and learner.learns_from == "told":
                     raise InvalidInputError("nobody knows which policy played it")
@@ -138,7 +138,7 @@ class State:
             else:
                 entrant.shadow, self.whole = shadow, False
         self.account = self.account.after(met, budgets)
-        by_safe = self.guard.has_rules and digest == digest_of(bytes_of(self.guard.safe))
+        by_safe = self.guard.has_rules and event.policy == digest_of(bytes_of(self.guard.safe))
         self.guard = self.guard.after(self.account, met[1:], budgets, by_safe=by_safe)
         self.whole = True
         return failed

@@ -2,7 +2,6 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -106,8 +105,7 @@ class Seen(NamedTuple):
     failed: str
 
 
-@dataclass(frozen=True)
-class Status:
+class Status(NamedTuple):
     """A directory after some event. Sums in own units are worked out when somebody looks, not with every episode."""
 
     event: int  #: its number
@@ -150,7 +148,7 @@ class Status:
         """Whether a stop-loss has the safe policy handed out."""
         return self.guard.stops
 
-    @cached_property
+    @property
     def spending(self) -> tuple[Spending, ...]:
         """Every budget, in its own units."""
         units, account = self.units, self.account
@@ -168,7 +166,7 @@ class Status:
             )
         )
 
-    @cached_property
+    @property
     def standings(self) -> tuple[Standing, ...]:
         """All learners, in the order in which they came."""
         return tuple(_standing(one, np.array(self.units.scales)) for one in self.entrants)
@@ -177,26 +175,27 @@ class Status:
 def status_of(state: State, units: BudgetUnits, event: int, asked: int, open_: int, trouble: str = "") -> Status:
     """What is to be seen now: nothing of it changes with the next event."""
     learner = state.learner
-    status = object.__new__(Status)  # as `Status(...)` would make it, in half the time: it is made in every episode
-    vars(status).update(
-        event=event,
-        asked=asked,
-        open=open_,
-        plays=state.policy,
-        champion=state.champion,
-        epoch=learner.epoch,
-        budgets=learner.budgets.copy(),
-        multipliers=learner.multipliers.copy(),
-        loss_weight=learner.loss_weight,
-        trouble=trouble,
-        account=state.account,
-        guard=state.guard,
-        units=units,
-        entrants=tuple(
-            Seen(name, one.settings, one.learner.policy, one.shadow, one.failed) for name, one in state.entrants.items()
+    return Status(
+        event,
+        asked,
+        open_,
+        state.policy,
+        state.champion,
+        learner.epoch,
+        learner.budgets.copy(),
+        learner.multipliers.copy(),
+        learner.loss_weight,
+        trouble,
+        state.account,
+        state.guard,
+        units,
+        tuple(
+            [
+                Seen(name, one.settings, one.learner.policy, one.shadow, one.failed)
+                for name, one in state.entrants.items()
+            ]
         ),
     )
-    return status
 
 
 def _copied(policy: Policy) -> Policy:

@@ -4,12 +4,11 @@ from contextlib import suppress
 
 import numpy as np
 
-from tightrope.durable.arrays import decoded
 from tightrope.durable.journal import Event
 from tightrope.durable.state import State
 from tightrope.learners.base import Feedback
 from tightrope.learners.registry import load
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope.space import LayeredSpace
 
 #: In the second one there are multipliers.
 EPISODES = 2
@@ -30,16 +29,9 @@ def learn(checkpoint: bytes, feedback: Feedback) -> State:
     uses = np.full((n_budgets, n), 1 / max(n_budgets, 1))
     for number in range(1, EPISODES + 1):
         told = form.checked(number, *any_path(space), np.linspace(-1.0, 1.0, n), uses)
-        body, loss, constraints = form.encode(told)
-        kept = {b"policy": state.policy.probabilities, b"loss": decoded(loss), b"constraints": decoded(constraints)}
-        state.apply(_event(number, body, kept), kept.__getitem__, load, told.path)
+        kept = {b"policy": state.policy.probabilities}
+        state.apply(Event(number, "tell", number, b"policy", None, None, b""), kept.__getitem__, load, told)
     return state
-
-
-def _event(number: int, body: bytes, kept: dict[bytes, FloatArray]) -> Event:
-    """What is empty is in the body."""
-    policy, loss, constraints = (name if array.size else b"" for name, array in kept.items())
-    return Event(number, "tell", number, policy, loss, constraints, body)
 
 
 def any_path(space: LayeredSpace) -> tuple[list[int], list[int]]:
