@@ -180,9 +180,10 @@ def replay(directory: Path, problem: Problem, twin: LearnerBase) -> dict[int, di
             told = form.decode(event.body, journal.arrays.kept(event.loss), journal.arrays.kept(event.constraints))
             assert event.episode is not None and event.episode not in learned, f"{event.episode} was counted twice"
             [scenario] = np.flatnonzero((problem.losses.scenarios == told.loss).all(axis=1)).tolist()  # type: ignore[attr-defined]
-            story = {"states": told.states.tolist(), "actions": told.actions.tolist(), "scenario": scenario + 1}
+            states, actions = problem.space.trajectory(told.path)
+            story = {"states": states.tolist(), "actions": actions.tolist(), "scenario": scenario + 1}
             learned[event.episode] = story
-            twin.observe(form.episode(told, form.met(told)[0], twin.feedback, twin.policy.probabilities))
+            twin.observe(form.episode(told, form.met(told, twin.budgets)[0], twin.feedback, twin.policy.probabilities))
     finally:
         journal.close()
     return learned

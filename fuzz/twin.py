@@ -167,7 +167,7 @@ class Twin:
             else:
                 bandit = BanditEpisode(parts["states"], parts["actions"], costs[0].copy(), costs[1:].copy(), played)
                 one.learner.observe(bandit)
-        self.account = self.account.after(met, budgets)
+        self.account = self.account.after(np.array([met, [0.0, *budgets]]))
         by_safe = played is not None and np.array_equal(played.probabilities, SAFE.probabilities)
         by_safe = by_safe and self.guard.has_rules
         self.guard = self.guard.after(self.account, met[1:], budgets, by_safe=by_safe)

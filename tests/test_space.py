@@ -246,6 +246,14 @@ def test_every_tuple_is_found_on_a_path(space: LayeredSpace, rng: np.random.Gene
         steps = space.path(states, actions)
         assert steps.tolist() == twins.find_path(space, np.array(states), np.array(actions))
         assert j == steps[space.layer_of(int(space.tuples[j, 0]))]
+        back = space.trajectory(steps)
+        assert (back[0].tolist(), back[1].tolist()) == (states, actions)
+
+
+@pytest.mark.parametrize("path", [[0], [0, 8], [-1, 4], [[0], [4]], []])
+def test_what_is_no_path_has_no_trajectory(path: list[int]) -> None:
+    with pytest.raises(InvalidInputError, match=r"path is .*; expected 2 tuples out of 8"):
+        LayeredSpace.dense([1, 2, 1], 2).trajectory(np.array(path, np.int64))
 
 
 @given(spaces(max_steps=3, max_width=3), rngs())

@@ -234,6 +234,15 @@ class LayeredSpace:
             )
         return steps
 
+    def trajectory(self, path: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+        """The other way round: states (L + 1,) and actions (L,) of the tuples of a path."""
+        if path.shape != (self.n_layers,) or not ((path >= 0) & (path < self.n_tuples)).all():
+            raise InvalidInputError(
+                f"path is {shown(path.tolist())}; expected {self.n_layers} tuples out of {self.n_tuples}"
+            )
+        states, actions, successors = self.tuples[path].astype(np.int64).T
+        return np.append(states, successors[-1]), actions.copy()
+
     def __eq__(self, other: object) -> bool:
         if not isinstance(other, LayeredSpace):
             return NotImplemented

@@ -281,7 +281,7 @@ def test_what_is_the_same_in_many_episodes_is_kept_once(tmp_path: Path) -> None:
                 learner.snapshot()  # forgets the first two events, and with them both losses
         rows = learner._in.journal.rows
         assert rows("SELECT count(DISTINCT loss), count(DISTINCT constraints), max(length(body)) FROM events") == [
-            (1, 1, 8 * (2 * WORLD.space.n_layers + 1))
+            (1, 1, 8 * WORLD.space.n_layers)
         ]
     with opened(tmp_path) as learner:
         assert learner.fingerprint() == fingerprint(twin)

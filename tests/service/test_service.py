@@ -517,7 +517,7 @@ def test_the_series_stays_short(running: Running) -> None:
     keeper = keeper_of(running)
     inside = keeper.learner._in
     for _ in range(3 * MOST_RECORDS):
-        account = inside.status.account.after(np.zeros(2), inside.status.budgets)
+        account = inside.status.account.after(np.array([[0.0, 0.0], [0.0, *inside.status.budgets]]))
         inside.status = inside.status._replace(account=account)
         keeper._record()
     assert keeper.series.told[-1] == 3 * MOST_RECORDS

@@ -14,26 +14,32 @@ class Account:
 
     def __init__(self, n_constraints: int) -> None:
         self.told = 0
-        self.met = np.zeros(1 + n_constraints)  #: Σ of the losses met, then of each constraint
-        self.allowed = np.zeros(n_constraints)  #: (I,) Σ of the budgets of those episodes
+        #: (2, 1 + I) Σ of what was met and of what was allowed: of the loss, which nothing allows, then of each budget
+        self.sums = np.zeros((2, 1 + n_constraints))
 
-    def after(self, met: FloatArray, budgets: FloatArray) -> "Account":
-        """This account and one more episode: met (1 + I,) is what it lost, then what it used."""
+    def after(self, charges: FloatArray) -> "Account":
+        """This account and one more episode, in which so much was met and allowed (2, 1 + I)."""
         account = object.__new__(Account)
-        account.told, account.met, account.allowed = self.told + 1, self.met + met, self.allowed + budgets
-        account.met.setflags(write=False)  # others may look at it
-        account.allowed.setflags(write=False)
+        account.told, account.sums = self.told + 1, self.sums + charges
+        account.sums.setflags(write=False)  # others may look at it
         return account
 
     @property
     def loss(self) -> float:
         """Σ of the losses met."""
-        return float(self.met[0])
+        return float(self.sums[0, 0])
 
     @property
     def spent(self) -> FloatArray:
         """(I,) Σ of the constraints met."""
-        return self.met[1:]
+        met: FloatArray = self.sums[0, 1:]
+        return met
+
+    @property
+    def allowed(self) -> FloatArray:
+        """(I,) Σ of the budgets of those episodes."""
+        budgets: FloatArray = self.sums[1, 1:]
+        return budgets
 
     def state(self) -> dict[str, Any]:
         """All of it."""
@@ -41,6 +47,6 @@ class Account:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state` gave."""
-        if state["told"] < 0 or not np.isfinite(np.hstack([state["met"], state["allowed"]])).all():
+        if state["told"] < 0 or not np.isfinite(state["sums"]).all():
             raise InvalidInputError("its account is of no episodes")
         vars(self).update(state)

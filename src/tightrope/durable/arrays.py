@@ -20,7 +20,7 @@ TABLE = "CREATE TABLE IF NOT EXISTS arrays (digest BLOB PRIMARY KEY, numbers BLO
 AT_HAND = 6
 
 
-def digest_of(data: bytes) -> bytes:
+def digest_of(data: bytes | bytearray) -> bytes:
     """16 bytes by which data is known."""
     return sha256(data).digest()[:16]  # faster than blake2b
 
@@ -45,24 +45,26 @@ class Arrays:
 
     def __init__(self, query: Callable[..., list[Any]], write: Callable[..., None], journal: str) -> None:
         self._query, self._write, self._journal = query, write, journal
-        self._at_hand: dict[bytes, tuple[bytes, FloatArray]] = {}  #: by digest, the last one used last
+        self._at_hand: dict[bytes, tuple[bytearray, FloatArray]] = {}  #: by digest, the last one used last
         self._sure: set[bytes] = set()  #: which of them are in the journal for sure
 
-    def hold(self, array: bytes) -> tuple[bytes, FloatArray]:
-        """Have it at hand: the digest by which it is kept, and its numbers, to be read only.
+    def hold(self, array: FloatArray) -> tuple[bytes, FloatArray]:
+        """Have it at hand: the digest by which it is kept, and the same numbers in an array of ours, to be read only.
 
         Of one that is at hand already nothing need be worked out.
         """
-        for digest, held in self._at_hand.items():
-            if held[0] == array:
+        array = np.ascontiguousarray(array, REAL)
+        for digest, (data, numbers) in self._at_hand.items():
+            if data == array:  # bytes are compared, where they are: neither is copied
                 self._at_hand[digest] = self._at_hand.pop(digest)  # the last one used
-                return digest, held[1]
-        digest = digest_of(array)
-        return digest, self._have_at_hand(digest, array)
+                return digest, numbers.reshape(array.shape)
+        data = bytearray(array)
+        digest = digest_of(data)
+        return digest, self._have_at_hand(digest, data).reshape(array.shape)
 
-    def _have_at_hand(self, digest: bytes, array: bytes) -> FloatArray:
-        numbers = decoded(array)
-        self._at_hand[digest] = array, numbers
+    def _have_at_hand(self, digest: bytes, data: bytearray) -> FloatArray:
+        numbers = np.frombuffer(data, REAL)
+        self._at_hand[digest] = data, numbers
         if len(self._at_hand) > AT_HAND:
             oldest = next(iter(self._at_hand))
             del self._at_hand[oldest]
@@ -84,15 +86,15 @@ class Arrays:
         held = self._at_hand.get(digest)
         return self._have_at_hand(digest, self._read(digest)) if held is None else held[1]
 
-    def _read(self, digest: bytes) -> bytes:
+    def _read(self, digest: bytes) -> bytearray:
         found = self._query("SELECT numbers FROM arrays WHERE digest = ?", digest)
-        array = bytes(found[0][0]) if found else b""
-        if digest_of(array) != digest:
+        data = bytearray(found[0][0] if found else b"")
+        if digest_of(data) != digest:
             raise StorageError(
                 f"{self._journal}: a policy that was handed out, or a loss or constraints that were told, are "
                 "damaged; restore the directory from a copy"
             )
-        return array
+        return data
 
     def all(self) -> list[bytes]:
         """Their digests."""

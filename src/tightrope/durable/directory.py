@@ -18,7 +18,6 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
 from tightrope.arguments import printable, shown, text
 from tightrope.durable import snapshots
-from tightrope.durable.arrays import bytes_of
 from tightrope.durable.facts import facts_of, refuse_other
 from tightrope.durable.folder import claimed
 from tightrope.durable.journal import Event, Handed, Journal
@@ -113,7 +112,7 @@ class Directory:
             raise InvalidInputError(f"another process opened {printable(self.path)}, before it forked; open it there")
         if self._behind:
             self._recover()
-        self.journal.roll_back()
+        self.journal.forget()
 
     def find(self, id: str) -> Handed:
         """The episode of that id."""
@@ -137,7 +136,7 @@ class Directory:
 
     def hand_out(self, policy: Policy | None) -> Handed:
         """A new episode, to be played with this policy; None: nobody knows with which."""
-        digest = UNKNOWN if policy is None else self.journal.arrays.hold(bytes_of(policy.probabilities))[0]
+        digest = UNKNOWN if policy is None else self.journal.arrays.hold(policy.probabilities)[0]
         self._behind = True
         handed = self.journal.hand_out(secrets.token_hex(4), digest)
         self.journal.commit()
@@ -149,7 +148,7 @@ class Directory:
     def give_up(self, handed: Handed) -> None:
         """Nobody will tell of it."""
         self._behind = True
-        self.journal.settle(handed._replace(fate="given up"))
+        self.journal.settle([handed._replace(fate="given up")])
         self.journal.commit()
         del self.open[handed.id]
         self.status = self.status._replace(open=len(self.open))
@@ -157,15 +156,15 @@ class Directory:
 
     def event_of(self, handed: Handed, told: Told) -> tuple[Event, Told]:
         """The event that telling this of an episode would be; and the same in arrays of ours, to be read only."""
-        hold, loss, constraints = self.journal.arrays.hold, None, None
-        body, f, g = self.state.form.encode(told)
-        if f:
-            loss, numbers = hold(f)
-            told = told._replace(loss=numbers)
-        if g:
-            constraints, numbers = hold(g)
-            told = told._replace(constraints=numbers.reshape(told.constraints.shape))
-        return Event(self.journal.last + 1, "tell", handed.number, handed.policy, loss, constraints, body), told
+        journal, form, loss, constraints = self.journal, self.state.form, None, None
+        if form.feedback == "full":
+            loss, f = journal.arrays.hold(told.loss)
+            constraints, g = journal.arrays.hold(told.constraints)
+        else:
+            f, g = told.loss.copy(), told.constraints.copy()
+        told = Told(told.path, f, g)
+        event = Event(journal.last + 1, "tell", handed.number, handed.policy, loss, constraints, form.encode(told))
+        return event, told
 
     def change(self, kind: str, body: bytes) -> None:
         """Take over an event that is about no episode."""
@@ -174,10 +173,10 @@ class Directory:
     def _event(self, kind: str, body: bytes) -> Event:
         return Event(self.journal.last + 1, kind, None, None, None, None, body)
 
-    def take_over(self, event: Event, handed: Handed | None = None, told: Told | None = None) -> None:
+    def take_over(self, event: Event, id: str | None = None, told: Told | None = None) -> None:
         """Take over an event: in memory, then on disk, then to be seen; now and then a snapshot.
 
-        If it is about an episode, that was `handed` out, and this was `told`.
+        If it is about an episode, that has this id, and this was `told`.
         """
         journal, self._behind = self.journal, True
         try:
@@ -190,8 +189,8 @@ class Directory:
         for name in failed:  # said in the journal, and so by whoever replays it elsewhere
             journal.append(self._event("failed", f"{name}\0{self.state.entrants[name].failed}".encode()))
         journal.commit()
-        if handed is not None:
-            del self.open[handed.id]
+        if id is not None:
+            del self.open[id]
         self._since += 1 + len(failed)
         self._show()
         self._behind = False

@@ -110,7 +110,7 @@ class Journal:
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / NAME
-        self._waiting: list[tuple[str, tuple[Any, ...]]] = []
+        self._waiting: list[tuple[str, tuple[Any, ...] | list[Any]]] = []  #: of what is listed, a row each
         self.head = Head(folder, read_only=read_only)  # before the journal, which may go on meanwhile
         with self._in_words(), ExitStack() as stack:
             stack.callback(self.head.close)
@@ -179,7 +179,7 @@ class Journal:
             return self._sql.execute(query, values).fetchall()
 
     def write(self, query: str, *values: Any) -> None:
-        """Something to be written by the next `commit`, unless it is forgotten (`roll_back`)."""
+        """Something to be written by the next `commit`, unless we `forget` it."""
         self._waiting.append((query, values))
 
     def commit(self) -> None:
@@ -187,12 +187,13 @@ class Journal:
         try:
             self.head.refuse_removed()
             match self._waiting:
-                case [alone]:  # a transaction of its own, and so most events: three calls in one
-                    self._sql.execute(*alone)
+                case [(query, tuple() as row)]:  # a transaction of its own, and so most events: three calls in one
+                    self._sql.execute(query, row)
                 case several:
                     self._sql.execute("BEGIN IMMEDIATE")
-                    for one in several:
-                        self._sql.execute(*one)
+                    for query, values in several:
+                        run = self._sql.executemany if isinstance(values, list) else self._sql.execute
+                        run(query, values)
                     self._sql.execute("COMMIT")
             self._waiting.clear()
         except BaseException as error:
@@ -201,9 +202,13 @@ class Journal:
                 raise error
         self.head.write(self.last, self.asked)
 
+    def forget(self) -> None:
+        """Whatever is to be written by the next `commit`."""
+        self._waiting.clear()
+
     def roll_back(self) -> None:
         """Forget what was written and not committed."""
-        self._waiting.clear()
+        self.forget()
         if self._sql.in_transaction:
             self._sql.execute("ROLLBACK")
 
@@ -245,10 +250,10 @@ class Journal:
         self.asked = handed.number
         return handed
 
-    def settle(self, settled: Handed) -> None:
-        """An episode is no longer open."""
-        changed = (settled.fate, settled.contents, digest_of_row(*settled), settled.number)
-        self.write("UPDATE episodes SET fate = ?, contents = ?, digest = ? WHERE number = ?", *changed)
+    def settle(self, settled: list[Handed]) -> None:
+        """Episodes are no longer open."""
+        rows = [(one.fate, one.contents, digest_of_row(*one), one.number) for one in settled]
+        self._waiting.append(("UPDATE episodes SET fate = ?, contents = ?, digest = ? WHERE number = ?", rows))
 
     def handed(self, where: str, *values: Any) -> list[Handed]:
         """Episodes that were handed out, those that are remembered."""
@@ -263,7 +268,7 @@ class Journal:
         """An episode as its row has it; or as the event of that number says, of what was told in it."""
         if digest_of_row(*handed) != digest:
             raise StorageError(f"{self}: episode {handed.number} is damaged; restore the directory from a copy")
-        return handed if seq is None else handed._replace(fate="told", contents=digest_of_row(*told))
+        return handed if seq is None else Handed(*handed[:3], "told", digest_of_row(*told))
 
     def facts(self) -> dict[str, Any]:
         """What the directory was made with."""
@@ -280,9 +285,7 @@ class Journal:
 
     def write_snapshot(self, snapshot: Snapshot) -> None:
         """It holds the state after the last event; what became of episodes until then is in their rows."""
-        for handed in self.handed("fate = 'open'"):
-            if handed.fate == "told":
-                self.settle(handed)
+        self.settle([handed for handed in self.handed("fate = 'open'") if handed.fate == "told"])
         self.write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", *snapshot, digest_of_row(*snapshot))
 
     def snapshots(self, damage: list[str] | None = None) -> list[Snapshot]:

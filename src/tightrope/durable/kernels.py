@@ -4,18 +4,20 @@ from tightrope.kernels.compile import jit
 
 
 @jit
-def meet(steps, f, g, costs, met):
-    """Write the loss and the constraints of each step into costs (1 + I, L), and their sums over the path into met.
+def meet(steps, f, g, budgets, costs, charges):
+    """Write the loss and the constraints of each step into costs (1 + I, L), their sums and what is allowed to charges.
 
-    steps (L,) says where in f and in every g_i the steps are.
+    steps (L,) says where in f and in every g_i the steps are; charges is (2, 1 + I), of the loss nothing is allowed.
     """
-    met[:] = 0.0
+    charges[:] = 0.0
     for k in range(steps.size):
         costs[0, k] = f[steps[k]]
         for i in range(g.shape[0]):
             costs[1 + i, k] = g[i, steps[k]]
-        for i in range(met.size):
-            met[i] += costs[i, k]
+        for i in range(costs.shape[0]):
+            charges[0, i] += costs[i, k]
+    for i in range(budgets.size):
+        charges[1, 1 + i] = budgets[i]
 
 
 @jit

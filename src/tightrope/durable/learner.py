@@ -113,7 +113,7 @@ class DurableLearner(Operations):
             otherwise = "told otherwise" if handed.fate == "told" else "given up"
             raise ConflictError(f"episode {id} was {otherwise} before; nothing was changed")
         self._refuse_foreign(handed)
-        self._in.take_over(event, handed, told)
+        self._in.take_over(event, id, told)
         return "learned"
 
     @in_turn

@@ -14,15 +14,13 @@ from tightrope.space import FloatArray, LayeredSpace
 
 WHOLE = np.dtype("<i8")
 
-#: In place of a function that is in the body, or of no constraints.
+#: In place of a function that is in the body.
 NOTHING = np.empty(0)
 
 
 class Told(NamedTuple):
     """An episode that was checked."""
 
-    states: NDArray[np.int64]  #: (L + 1,)
-    actions: NDArray[np.int64]  #: (L,)
     path: NDArray[np.int64]  #: (L,) the tuple of each step
     loss: FloatArray  #: (n_tuples,), or (L,) along the path
     constraints: FloatArray  #: (I, n_tuples), or (I, L)
@@ -36,48 +34,40 @@ class Form(NamedTuple):
     feedback: Feedback
 
     def checked(self, number: int, states: ArrayLike, actions: ArrayLike, loss: ArrayLike, g: ArrayLike) -> Told:
-        """What was told of episode `number`, or a refusal that says what is wrong with it.
-
-        Whole functions may still be the caller's own arrays; the rest is not.
-        """
+        """What was told of episode `number`, maybe in arrays of who told it; or a refusal that says what is wrong."""
         if self.feedback == "full":
-            path, f, g = checked_episode(self.space, self.n_constraints, number, Episode(states, actions, loss, g))
-        else:
-            episode = BanditEpisode(states, actions, loss, g)
-            path, f, g = checked_bandit_episode(self.space, self.n_constraints, number, episode)
-            f, g = f.copy(), g.copy()
-        return Told(np.array(states, WHOLE), np.array(actions, WHOLE), path, f, g)
+            return Told(*checked_episode(self.space, self.n_constraints, number, Episode(states, actions, loss, g)))
+        episode = BanditEpisode(states, actions, loss, g)
+        return Told(*checked_bandit_episode(self.space, self.n_constraints, number, episode))
 
-    def encode(self, told: Told) -> tuple[bytes, bytes, bytes]:
-        """Its bytes, loss and constraints apart, the same for the same episode, however it was given.
+    def encode(self, told: Told) -> bytes:
+        """The body of its event, the same for the same episode, however it was given.
 
-        Whole functions are the same in many episodes, and kept once; what was met on the way is part of the first.
+        Whole functions are the same in many episodes, and kept apart (`Arrays`); what was met on the way is in it.
         """
-        path = told.states.tobytes() + told.actions.tobytes()
-        loss, constraints = bytes_of(told.loss), bytes_of(told.constraints)
-        return (path, loss, constraints) if self.feedback == "full" else (path + loss + constraints, b"", b"")
+        path = told.path.astype(WHOLE, copy=False).tobytes()
+        return path if self.feedback == "full" else path + bytes_of(told.loss) + bytes_of(told.constraints)
 
-    def decode(self, body: bytes, loss: FloatArray, constraints: FloatArray) -> Told:
-        """The other way round, of the same numbers."""
+    def decode(self, body: bytes, loss: FloatArray = NOTHING, constraints: FloatArray = NOTHING) -> Told:
+        """The other way round, of the same numbers, with the whole functions that were kept apart."""
         L = self.space.n_layers
-        steps = np.frombuffer(bytearray(body), WHOLE, 2 * L + 1)
-        states, actions = steps[: L + 1], steps[L + 1 :]
+        path = np.frombuffer(bytearray(body), WHOLE, L)
         if self.feedback == "bandit":
-            met = decoded(body[steps.nbytes :])
+            met = decoded(body[path.nbytes :])
             loss, constraints = met[:L], met[L:]
-        path = self.space.path(states, actions)
-        return Told(states, actions, path, loss, constraints.reshape(self.n_constraints, len(loss)))
+        path = self.space.path(*self.space.trajectory(path))  # a body that was made up is refused
+        return Told(path, loss, constraints.reshape(self.n_constraints, len(loss)))
 
-    def met(self, told: Told) -> tuple[FloatArray, FloatArray]:
-        """Along the path: the loss and then the constraints of each step (1 + I, L), and their sums (1 + I,)."""
+    def met(self, told: Told, budgets: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The loss and then the constraints of each step (1 + I, L); and what was met and allowed in all (2, 1 + I)."""
         steps = told.path if self.feedback == "full" else np.arange(self.space.n_layers)
-        costs, sums = np.empty((1 + self.n_constraints, len(steps))), np.empty(1 + self.n_constraints)
-        meet(steps, told.loss, told.constraints, costs, sums)
-        return costs, sums
+        costs, charges = np.empty((1 + self.n_constraints, len(steps))), np.empty((2, 1 + self.n_constraints))
+        meet(steps, told.loss, told.constraints, budgets, costs, charges)
+        return costs, charges
 
     def episode(self, told: Told, costs: FloatArray, feedback: Feedback, played: FloatArray | None) -> Any:
         """What a learner of that feedback observes, played with these probabilities; None: nobody knows which."""
         if feedback == "full":
-            return CheckedEpisode(told.states, told.actions, told.loss, told.constraints, self.space, told.path)
+            return CheckedEpisode.of(self.space, *told)
         policy = None if played is None else Policy.unchecked(self.space, played)
-        return BanditEpisode(told.states, told.actions, costs[0].copy(), costs[1:].copy(), policy)
+        return BanditEpisode(*self.space.trajectory(told.path), costs[0].copy(), costs[1:].copy(), policy)

@@ -15,7 +15,7 @@ from tightrope.durable.account import Account
 from tightrope.durable.arrays import bytes_of, decoded, digest_of
 from tightrope.durable.guard import Guard, StopLoss
 from tightrope.durable.journal import Event
-from tightrope.durable.records import NOTHING, Form, Told
+from tightrope.durable.records import Form, Told
 from tightrope.durable.shadow import Shadow
 from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners.base import LearnerBase
@@ -115,12 +115,12 @@ class State:
 
     def _told(self, event: Event, kept: Kept) -> Told:
         """What an event tells, from its bytes."""
-        loss, constraints = (kept(part) if part else NOTHING for part in (event.loss, event.constraints))
-        return self.form.decode(event.body, loss, constraints)
+        return self.form.decode(event.body, *(kept(part) for part in (event.loss, event.constraints) if part))
 
     def _tell(self, event: Event, kept: Kept, told: Told) -> list[str]:
-        form, budgets, failed = self.form, self.learner.budgets, list[str]()
-        costs, met = form.met(told)
+        form, budgets = self.form, self.learner.budgets
+        failed: list[str] = []
+        costs, charges = form.met(told, budgets)
         pairs = form.space.pair_of_tuple.take(told.path)
         played = kept(event.policy) if event.policy else None
         for name, entrant in self.learning.items():
@@ -137,9 +137,9 @@ class State:
                 failed.append(name)
             else:
                 entrant.shadow, self.whole = shadow, False
-        self.account = self.account.after(met, budgets)
+        self.account = self.account.after(charges)
         by_safe = self.guard.has_rules and event.policy == digest_of(bytes_of(self.guard.safe))
-        self.guard = self.guard.after(self.account, met[1:], budgets, by_safe=by_safe)
+        self.guard = self.guard.after(self.account, charges[0, 1:], budgets, by_safe=by_safe)
         self.whole = True
         return failed
 

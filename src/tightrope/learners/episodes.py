@@ -1,6 +1,7 @@
 """What is shown to a learner after an episode, and the checks that it is within Assumption 2."""
 
 from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -24,14 +25,40 @@ class Episode:
     constraints: ArrayLike  #: (I, n_tuples) g^t
 
 
-@dataclass(frozen=True, slots=True)
 class CheckedEpisode(Episode):
     """One that `checked_episode` found right, as the arrays it gave: it is not checked again for the same space."""
+
+    __slots__ = ("path", "space")
 
     loss: FloatArray
     constraints: FloatArray
     space: LayeredSpace
     path: NDArray[np.int64]  #: (L,) the tuple of each step
+
+    def __new__(cls, *parts: ArrayLike, **by_name: ArrayLike) -> Any:
+        """What is made of its parts, as by `replace`, is an episode that was not checked."""
+        return Episode(*parts, **by_name)
+
+    @classmethod
+    def of(cls, space: LayeredSpace, path: NDArray[np.int64], loss: FloatArray, constraints: FloatArray) -> Self:
+        """That was found right."""
+        episode = object.__new__(cls)
+        for name, value in (("space", space), ("path", path), ("loss", loss), ("constraints", constraints)):
+            object.__setattr__(episode, name, value)
+        return episode
+
+    @property
+    def states(self) -> NDArray[np.int64]:
+        """(L + 1,)"""
+        return self.space.trajectory(self.path)[0]
+
+    @property
+    def actions(self) -> NDArray[np.int64]:
+        """(L,)"""
+        return self.space.trajectory(self.path)[1]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CheckedEpisode.of, (self.space, self.path, self.loss, self.constraints)
 
 
 @dataclass(frozen=True, slots=True)
