@@ -21,7 +21,7 @@ from tests.durable.test_learner import episode_fields, observe
 from tests.learners.test_interrupts import interrupted_after
 from tightrope.durable import DurableLearner
 from tightrope.durable.inspection import inspect
-from tightrope.durable.journal import START, Event, Journal
+from tightrope.durable.journal import START, Event, Handed, Journal
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, TightropeError
 from tightrope.storage.checkpoints import fingerprint
 
@@ -329,8 +329,8 @@ def test_a_call_in_the_middle_of_another_is_refused(tmp_path: Path, monkeypatch:
         journal = learner._in.journal
         for call in (learner.open_ids, learner.close):
 
-            def interrupted(event: Event, call: Callable[[], object] = call) -> None:
-                Journal.append(journal, event)
+            def interrupted(event: Event, handed: Handed | None, call: Callable[[], object] = call) -> None:
+                Journal.append(journal, event, handed)
                 call()
 
             with monkeypatch.context() as patch:

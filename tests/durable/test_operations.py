@@ -439,7 +439,7 @@ class TestChallengers:
         with opened(tmp_path, fresh()) as learner:
             learner.challenge("other", fresh("ucpd"))
 
-            def full(event: object) -> None:
+            def full(*event: object) -> None:
                 raise StorageError("the disk is full")
 
             with monkeypatch.context() as patch, pytest.raises(StorageError):

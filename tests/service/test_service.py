@@ -327,7 +327,7 @@ def test_ready_again_as_soon_as_the_disk_is(running: Running, monkeypatch: pytes
     learner, episode = keeper_of(running).learner, running.ask()
     before = learner.fingerprint()
     with monkeypatch.context() as broken:
-        broken.setattr(learner._in.journal, "append", lambda event: (_ for _ in ()).throw(StorageError("full")))
+        broken.setattr(learner._in.journal, "append", lambda *event: (_ for _ in ()).throw(StorageError("full")))
         assert running.tell(episode, WEEK).kind == "storage"
     answers = [running.get("/ready").status]
     while answers[-1] == 503:

@@ -27,7 +27,7 @@ def digest_of(data: bytes | bytearray) -> bytes:
 
 def digest_of_row(*columns: bytes | str | float | None) -> bytes:
     """The digest of all that a row says, in its order and as what it is (MessagePack)."""
-    return digest_of(encoded(columns))
+    return sha256(encoded(columns)).digest()[:16]
 
 
 def bytes_of(numbers: FloatArray) -> bytes:
@@ -71,11 +71,12 @@ class Arrays:
             self._sure.discard(oldest)
         return numbers
 
-    def keep(self, digest: bytes) -> None:
-        """Keep one that is at hand; one that is kept already is kept once."""
-        if digest not in self._sure:
-            self._write("INSERT OR IGNORE INTO arrays VALUES (?, ?)", digest, self._at_hand[digest][0])
-            self._sure.add(digest)
+    def keep(self, *digests: bytes | None) -> None:
+        """Keep those that are at hand, if they are any; what is kept already is kept once."""
+        for digest in digests:
+            if digest and digest not in self._sure:
+                self._write("INSERT OR IGNORE INTO arrays VALUES (?, ?)", digest, self._at_hand[digest][0])
+                self._sure.add(digest)
 
     def be_unsure(self) -> None:
         """Something that was written may be gone."""

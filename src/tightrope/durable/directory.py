@@ -112,7 +112,6 @@ class Directory:
             raise InvalidInputError(f"another process opened {printable(self.path)}, before it forked; open it there")
         if self._behind:
             self._recover()
-        self.journal.forget()
 
     def find(self, id: str) -> Handed:
         """The episode of that id."""
@@ -185,7 +184,7 @@ class Directory:
             if type(error) is InvalidInputError and self.state.whole:  # who refuses stays as before
                 self._behind = False
             raise
-        journal.append(event)
+        journal.append(event, None if id is None else self.open[id])
         for name in failed:  # said in the journal, and so by whoever replays it elsewhere
             journal.append(self._event("failed", f"{name}\0{self.state.entrants[name].failed}".encode()))
         journal.commit()
@@ -218,13 +217,16 @@ class Directory:
 
         What goes wrong is returned and shown, and put off to the next time: all that counts is in the journal.
         """
+        self._behind = True  # if something else ends it, whatever is to be written is forgotten
         try:
             snapshots.write(self.path, self.journal, self.state)
             snapshots.prune(self.path, self.journal, self.options.keep_journal, self.options.remember)
             self._since, self._trouble = 0, ""
         except StorageError as error:
+            self.journal.forget()
             self._trouble = str(error)
         self._show()
+        self._behind = False
         return self._trouble
 
     def close(self) -> None:

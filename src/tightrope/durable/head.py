@@ -6,6 +6,7 @@ are harmless. Newer than the journal it cannot be, unless the journal lost what 
 
 import os
 from pathlib import Path
+from struct import Struct
 from zlib import crc32
 
 from tightrope.arguments import printable
@@ -13,8 +14,10 @@ from tightrope.errors import StorageError
 
 NAME = "head"
 
+NUMBERS = Struct("<QQ")
+
 #: Bytes of it.
-SIZE = 20
+SIZE = NUMBERS.size + 4
 
 
 class Head:
@@ -63,7 +66,9 @@ class Head:
             return None
         os.lseek(self._file, 0, os.SEEK_SET)
         data = os.read(self._file, 64)
-        event, episode = int.from_bytes(data[:8], "little"), int.from_bytes(data[8:16], "little")
+        if len(data) != SIZE:
+            return None
+        event, episode = NUMBERS.unpack(data[: NUMBERS.size])
         return (event, episode) if data == _encoded(event, episode) else None
 
     def check(self, journal: object, event: int, episode: int) -> None:
@@ -83,7 +88,7 @@ class Head:
 
 
 def _encoded(event: int, episode: int) -> bytes:
-    numbers = event.to_bytes(8, "little") + episode.to_bytes(8, "little")
+    numbers = NUMBERS.pack(event, episode)
     return numbers + crc32(numbers).to_bytes(4, "little")
 
 

@@ -25,8 +25,8 @@ from tightrope.errors import InvalidInputError, StorageError
 
 NAME = "journal.sqlite"
 
-#: Pages after which what is in the log is put where it belongs: 4 MB.
-PAGES = 1024
+#: Pages after which what is in the log is put where it belongs, if no snapshot comes before: 16 MB.
+PAGES = 4096
 
 SCHEMA = f"""
 CREATE TABLE IF NOT EXISTS events (
@@ -96,6 +96,10 @@ class Handed(NamedTuple):
         """By which it is known outside."""
         return f"{self.number}-{self.token}"
 
+    def told(self, contents: bytes) -> "Handed":
+        """The same after that was told."""
+        return Handed(self.number, self.token, self.policy, "told", contents)
+
 
 class Snapshot(NamedTuple):
     """The state after some event, in files."""
@@ -129,6 +133,7 @@ class Journal:
             self.arrays = Arrays(self.rows, self.write, str(self))
             #: An event up to which every episode that was told has that in its row: that of a snapshot that is whole.
             self.settled = 0
+            self._told: list[tuple[Handed, Event]] | None = None  #: all that was told since; None: it is to be read
             self._read_end()
             stack.pop_all()
 
@@ -217,16 +222,17 @@ class Journal:
         with self._in_words():
             self.roll_back()
         self.arrays.be_unsure()
+        self._told = None
         self._read_end()
 
-    def append(self, event: Event) -> None:
-        """One more event."""
-        for digest in (event.loss, event.constraints):
-            if digest is not None:
-                self.arrays.keep(digest)
+    def append(self, event: Event, handed: Handed | None = None) -> None:
+        """One more event, about an episode that was handed out, or about none."""
+        self.arrays.keep(event.loss, event.constraints)
         chain = event.link(self.chain)
         self.write("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *event, chain)
         self.last, self.chain = event.seq, chain
+        if self._told is not None and handed is not None:
+            self._told.append((handed, event))
 
     def events(self, after: int, chain: bytes) -> Iterator[Event]:
         """Those after `after`, whose digest is `chain`, in order; refused at the first that is not as it was."""
@@ -243,8 +249,7 @@ class Journal:
 
     def hand_out(self, token: str, policy: bytes) -> Handed:
         """A new episode, and the digest of what is to be played in it; none: nobody knows what."""
-        if policy:
-            self.arrays.keep(policy)
+        self.arrays.keep(policy)
         handed = Handed(1 + self.asked, token, policy, "open", None)
         self.write("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?)", *handed, digest_of_row(*handed))
         self.asked = handed.number
@@ -268,7 +273,7 @@ class Journal:
         """An episode as its row has it; or as the event of that number says, of what was told in it."""
         if digest_of_row(*handed) != digest:
             raise StorageError(f"{self}: episode {handed.number} is damaged; restore the directory from a copy")
-        return handed if seq is None else Handed(*handed[:3], "told", digest_of_row(*told))
+        return handed if seq is None else handed.told(digest_of_row(*told))
 
     def facts(self) -> dict[str, Any]:
         """What the directory was made with."""
@@ -284,9 +289,14 @@ class Journal:
             self.write("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", *fact, digest_of_row(*fact))
 
     def write_snapshot(self, snapshot: Snapshot) -> None:
-        """It holds the state after the last event; what became of episodes until then is in their rows."""
-        self.settle([handed for handed in self.handed("fate = 'open'") if handed.fate == "told"])
+        """Commit that it holds the state after the last event; what became of episodes until then is in their rows."""
+        if self._told is None:
+            self.settle([handed for handed in self.handed("fate = 'open'") if handed.fate == "told"])
+        else:
+            self.settle([handed.told(event.contents) for handed, event in self._told])
         self.write("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", *snapshot, digest_of_row(*snapshot))
+        self.commit()
+        self.settled, self._told = snapshot.seq, []
 
     def snapshots(self, damage: list[str] | None = None) -> list[Snapshot]:
         """Those that were written, the newest first; of rows that are not as they were `damage` tells."""

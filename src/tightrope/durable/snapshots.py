@@ -43,8 +43,6 @@ def write(folder: Path, journal: Journal, state: State) -> None:
         except InvalidInputError as error:  # something else is in its place
             raise StorageError(f"cannot write a snapshot: {error}") from error
     journal.write_snapshot(snapshot)
-    journal.commit()
-    journal.settled = snapshot.seq
     journal.settle_down()
 
 
