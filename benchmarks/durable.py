@@ -6,8 +6,9 @@
 
 Constraints are drawn anew for every episode, or are the same in all of them, and then kept once; losses change seldom.
 The three take turns, episode by episode and in all six orders, so that what else the machine does befalls all of them,
-and so does it to be the first who reads what is told. By the clock on the wall, which waits for the disk, and of the processor: what a tell costs
-beside the sync. The disk of a busy machine answers when it likes, so only the latter is the same in every run.
+and so does it to be the first who reads what is told. By the clock on the wall, which waits for the disk, and of the
+processor: what a tell costs beside the sync. The disk of a busy machine answers when it likes, so only the latter is
+the same in every run.
 With --soak N, N episodes of a small problem instead, and what memory and journal hold on the way.
 """
 

@@ -154,14 +154,14 @@ class Twin:
         if self.feedback == "full":
             costs = costs[:, path]
         met = np.add.accumulate(costs, axis=1)[:, -1]  # step by step
-        budgets, pairs = self.champion.learner.budgets, WORLD.space.pair_of_tuple[path]
+        budgets = self.champion.learner.budgets
         for one in self.learning:
             if played is None and one.learner.learns_from == "told":
                 one.failed = f"it could not learn from episode {number}: nobody knows which policy played it"
                 self.events += 1
                 continue
             mu = None if played is None else played.probabilities
-            one.shadow = one.shadow.after(costs, pairs, one.learner.policy.probabilities, mu)
+            one.shadow = one.shadow.after(costs, path, WORLD.space.pair_of_tuple, one.learner.policy.probabilities, mu)
             if one.learner.feedback == "full":
                 one.learner.observe(Episode(**parts))
             else:

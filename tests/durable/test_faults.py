@@ -20,6 +20,7 @@ from tests.durable.stories import WORLD, fresh, one_more, opened, played
 from tests.durable.test_learner import episode_fields, observe
 from tests.learners.test_interrupts import interrupted_after
 from tightrope.durable import DurableLearner
+from tightrope.durable.arrays import digest_of_row
 from tightrope.durable.inspection import inspect
 from tightrope.durable.journal import START, Event, Handed, Journal
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, TightropeError
@@ -273,7 +274,7 @@ def test_a_row_in_place_of_another_is_found_out(tmp_path: Path) -> None:
     with sqlite3.connect(tmp_path / "it" / "journal.sqlite") as sql:
         [row] = sql.execute("SELECT seq, kind, episode, policy, loss, constraints, body FROM events WHERE seq = 9")
         other = Event(*row)._replace(body=bytes(len(row[-1])))
-        sql.execute("UPDATE events SET body = ?, digest = ? WHERE seq = 9", (other.body, other.link(START)))
+        sql.execute("UPDATE events SET body = ?, digest = ? WHERE seq = 9", (other.body, digest_of_row(START, *other)))
     with pytest.raises(StorageError, match="event 9 is damaged"):
         opened(tmp_path)
 

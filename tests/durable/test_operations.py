@@ -44,7 +44,7 @@ def _pairs(told: dict[str, Any]) -> NDArray[np.int64]:
 def weights(own: list[float], played: list[float]) -> list[float]:
     """ρ_k of every step: what its cost alone counts for."""
     L, sums = len(own), np.zeros((3, len(own)))
-    weigh(np.arange(L), np.array(own), np.array(played), LARGEST, np.eye(L), sums)
+    weigh(np.arange(L), np.arange(L), np.array(own), np.array(played), LARGEST, np.eye(L), sums)
     return [float(weight) for weight in sums[0]]
 
 
@@ -71,10 +71,12 @@ class TestShadow:
         """Two steps, two actions each: π takes the first action with 0.9, μ with 0.5."""
         own, played_ = np.array([0.9, 0.1, 0.9, 0.1]), np.array([0.5, 0.5, 0.5, 0.5])
         costs = np.array([[1.0, 1.0], [0.5, 0.25]])
-        shadow = Shadow(1).after(costs, np.array([0, 3]), own, played_)  # the first action, then the second
+        shadow = Shadow(1).after(
+            costs, np.array([0, 1]), np.array([0, 3]), own, played_
+        )  # the first action, then the second
         rho = [0.9 / 0.5, 0.9 / 0.5 * 0.1 / 0.5]
         assert shadow.by_importance == pytest.approx([rho[0] + rho[1], 0.5 * rho[0] + 0.25 * rho[1]])
-        again = shadow.after(costs, np.array([0, 3]), own, None)
+        again = shadow.after(costs, np.array([0, 1]), np.array([0, 3]), own, None)
         assert again.by_path == pytest.approx([2.0, 0.75])
         assert (again.weighed, again.met) == (1, 1)
 
@@ -112,7 +114,7 @@ class TestShadow:
             parts = story(SAFE, "full", t)
             path = WORLD.space.path(parts["states"], parts["actions"])
             costs = np.vstack([parts["loss"], parts["constraints"]])[:, path]
-            shadow = shadow.after(costs, WORLD.space.pair_of_tuple[path], own.probabilities, SAFE.probabilities)
+            shadow = shadow.after(costs, path, WORLD.space.pair_of_tuple, own.probabilities, SAFE.probabilities)
         exact = 3000 * WORLD.mean @ mdp.occupancy(own)
         error = shadow.standard_error()[1:]
         assert (error < 0.03 * exact).all()

@@ -36,7 +36,8 @@ class Head:
         except OSError as error:
             raise StorageError(f"cannot open {self.path}: {error.strerror}") from error
         try:
-            self._identity = None if self._file is None else _identity(os.fstat(self._file))
+            own = None if self._file is None else os.fstat(self._file)
+            self._identity = own and (own.st_ino, own.st_dev)
             self._known = self._read()
         except OSError as error:
             self.close()
@@ -44,8 +45,11 @@ class Head:
 
     def refuse_removed(self) -> None:
         """What is written to a file that nobody finds any more is lost."""
+        if self._file is None:
+            return
         try:
-            if self._file is None or _identity(os.stat(self._where)) == self._identity:  # noqa: PTH116 (of a string: with every commit)
+            found = os.stat(self._where)  # noqa: PTH116 (a string is faster, and this is asked with every commit)
+            if (found.st_ino, found.st_dev) == self._identity:
                 return
         except FileNotFoundError:
             pass
@@ -90,7 +94,3 @@ class Head:
 def _encoded(event: int, episode: int) -> bytes:
     numbers = NUMBERS.pack(event, episode)
     return numbers + crc32(numbers).to_bytes(4, "little")
-
-
-def _identity(file: os.stat_result) -> tuple[int, int]:
-    return file.st_ino, file.st_dev

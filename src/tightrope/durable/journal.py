@@ -77,10 +77,6 @@ class Event(NamedTuple):
         """The digest of what was told."""
         return digest_of_row(self.loss, self.constraints, self.body)
 
-    def link(self, chain: bytes) -> bytes:
-        """The digest of its row: of the one before, `chain`, and of all that the row says."""
-        return digest_of_row(chain, *self)
-
 
 class Handed(NamedTuple):
     """An episode that was handed out."""
@@ -191,15 +187,15 @@ class Journal:
         """What was written is on disk after it, all of it or nothing; if it raises, `reread`."""
         try:
             self.head.refuse_removed()
-            match self._waiting:
-                case [(query, tuple() as row)]:  # a transaction of its own, and so most events: three calls in one
-                    self._sql.execute(query, row)
-                case several:
-                    self._sql.execute("BEGIN IMMEDIATE")
-                    for query, values in several:
-                        run = self._sql.executemany if isinstance(values, list) else self._sql.execute
-                        run(query, values)
-                    self._sql.execute("COMMIT")
+            query, values = self._waiting[0]
+            if len(self._waiting) == 1 and isinstance(values, tuple):  # a transaction of its own: three calls in one
+                self._sql.execute(query, values)
+            else:
+                self._sql.execute("BEGIN IMMEDIATE")
+                for query, values in self._waiting:
+                    run = self._sql.executemany if isinstance(values, list) else self._sql.execute
+                    run(query, values)
+                self._sql.execute("COMMIT")
             self._waiting.clear()
         except BaseException as error:
             with self._in_words():
@@ -228,7 +224,7 @@ class Journal:
     def append(self, event: Event, handed: Handed | None = None) -> None:
         """One more event, about an episode that was handed out, or about none."""
         self.arrays.keep(event.loss, event.constraints)
-        chain = event.link(self.chain)
+        chain = digest_of_row(self.chain, *event)
         self.write("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *event, chain)
         self.last, self.chain = event.seq, chain
         if self._told is not None and handed is not None:
@@ -242,7 +238,7 @@ class Journal:
                 event = Event(*columns)
                 if event.seq != after + 1:
                     raise StorageError(f"{self}: event {after + 1} is missing; restore the directory from a copy")
-                after, chain = event.seq, event.link(chain)
+                after, chain = event.seq, digest_of_row(chain, *event)
                 if chain != digest:
                     raise StorageError(f"{self}: event {event.seq} is damaged; restore the directory from a copy")
                 yield event

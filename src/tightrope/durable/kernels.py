@@ -21,16 +21,17 @@ def meet(steps, f, g, budgets, costs, charges):
 
 
 @jit
-def weigh(pairs, pi, mu, largest, costs, sums):
-    """Add Σ_k ρ_k costs[:, k] and its square to sums[:2] (·, 1 + I), ρ_k = Π_{h <= k} π/μ at the pairs (L,).
+def weigh(path, pair_of, pi, mu, largest, costs, sums):
+    """Add Σ_k ρ_k costs[:, k] and its square to sums[:2] (·, 1 + I), ρ_k = Π_{h <= k} π/μ at the pairs of a path (L,).
 
     A ρ is at most `largest`. What π does not do weighs nothing, and so does all that came of it, whether μ does it or
     not.
     """
     for i in range(costs.shape[0]):
         product, estimate = 1.0, 0.0
-        for k in range(pairs.size):
-            own, played = pi[pairs[k]], mu[pairs[k]]
+        for k in range(path.size):
+            pair = pair_of[path[k]]
+            own, played = pi[pair], mu[pair]
             product = product * (own / played) if own > 0.0 and played > 0.0 else 0.0
             estimate += min(product, largest) * costs[i, k]
         sums[0, i] += estimate

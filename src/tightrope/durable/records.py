@@ -7,8 +7,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.durable.arrays import bytes_of, decoded
 from tightrope.durable.kernels import meet
-from tightrope.learners.base import BanditEpisode, Episode, Feedback
-from tightrope.learners.episodes import CheckedEpisode, checked_bandit_episode, checked_episode
+from tightrope.errors import InvalidInputError
+from tightrope.learners.base import BanditEpisode, Feedback
+from tightrope.learners.episodes import CheckedEpisode, checked_feedback
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -35,10 +36,13 @@ class Form(NamedTuple):
 
     def checked(self, number: int, states: ArrayLike, actions: ArrayLike, loss: ArrayLike, g: ArrayLike) -> Told:
         """What was told of episode `number`, maybe in arrays of who told it; or a refusal that says what is wrong."""
-        if self.feedback == "full":
-            return Told(*checked_episode(self.space, self.n_constraints, number, Episode(states, actions, loss, g)))
-        episode = BanditEpisode(states, actions, loss, g)
-        return Told(*checked_bandit_episode(self.space, self.n_constraints, number, episode))
+        try:
+            path, tuples, what = self.space.path(states, actions), self.space.tuples, "loss"
+            if self.feedback == "bandit":
+                tuples, what = tuples[path], "losses"
+            return Told(path, *checked_feedback(tuples, loss, g, self.n_constraints, what))
+        except InvalidInputError as error:
+            raise InvalidInputError(f"episode {number}: {error}") from None
 
     def encode(self, told: Told) -> bytes:
         """The body of its event, the same for the same episode, however it was given.

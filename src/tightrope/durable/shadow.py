@@ -14,11 +14,10 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from tightrope.durable.kernels import weigh
 from tightrope.errors import InvalidInputError
-from tightrope.space import FloatArray
+from tightrope.space import FloatArray, IntArray
 
 #: Of a weight; its square, summed over all episodes of a life, has room in a float.
 LARGEST = 1e100
@@ -34,9 +33,9 @@ class Shadow:
         self.sums = np.zeros((3, 1 + n_constraints))
 
     def after(
-        self, costs: FloatArray, pairs: NDArray[np.int64], own: FloatArray, played: FloatArray | None
+        self, costs: FloatArray, path: IntArray, pair_of: IntArray, own: FloatArray, played: FloatArray | None
     ) -> "Shadow":
-        """These sums and one more episode: costs (1 + I, L) at the pairs (L,) of its path, and π and μ of all pairs."""
+        """These sums and one more episode: costs (1 + I, L) on its path (L,); of tuples their pairs, of these π, μ."""
         shadow = object.__new__(Shadow)
         shadow.weighed, shadow.met, shadow.sums = self.weighed, self.met, self.sums.copy()
         if played is None:
@@ -44,7 +43,7 @@ class Shadow:
             shadow.sums[2] += costs.sum(axis=1)
         else:
             shadow.weighed += 1
-            weigh(pairs, own, played, LARGEST, costs, shadow.sums)
+            weigh(path, pair_of, own, played, LARGEST, costs, shadow.sums)
         return shadow
 
     @property

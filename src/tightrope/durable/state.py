@@ -121,11 +121,11 @@ class State:
         form, budgets = self.form, self.learner.budgets
         failed: list[str] = []
         costs, charges = form.met(told, budgets)
-        pairs = form.space.pair_of_tuple.take(told.path)
         played = kept(event.policy) if event.policy else None
-        for name, entrant in self.learning.items():
-            learner = entrant.learner
-            shadow = entrant.shadow.after(costs, pairs, learner.policy.probabilities, played)
+        learning = self.learning if len(self.entrants) > 1 else self.entrants
+        for name, entrant in learning.items():
+            learner, pair_of = entrant.learner, form.space.pair_of_tuple
+            shadow = entrant.shadow.after(costs, told.path, pair_of, learner.policy.probabilities, played)
             try:
                 if played is None and learner.learns_from == "told":
                     raise InvalidInputError("nobody knows which policy played it")

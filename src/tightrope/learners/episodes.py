@@ -42,9 +42,11 @@ class CheckedEpisode(Episode):
     @classmethod
     def of(cls, space: LayeredSpace, path: NDArray[np.int64], loss: FloatArray, constraints: FloatArray) -> Self:
         """That was found right."""
-        episode = object.__new__(cls)
-        for name, value in (("space", space), ("path", path), ("loss", loss), ("constraints", constraints)):
-            object.__setattr__(episode, name, value)
+        episode, put = object.__new__(cls), object.__setattr__  # it is frozen
+        put(episode, "space", space)
+        put(episode, "path", path)
+        put(episode, "loss", loss)
+        put(episode, "constraints", constraints)
         return episode
 
     @property
