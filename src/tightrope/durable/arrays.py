@@ -1,7 +1,7 @@
 """Arrays of a journal, by digest: policies handed out, losses and constraints told. Many episodes have the same."""
 
 from collections.abc import Callable
-from hashlib import sha256
+from hashlib import blake2b, sha256
 from typing import Any
 
 import msgspec
@@ -21,13 +21,13 @@ AT_HAND = 6
 
 
 def digest_of(data: bytes | bytearray) -> bytes:
-    """16 bytes by which data is known."""
-    return sha256(data).digest()[:16]  # faster than blake2b
+    """16 bytes by which data is known; of much data, processors work out this one fastest."""
+    return sha256(data).digest()[:16]
 
 
 def digest_of_row(*columns: bytes | str | float | None) -> bytes:
-    """The digest of all that a row says, in its order and as what it is (MessagePack)."""
-    return sha256(encoded(columns)).digest()[:16]
+    """16 bytes of all that a row says, in its order and as what it is (MessagePack); of little, this one is faster."""
+    return blake2b(encoded(columns), digest_size=16).digest()
 
 
 def bytes_of(numbers: FloatArray) -> bytes:
