@@ -183,7 +183,8 @@ def replay(directory: Path, problem: Problem, twin: LearnerBase) -> dict[int, di
             states, actions = problem.space.trajectory(told.path)
             story = {"states": states.tolist(), "actions": actions.tolist(), "scenario": scenario + 1}
             learned[event.episode] = story
-            twin.observe(form.episode(told, form.met(told, twin.budgets)[0], twin.feedback, twin.policy.probabilities))
+            costs = np.vstack([told.loss, told.constraints])[:, told.path]
+            twin.observe(form.episode(told, costs, twin.feedback, twin.policy.probabilities))
     finally:
         journal.close()
     return learned

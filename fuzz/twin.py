@@ -1,5 +1,6 @@
 """What a durable learner must be like after any story: plain learners in memory, without ids, files or crashes."""
 
+from collections.abc import Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -13,6 +14,7 @@ from tightrope.durable.shadow import Shadow
 from tightrope.learners import LearnerBase, make_learner
 from tightrope.learners.base import BanditEpisode, Episode
 from tightrope.model import Policy
+from tightrope.space import FloatArray
 from tightrope.storage.checkpoints import fingerprint
 
 WORLD = ordinary_world()
@@ -79,6 +81,12 @@ def digest(data: bytes) -> str:
 def sums(account: Account | Guard | Shadow) -> str:
     """The bits of what is summed up."""
     return digest(b"".join(np.asarray(value).tobytes() for _, value in sorted(account.state().items())))
+
+
+def with_one_more(account: Account, met: Sequence[float] | FloatArray, budgets: FloatArray) -> Account:
+    """The account after an episode of one step, in which all of this was met: the loss, then each constraint."""
+    f, g = np.array(met[:1]), np.array(met[1:]).reshape(-1, 1)
+    return account.after(np.array([0]), f, g, budgets)[0]
 
 
 class Entrant:
@@ -167,9 +175,8 @@ class Twin:
             else:
                 bandit = BanditEpisode(parts["states"], parts["actions"], costs[0].copy(), costs[1:].copy(), played)
                 one.learner.observe(bandit)
-        self.account = self.account.after(np.array([met, [0.0, *budgets]]))
+        self.account = with_one_more(self.account, met, budgets)
         by_safe = played is not None and np.array_equal(played.probabilities, SAFE.probabilities)
-        by_safe = by_safe and self.guard.has_rules
         self.guard = self.guard.after(self.account, met[1:], budgets, by_safe=by_safe)
 
     def sight(self) -> dict[str, Any]:

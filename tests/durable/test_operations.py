@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from fuzz.twin import with_one_more
 from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, story
 from tests.durable.test_learner import episode_fields, observe
 from tightrope.durable import DurableLearner, StopLoss
@@ -209,13 +210,13 @@ class TestStopLoss:
         two = np.array([2.0])  # two units are one of the learner's
         guard = Guard(4, 1).ruled(np.full(4, 0.5), {0: rule}, two, account, budgets)
         for use, over in ((1.5, 2.0), (0.5, 10.0)):
-            account = account.after(np.array([[0.0, use], [0.0, 0.5]]))
+            account = with_one_more(account, [0.0, use], budgets)
             guard = guard.after(account, np.array([use]), budgets, by_safe=False)
             assert 2 * guard.over(account, budgets) == pytest.approx([over])
         assert guard.stops
         seen = []
         for _ in range(3):  # the safe policy uses nothing, and the rate is what it was: 10 − 2 k
-            account = account.after(np.array([[0.0, 0.0], [0.0, 0.5]]))
+            account = with_one_more(account, [0.0, 0.0], budgets)
             guard = guard.after(account, np.zeros(1), budgets, by_safe=True)
             seen.append((float(2 * guard.over(account, budgets)[0]), guard.stops))
         assert seen == [(8.0, True), (6.0, True), (4.0, False)]
@@ -250,12 +251,12 @@ class TestStopLoss:
         account, budgets, safe, one = Account(1), np.array([0.5]), np.full(4, 0.5), np.ones(1)
         guard = Guard(4, 1).ruled(safe, {0: rule}, one, account, budgets)
         for use in (3.0, 3.0):
-            account = account.after(np.array([[0.0, use], [0.0, 0.5]]))
+            account = with_one_more(account, [0.0, use], budgets)
             guard = guard.after(account, np.array([use]), budgets, by_safe=False)
         assert guard.stops
         guard = guard.ruled(safe, {}, one, account, budgets)
         for _ in range(20):
-            account = account.after(np.array([[0.0, 0.0], [0.0, 0.5]]))
+            account = with_one_more(account, [0.0, 0.0], budgets)
             guard = guard.after(account, np.zeros(1), budgets, by_safe=False)
         guard = guard.ruled(safe, {0: rule}, one, account, budgets)  # 6 used, 11 allowed
         assert guard.over(account, budgets) == pytest.approx([-5.0])

@@ -18,6 +18,7 @@ import pytest
 from msgspec.structs import astuple
 from prometheus_client.parser import text_string_to_metric_families
 
+from fuzz.twin import with_one_more
 from tests.durable.conftest import MEMORY
 from tests.service.running import Running
 from tightrope.durable import DurableLearner
@@ -517,7 +518,7 @@ def test_the_series_stays_short(running: Running) -> None:
     keeper = keeper_of(running)
     inside = keeper.learner._in
     for _ in range(3 * MOST_RECORDS):
-        account = inside.status.account.after(np.array([[0.0, 0.0], [0.0, *inside.status.budgets]]))
+        account = with_one_more(inside.status.account, [0.0, 0.0], inside.status.budgets)
         inside.status = inside.status._replace(account=account)
         keeper._record()
     assert keeper.series.told[-1] == 3 * MOST_RECORDS

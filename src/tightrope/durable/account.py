@@ -5,8 +5,9 @@ from typing import Any
 
 import numpy as np
 
+from tightrope.durable.kernels import meet
 from tightrope.errors import InvalidInputError
-from tightrope.space import FloatArray
+from tightrope.space import FloatArray, IntArray
 
 
 class Account:
@@ -17,12 +18,16 @@ class Account:
         #: (2, 1 + I) Σ of what was met and of what was allowed: of the loss, which nothing allows, then of each budget
         self.sums = np.zeros((2, 1 + n_constraints))
 
-    def after(self, charges: FloatArray) -> "Account":
-        """This account and one more episode, in which so much was met and allowed (2, 1 + I)."""
-        account = object.__new__(Account)
-        account.told, account.sums = self.told + 1, self.sums + charges
+    def after(self, steps: IntArray, f: FloatArray, g: FloatArray, budgets: FloatArray) -> tuple["Account", FloatArray]:
+        """This account and one more episode; and the loss and then the constraints of each of its steps (1 + I, L).
+
+        steps (L,) says where in f and in every g_i the steps are.
+        """
+        account, costs = object.__new__(Account), np.empty((1 + len(g), len(steps)))
+        account.told, account.sums = self.told + 1, self.sums.copy()
+        meet(steps, f, g, budgets, costs, account.sums)
         account.sums.setflags(write=False)  # others may look at it
-        return account
+        return account, costs
 
     @property
     def loss(self) -> float:

@@ -35,7 +35,7 @@ CREATE TABLE IF NOT EXISTS events (
 );
 CREATE TABLE IF NOT EXISTS episodes (
     number INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL, policy BLOB NOT NULL, fate TEXT NOT NULL,
-    contents BLOB, digest BLOB NOT NULL
+    contents BLOB NOT NULL, digest BLOB NOT NULL
 );
 {TABLE}
 CREATE TABLE IF NOT EXISTS snapshots (
@@ -57,8 +57,8 @@ SELECT episodes.*, since.seq, since.loss, since.constraints, since.body FROM epi
 #: Raised whenever what was written before can no longer be read as it is.
 FORMAT = 5
 
-#: What the first event follows.
-START = bytes(16)
+#: What the first event follows, and the digest of nothing that was told.
+START = NOTHING = bytes(16)
 
 
 class Event(NamedTuple):
@@ -85,7 +85,7 @@ class Handed(NamedTuple):
     token: str
     policy: bytes  #: its digest
     fate: str  #: open, told, given up
-    contents: bytes | None  #: digest of what was told
+    contents: bytes  #: digest of what was told; zeros as long as nothing was, and so a row is always as long
 
     @property
     def id(self) -> str:
@@ -246,7 +246,7 @@ class Journal:
     def hand_out(self, token: str, policy: bytes) -> Handed:
         """A new episode, and the digest of what is to be played in it; none: nobody knows what."""
         self.arrays.keep(policy)
-        handed = Handed(1 + self.asked, token, policy, "open", None)
+        handed = Handed(1 + self.asked, token, policy, "open", NOTHING)
         self.write("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?)", *handed, digest_of_row(*handed))
         self.asked = handed.number
         return handed

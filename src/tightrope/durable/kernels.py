@@ -4,20 +4,19 @@ from tightrope.kernels.compile import jit
 
 
 @jit
-def meet(steps, f, g, budgets, costs, charges):
-    """Write the loss and the constraints of each step into costs (1 + I, L), their sums and what is allowed to charges.
+def meet(steps, f, g, budgets, costs, sums):
+    """Write the loss and the constraints of each step into costs (1 + I, L); add what they come to to sums[0] (1 + I,).
 
-    steps (L,) says where in f and in every g_i the steps are; charges is (2, 1 + I), of the loss nothing is allowed.
+    steps (L,) says where in f and in every g_i the steps are. What is allowed is added to sums[1], of the loss nothing.
     """
-    charges[:] = 0.0
-    for k in range(steps.size):
-        costs[0, k] = f[steps[k]]
-        for i in range(g.shape[0]):
-            costs[1 + i, k] = g[i, steps[k]]
-        for i in range(costs.shape[0]):
-            charges[0, i] += costs[i, k]
+    for i in range(costs.shape[0]):
+        met = 0.0
+        for k in range(steps.size):
+            costs[i, k] = f[steps[k]] if i == 0 else g[i - 1, steps[k]]
+            met += costs[i, k]
+        sums[0, i] += met
     for i in range(budgets.size):
-        charges[1, 1 + i] = budgets[i]
+        sums[1, 1 + i] += budgets[i]
 
 
 @jit

@@ -6,7 +6,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.durable.arrays import bytes_of, decoded
-from tightrope.durable.kernels import meet
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode, Feedback
 from tightrope.learners.episodes import CheckedEpisode, checked_feedback
@@ -62,12 +61,9 @@ class Form(NamedTuple):
         path = self.space.path(*self.space.trajectory(path))  # a body that was made up is refused
         return Told(path, loss, constraints.reshape(self.n_constraints, len(loss)))
 
-    def met(self, told: Told, budgets: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The loss and then the constraints of each step (1 + I, L); and what was met and allowed in all (2, 1 + I)."""
-        steps = told.path if self.feedback == "full" else np.arange(self.space.n_layers)
-        costs, charges = np.empty((1 + self.n_constraints, len(steps))), np.empty((2, 1 + self.n_constraints))
-        meet(steps, told.loss, told.constraints, budgets, costs, charges)
-        return costs, charges
+    def steps(self, told: Told) -> NDArray[np.int64]:
+        """(L,) where in its loss, and in each of its constraints, the steps of an episode are."""
+        return told.path if self.feedback == "full" else np.arange(self.space.n_layers)
 
     def episode(self, told: Told, costs: FloatArray, feedback: Feedback, played: FloatArray | None) -> Any:
         """What a learner of that feedback observes, played with these probabilities; None: nobody knows which."""

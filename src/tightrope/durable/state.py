@@ -120,7 +120,7 @@ class State:
     def _tell(self, event: Event, kept: Kept, told: Told) -> list[str]:
         form, budgets = self.form, self.learner.budgets
         failed: list[str] = []
-        costs, charges = form.met(told, budgets)
+        account, costs = self.account.after(form.steps(told), told.loss, told.constraints, budgets)
         played = kept(event.policy) if event.policy else None
         learning = self.learning if len(self.entrants) > 1 else self.entrants
         for name, entrant in learning.items():
@@ -137,9 +137,11 @@ class State:
                 failed.append(name)
             else:
                 entrant.shadow, self.whole = shadow, False
-        self.account = self.account.after(charges)
-        by_safe = self.guard.has_rules and event.policy == digest_of(bytes_of(self.guard.safe))
-        self.guard = self.guard.after(self.account, charges[0, 1:], budgets, by_safe=by_safe)
+        self.account = account
+        if self.guard.has_rules:
+            use = np.add.accumulate(costs[1:], axis=1)[:, -1]  # step by step
+            by_safe = event.policy == digest_of(bytes_of(self.guard.safe))
+            self.guard = self.guard.after(account, use, budgets, by_safe=by_safe)
         self.whole = True
         return failed
 
