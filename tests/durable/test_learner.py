@@ -268,6 +268,34 @@ def test_after_closing_nothing_is_answered(tmp_path: Path) -> None:
         learner.ask()
 
 
+class Careless(UCPDPractical):
+    """Writes to what it was shown."""
+
+    name = "careless"
+
+    def observe(self, episode: Episode) -> None:
+        super().observe(episode)
+        for array in (episode.loss, episode.constraints):
+            array *= 0  # type: ignore[operator]
+
+
+def test_a_learner_that_writes_to_what_it_was_shown_spoils_nothing(tmp_path: Path) -> None:
+    """Neither the arrays of who told it nor what is kept of them."""
+    careless = Careless(WORLD.space, WORLD.budgets, episodes=100)
+    twin = Careless(WORLD.space, WORLD.budgets, episodes=100)
+    with DurableLearner(tmp_path / "it", careless, classes=(Careless,)) as learner:
+        for t in range(1, 4):
+            parts = story(learner.policy, "full", t)
+            parts |= {"loss": parts["loss"] / t, "constraints": parts["constraints"] / t}  # others every time
+            told = {name: array.copy() for name, array in parts.items()}
+            assert learner.tell(id := learner.ask().id, **told) == "learned"
+            assert all(np.array_equal(told[name], array) for name, array in parts.items())
+            assert learner.tell(id, **parts) == "already"
+            observe(twin, None, episode_fields(parts))
+    with DurableLearner(tmp_path / "it", classes=(Careless,)) as learner:
+        assert learner.fingerprint() == fingerprint(twin)
+
+
 def test_what_is_the_same_in_many_episodes_is_kept_once(tmp_path: Path) -> None:
     """Losses and constraints by digest; what was pruned and is told again is kept again."""
     twin, one = fresh().with_budgets(WORLD.budgets), story(fresh().policy, "full", 1)

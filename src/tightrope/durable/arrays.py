@@ -35,7 +35,7 @@ def bytes_of(numbers: FloatArray) -> bytes:
     return numbers.astype(REAL, copy=False).tobytes()
 
 
-def decoded(body: bytes) -> FloatArray:
+def decoded(body: bytes | bytearray) -> FloatArray:
     """The other way round; others may write to it."""
     return np.frombuffer(bytearray(body), REAL)
 
@@ -63,7 +63,7 @@ class Arrays:
         return digest, self._have_at_hand(digest, data).reshape(array.shape)
 
     def _have_at_hand(self, digest: bytes, data: bytearray) -> FloatArray:
-        numbers = np.frombuffer(data, REAL)
+        numbers = decoded(data)  # of their own: whoever writes to them does not change what is kept
         self._at_hand[digest] = data, numbers
         if len(self._at_hand) > AT_HAND:
             oldest = next(iter(self._at_hand))
