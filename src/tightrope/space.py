@@ -235,12 +235,14 @@ class LayeredSpace:
         return steps
 
     def trajectory(self, path: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The other way round: states (L + 1,) and actions (L,) of the tuples of a path."""
+        """The other way round: states (L + 1,) and actions (L,) of the tuples of a path; refuses what is none."""
         if path.shape != (self.n_layers,) or not ((path >= 0) & (path < self.n_tuples)).all():
             raise InvalidInputError(
                 f"path is {shown(path.tolist())}; expected {self.n_layers} tuples out of {self.n_tuples}"
             )
         states, actions, successors = self.tuples[path].astype(np.int64).T
+        if states[0] != 0 or (successors[:-1] != states[1:]).any():
+            raise InvalidInputError(f"path is {shown(path.tolist())}; expected tuples that follow one another")
         return np.append(states, successors[-1]), actions.copy()
 
     def __eq__(self, other: object) -> bool:

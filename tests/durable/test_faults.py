@@ -23,7 +23,10 @@ from tightrope.durable import DurableLearner
 from tightrope.durable.arrays import digest_of_row
 from tightrope.durable.inspection import inspect
 from tightrope.durable.journal import START, Event, Handed, Journal
+from tightrope.durable.records import Form
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, TightropeError
+from tightrope.learners.base import Feedback
+from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
 
@@ -395,6 +398,43 @@ def test_a_process_that_forked_owns_nothing(tmp_path: Path) -> None:
         said = as_nobody(learner.ask, setuid=False)
         assert said.startswith("InvalidInputError: another process opened")
         one_more(learner)
+
+
+def test_a_transaction_that_somebody_left_open_takes_nothing_with_it(tmp_path: Path) -> None:
+    """As after an error of SQLite that could not be rolled back."""
+    with opened(tmp_path, fresh()) as learner:
+        episode = learner.ask()
+        learner._in.journal._sql.execute("BEGIN IMMEDIATE")
+        learner.tell(episode.id, **played(learner, episode))
+        shutil.copytree(tmp_path / "it", tmp_path / "copy" / "it")  # as it is on disk now
+    with opened(tmp_path / "copy") as learner:
+        assert learner.status.told == 1
+
+
+def test_of_too_much_that_was_told_what_a_snapshot_writes_is_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("tightrope.durable.journal.MOST_TOLD", 2)
+    told = {}
+    with opened(tmp_path, fresh(), snapshot_every=5) as learner:
+        for _ in range(15):  # of the first five nothing is at hand, of the others two
+            episode = learner.ask()
+            told[episode.id] = played(learner, episode)
+            learner.tell(episode.id, **told[episode.id])
+    with opened(tmp_path) as learner:
+        assert {learner.tell(id, **parts) for id, parts in told.items()} == {"already"}
+
+
+@pytest.mark.parametrize("feedback", ["full", "bandit"])
+def test_a_body_that_was_made_up_is_refused(feedback: Feedback) -> None:
+    """Tuples 0 and 6 are (0,0,1) and (2,0,3)."""
+    form = Form(LayeredSpace.dense([1, 2, 1], 2), 1, feedback)
+    rest = np.zeros(4 if feedback == "bandit" else 0).tobytes()
+    functions = (np.zeros(8), np.zeros(8)) if feedback == "full" else ()
+    assert form.decode(np.array([1, 6]).tobytes() + rest, *functions).path.tolist() == [1, 6]
+    for path in ([0, 6], [1], [1, 6, 6], [1, 8]):
+        with pytest.raises(InvalidInputError):
+            form.decode(np.array(path).tobytes() + rest, *functions)
 
 
 def test_a_version_that_knows_more_is_not_guessed_at(tmp_path: Path) -> None:

@@ -4,7 +4,7 @@ import math
 import warnings
 from contextlib import suppress
 from copy import deepcopy
-from dataclasses import replace
+from dataclasses import FrozenInstanceError, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -70,6 +70,8 @@ def test_what_was_checked_is_an_episode_all_the_same() -> None:
         assert (episode.states.tolist(), episode.actions.tolist()) == ([0, 2, 3], [1, 0])
         assert np.array_equal(episode.loss, loss) and np.array_equal(episode.constraints, constraints)
         assert repr(episode).startswith("CheckedEpisode(states=array([0, 2, 3])")
+        with pytest.raises(FrozenInstanceError):
+            episode.loss = -loss
     assert replace(checked, loss=-loss).loss.tolist() == (-loss).tolist()
 
 

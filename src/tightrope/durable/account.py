@@ -17,6 +17,7 @@ class Account:
         self.told = 0
         #: (2, 1 + I) Σ of what was met and of what was allowed: of the loss, which nothing allows, then of each budget
         self.sums = np.zeros((2, 1 + n_constraints))
+        self.sums.setflags(write=False)  # others may look at it
 
     def after(self, steps: IntArray, f: FloatArray, g: FloatArray, budgets: FloatArray) -> tuple["Account", FloatArray]:
         """This account and one more episode; and the loss and then the constraints of each of its steps (1 + I, L).
@@ -26,7 +27,7 @@ class Account:
         account, costs = object.__new__(Account), np.empty((1 + len(g), len(steps)))
         account.told, account.sums = self.told + 1, self.sums.copy()
         meet(steps, f, g, budgets, costs, account.sums)
-        account.sums.setflags(write=False)  # others may look at it
+        account.sums.setflags(write=False)
         return account, costs
 
     @property
@@ -55,3 +56,4 @@ class Account:
         if state["told"] < 0 or not np.isfinite(state["sums"]).all():
             raise InvalidInputError("its account is of no episodes")
         vars(self).update(state)
+        self.sums.setflags(write=False)

@@ -45,7 +45,7 @@ class Arrays:
 
     def __init__(self, query: Callable[..., list[Any]], write: Callable[..., None], journal: str) -> None:
         self._query, self._write, self._journal = query, write, journal
-        self._at_hand: dict[bytes, tuple[bytearray, FloatArray]] = {}  #: by digest, the last one used last
+        self._at_hand: dict[bytes, tuple[bytearray, FloatArray]] = {}  #: by digest, the last one held last
         self._sure: set[bytes] = set()  #: which of them are in the journal for sure
 
     def hold(self, array: FloatArray) -> tuple[bytes, FloatArray]:
@@ -56,7 +56,7 @@ class Arrays:
         array = np.ascontiguousarray(array, REAL)
         for digest, (data, numbers) in self._at_hand.items():
             if data == array:  # bytes are compared, where they are: neither is copied
-                self._at_hand[digest] = self._at_hand.pop(digest)  # the last one used
+                self._at_hand[digest] = self._at_hand.pop(digest)  # the last one held
                 return digest, numbers.reshape(array.shape)
         data = bytearray(array)
         digest = digest_of(data)

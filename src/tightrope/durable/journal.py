@@ -57,8 +57,11 @@ SELECT episodes.*, since.seq, since.loss, since.constraints, since.body FROM epi
 #: Raised whenever what was written before can no longer be read as it is.
 FORMAT = 5
 
-#: What the first event follows, and the digest of nothing that was told.
-START = NOTHING = bytes(16)
+#: What the first event follows, and in place of the digest of what was told, where nothing was.
+START = UNTOLD = bytes(16)
+
+#: Episodes that were told, of which it is at hand what a snapshot writes to their rows; of more it is read.
+MOST_TOLD = 10_000
 
 
 class Event(NamedTuple):
@@ -187,6 +190,8 @@ class Journal:
         """What was written is on disk after it, all of it or nothing; if it raises, `reread`."""
         try:
             self.head.refuse_removed()
+            if self._sql.in_transaction:  # somebody was cut off, and so was the end of it
+                self._sql.execute("ROLLBACK")
             query, values = self._waiting[0]
             if len(self._waiting) == 1 and isinstance(values, tuple):  # a transaction of its own: three calls in one
                 self._sql.execute(query, values)
@@ -229,6 +234,8 @@ class Journal:
         self.last, self.chain = event.seq, chain
         if self._told is not None and handed is not None:
             self._told.append((handed, event))
+            if len(self._told) > MOST_TOLD:
+                self._told = None
 
     def events(self, after: int, chain: bytes) -> Iterator[Event]:
         """Those after `after`, whose digest is `chain`, in order; refused at the first that is not as it was."""
@@ -246,7 +253,7 @@ class Journal:
     def hand_out(self, token: str, policy: bytes) -> Handed:
         """A new episode, and the digest of what is to be played in it; none: nobody knows what."""
         self.arrays.keep(policy)
-        handed = Handed(1 + self.asked, token, policy, "open", NOTHING)
+        handed = Handed(1 + self.asked, token, policy, "open", UNTOLD)
         self.write("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?)", *handed, digest_of_row(*handed))
         self.asked = handed.number
         return handed

@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.durable.arrays import bytes_of, decoded
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode, Feedback
-from tightrope.learners.episodes import CheckedEpisode, checked_feedback
+from tightrope.learners.episodes import CheckedEpisode, checked_parts
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -25,6 +25,10 @@ class Told(NamedTuple):
     loss: FloatArray  #: (n_tuples,), or (L,) along the path
     constraints: FloatArray  #: (I, n_tuples), or (I, L)
 
+    def copy(self) -> "Told":
+        """The same in arrays of its own."""
+        return Told(self.path.copy(), self.loss.copy(), self.constraints.copy())
+
 
 class Form(NamedTuple):
     """What the arrays of an episode look like."""
@@ -35,13 +39,8 @@ class Form(NamedTuple):
 
     def checked(self, number: int, states: ArrayLike, actions: ArrayLike, loss: ArrayLike, g: ArrayLike) -> Told:
         """What was told of episode `number`, maybe in arrays of who told it; or a refusal that says what is wrong."""
-        try:
-            path, tuples, what = self.space.path(states, actions), self.space.tuples, "loss"
-            if self.feedback == "bandit":
-                tuples, what = tuples[path], "losses"
-            return Told(path, *checked_feedback(tuples, loss, g, self.n_constraints, what))
-        except InvalidInputError as error:
-            raise InvalidInputError(f"episode {number}: {error}") from None
+        parts = (states, actions, loss, g)
+        return Told(*checked_parts(self.space, self.n_constraints, number, self.feedback, *parts))
 
     def encode(self, told: Told) -> bytes:
         """The body of its event, the same for the same episode, however it was given.
@@ -54,12 +53,14 @@ class Form(NamedTuple):
     def decode(self, body: bytes, loss: FloatArray = NOTHING, constraints: FloatArray = NOTHING) -> Told:
         """The other way round, of the same numbers, with the whole functions that were kept apart."""
         L = self.space.n_layers
+        if len(body) != 8 * L * (1 if self.feedback == "full" else 2 + self.n_constraints):
+            raise InvalidInputError(f"its body has {len(body)} bytes, as many as no episode")
         path = np.frombuffer(bytearray(body), WHOLE, L)
         if self.feedback == "bandit":
             met = decoded(body[path.nbytes :])
             loss, constraints = met[:L], met[L:]
-        path = self.space.path(*self.space.trajectory(path))  # a body that was made up is refused
-        return Told(path, loss, constraints.reshape(self.n_constraints, len(loss)))
+        self.space.trajectory(path)  # a body that was made up is refused
+        return Told(path.astype(np.int64), loss, constraints.reshape(self.n_constraints, len(loss)))
 
     def steps(self, told: Told) -> NDArray[np.int64]:
         """(L,) where in its loss, and in each of its constraints, the steps of an episode are."""

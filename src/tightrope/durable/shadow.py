@@ -31,6 +31,7 @@ class Shadow:
         self.met = 0  #: episodes from the played path
         #: (3, 1 + I) Σ of the estimates, of their squares, and of what was met: of the loss, then of each constraint
         self.sums = np.zeros((3, 1 + n_constraints))
+        self.sums.setflags(write=False)  # others may look at it
 
     def after(
         self, costs: FloatArray, path: IntArray, pair_of: IntArray, own: FloatArray, played: FloatArray | None
@@ -44,6 +45,7 @@ class Shadow:
         else:
             shadow.weighed += 1
             weigh(path, pair_of, own, played, LARGEST, costs, shadow.sums)
+        shadow.sums.setflags(write=False)
         return shadow
 
     @property
@@ -73,3 +75,4 @@ class Shadow:
         if min(state["weighed"], state["met"]) < 0 or not np.isfinite(state["sums"]).all():
             raise InvalidInputError("what it would have spent is of no episodes")
         vars(self).update(state)
+        self.sums.setflags(write=False)

@@ -43,6 +43,7 @@ class Entrant:
     def __init__(self, learner: LearnerBase) -> None:
         self.learner = learner
         self.settings = learner.settings  # no episode changes them
+        self.ours = type(learner).__module__.startswith("tightrope.")  #: others may write to what they are shown
         self.shadow = Shadow(len(learner.budgets))
         self.failed = ""  #: why it could not learn from an episode, and learns no more; "" while it does
 
@@ -129,7 +130,8 @@ class State:
             try:
                 if played is None and learner.learns_from == "told":
                     raise InvalidInputError("nobody knows which policy played it")
-                learner.observe(form.episode(told, costs, learner.feedback, played))
+                shown = told if entrant.ours else told.copy()
+                learner.observe(form.episode(shown, costs, learner.feedback, played))
             except Exception as error:
                 if name == self.champion or isinstance(error, MemoryError):
                     raise

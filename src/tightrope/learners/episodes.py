@@ -1,7 +1,7 @@
 """What is shown to a learner after an episode, and the checks that it is within Assumption 2."""
 
-from dataclasses import dataclass
-from typing import Any, Self
+from dataclasses import FrozenInstanceError, dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,7 +26,7 @@ class Episode:
 
 
 class CheckedEpisode(Episode):
-    """One that `checked_episode` found right, as the arrays it gave: it is not checked again for the same space."""
+    """One that was found right (`checked_parts`), as the arrays that gave: not checked again for the same space."""
 
     __slots__ = ("path", "space")
 
@@ -58,6 +58,9 @@ class CheckedEpisode(Episode):
     def actions(self) -> NDArray[np.int64]:
         """(L,)"""
         return self.space.trajectory(self.path)[1]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
     def __reduce__(self) -> tuple[Any, ...]:
         return CheckedEpisode.of, (self.space, self.path, self.loss, self.constraints)
@@ -95,32 +98,45 @@ def checked_episode(
     """The episode as (path, f, g), refused with its number if it cannot have happened or breaks Assumption 2."""
     if isinstance(episode, CheckedEpisode) and episode.space is space and len(episode.constraints) == n_constraints:
         return episode.path, episode.loss, episode.constraints
-    try:
-        _check_kind(episode, Episode, "full")
-        path = space.path(episode.states, episode.actions)
-        return path, *checked_feedback(space.tuples, episode.loss, episode.constraints, n_constraints, "loss")
-    except InvalidInputError as error:
-        raise InvalidInputError(f"episode {number}: {error}") from None
+    _check_kind(episode, Episode, "full", number)
+    told = (episode.states, episode.actions, episode.loss, episode.constraints)
+    return checked_parts(space, n_constraints, number, "full", *told)
 
 
 def checked_bandit_episode(
     space: LayeredSpace, n_constraints: int, number: int, episode: BanditEpisode
 ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
     """The episode as (path, losses, constraints), refused as by `checked_episode`."""
-    try:
-        _check_kind(episode, BanditEpisode, "bandit")
-        path = space.path(episode.states, episode.actions)
-        met = space.tuples[path]
-        return path, *checked_feedback(met, episode.losses, episode.constraints, n_constraints, "losses")
-    except InvalidInputError as error:
-        raise InvalidInputError(f"episode {number}: {error}") from None
+    _check_kind(episode, BanditEpisode, "bandit", number)
+    told = (episode.states, episode.actions, episode.losses, episode.constraints)
+    return checked_parts(space, n_constraints, number, "bandit", *told)
 
 
-def _check_kind(episode: object, kind: type, feedback: str) -> None:
+def _check_kind(episode: object, kind: type, feedback: str, number: int) -> None:
     if not isinstance(episode, kind):
         raise InvalidInputError(
-            f"this learner takes {feedback} feedback ({kind.__name__}); it was given {type(episode).__name__}"
+            f"episode {number}: this learner takes {feedback} feedback ({kind.__name__}); "
+            f"it was given {type(episode).__name__}"
         )
+
+
+def checked_parts(
+    space: LayeredSpace,
+    n_constraints: int,
+    number: int,
+    feedback: Literal["full", "bandit"],
+    states: ArrayLike,
+    actions: ArrayLike,
+    loss: ArrayLike,
+    constraints: ArrayLike,
+) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+    """What there is to know of an episode as (path, f, g), f and g whole or along the path; or a refusal."""
+    try:
+        path = space.path(states, actions)
+        tuples, what = (space.tuples, "loss") if feedback == "full" else (space.tuples[path], "losses")
+        return path, *checked_feedback(tuples, loss, constraints, n_constraints, what)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"episode {number}: {error}") from None
 
 
 def checked_feedback(
