@@ -1,6 +1,6 @@
 """What a directory stands for: learners, accounts and rules, and how an event changes them.
 
-Whoever learns now and whoever replays the journal calls the same `apply` with the same bytes, so both have the same
+Whoever learns now and whoever replays the journal calls the same `apply` with the same numbers, so both have the same
 bits.
 """
 
