@@ -21,6 +21,7 @@ from tests.durable.test_learner import episode_fields, observe
 from tests.learners.test_interrupts import interrupted_after
 from tightrope.durable import DurableLearner
 from tightrope.durable.arrays import digest_of_row
+from tightrope.durable.head import LOOK_EVERY
 from tightrope.durable.inspection import inspect
 from tightrope.durable.journal import START, Event, Handed, Journal
 from tightrope.durable.records import Form
@@ -300,10 +301,23 @@ def test_a_commit_is_synced(tmp_path: Path) -> None:
         assert learner._in.journal.rows("PRAGMA journal_mode") == [("wal",)]
 
 
-def test_a_directory_that_is_removed_acknowledges_nothing(tmp_path: Path) -> None:
+@pytest.fixture
+def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Let as much time pass as nobody may look whether a directory is still there."""
+    passed = [0.0]
+    monkeypatch.setattr("tightrope.durable.head.monotonic", lambda: time.monotonic() + passed[0])
+
+    def pass_() -> None:
+        passed[0] += LOOK_EVERY
+
+    return pass_
+
+
+def test_a_directory_that_is_removed_acknowledges_nothing(tmp_path: Path, later: Callable[[], None]) -> None:
     with opened(tmp_path, fresh()) as learner:
         parts = played(learner, episode := learner.ask())
         shutil.rmtree(learner.directory)
+        later()
         for _ in range(2):
             with pytest.raises(StorageError):
                 learner.tell(episode.id, **parts)
@@ -312,13 +326,18 @@ def test_a_directory_that_is_removed_acknowledges_nothing(tmp_path: Path) -> Non
         assert learner.status.told == 0
 
 
-def test_a_directory_that_is_replaced_acknowledges_nothing(tmp_path: Path) -> None:
+def test_a_directory_that_is_replaced_acknowledges_nothing(tmp_path: Path, later: Callable[[], None]) -> None:
     with opened(tmp_path, fresh(), snapshot_every=3) as learner:
         for _ in range(4):
             one_more(learner)
         bits = learner.fingerprint()
         learner.directory.rename(tmp_path / "moved")
         shutil.copytree(tmp_path / "moved", learner.directory)
+        kept = sorted(learner.directory.iterdir())
+        with pytest.raises(StorageError, match="was removed or replaced"):  # at once
+            learner.snapshot()
+        assert sorted(learner.directory.iterdir()) == kept  # not in the copy, of which the journal knows nothing
+        later()
         with pytest.raises(StorageError, match="was removed or replaced"):
             one_more(learner)
     for name in ("it", "moved"):

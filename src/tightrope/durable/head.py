@@ -7,6 +7,7 @@ are harmless. Newer than the journal it cannot be, unless the journal lost what 
 import os
 from pathlib import Path
 from struct import Struct
+from time import monotonic
 from zlib import crc32
 
 from tightrope.arguments import printable
@@ -19,6 +20,9 @@ NUMBERS = Struct("<QQ")
 #: Bytes of it.
 SIZE = NUMBERS.size + 4
 
+#: Seconds for which a commit need not look whether the directory is there: it might have been removed so much later.
+LOOK_EVERY = 0.05
+
 
 class Head:
     """The last event and the last episode."""
@@ -27,7 +31,7 @@ class Head:
         self.path = folder / NAME
         self._file: int | None = None
         self._known: tuple[int, int] | None = None
-        self._where = str(self.path)
+        self._looked = -LOOK_EVERY
         try:
             flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
             self._file = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o666)
@@ -43,13 +47,19 @@ class Head:
             self.close()
             raise StorageError(f"cannot read {self.path}: {error.strerror}") from error
 
+    def look(self) -> None:
+        """Refuse a directory that was removed; once in LOOK_EVERY seconds, if this is asked with every commit."""
+        if monotonic() >= self._looked + LOOK_EVERY:
+            self.refuse_removed()
+
     def refuse_removed(self) -> None:
         """What is written to a file that nobody finds any more is lost."""
         if self._file is None:
             return
         try:
-            found = os.stat(self._where)  # noqa: PTH116 (a string is faster, and this is asked with every commit)
+            found = self.path.stat()
             if (found.st_ino, found.st_dev) == self._identity:
+                self._looked = monotonic()
                 return
         except FileNotFoundError:
             pass

@@ -189,7 +189,7 @@ class Journal:
     def commit(self) -> None:
         """What was written is on disk after it, all of it or nothing; if it raises, `reread`."""
         try:
-            self.head.refuse_removed()
+            self.head.look()
             if self._sql.in_transaction:  # somebody was cut off, and so was the end of it
                 self._sql.execute("ROLLBACK")
             query, values = self._waiting[0]

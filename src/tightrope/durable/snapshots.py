@@ -90,6 +90,7 @@ def _state(files: list[bytes], read: Reader, folder: Path) -> State:
 
 def prune(folder: Path, journal: Journal, keep_events: int, keep_episodes: int) -> None:
     """Forget what no snapshot that is kept needs: the last ones that are whole."""
+    journal.head.refuse_removed()
     kept = list(islice((one for one in journal.snapshots() if _is_whole(folder, one)), KEPT))
     if not kept:
         raise StorageError(f"no snapshot in {printable(folder)} can be read")
