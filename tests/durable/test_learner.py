@@ -25,6 +25,7 @@ from tightrope.errors import (
 from tightrope.learners import LEARNERS, LearnerBase
 from tightrope.learners.base import BanditEpisode, Episode
 from tightrope.learners.ucpd_practical import UCPDPractical
+from tightrope.learners.uob_reps import UOBREPS
 from tightrope.model import Policy
 from tightrope.storage.checkpoints import fingerprint
 
@@ -206,6 +207,15 @@ def test_what_makes_no_sense_is_refused_and_stays_open(tmp_path: Path, change: d
         assert learner.tell(episode.id, **parts) == "learned"
 
 
+@pytest.mark.parametrize("name", ["loss", "constraints"])
+def test_that_one_half_was_told_before_says_nothing_of_the_other(tmp_path: Path, name: str) -> None:
+    with opened(tmp_path, fresh()) as learner:
+        parts = story(learner.policy, "full", 1)
+        assert learner.tell(learner.ask().id, **parts) == "learned"
+        with pytest.raises(InvalidInputError, match=r"episode 2: .*Assumption 2"):
+            learner.tell(learner.ask().id, **(parts | {name: 1 + np.abs(parts[name])}))
+
+
 class Fragile(UCPDPractical):
     """Cannot learn its third episode, after it has touched its solver."""
 
@@ -293,6 +303,32 @@ def test_a_learner_that_writes_to_what_it_was_shown_spoils_nothing(tmp_path: Pat
             observe(twin, None, episode_fields(parts))
     with DurableLearner(tmp_path / "it", classes=(Careless,)) as learner:
         assert learner.fingerprint() == fingerprint(twin)
+
+
+class CarelessBandit(UOBREPS):
+    """Writes to the policy that it was shown."""
+
+    name = "careless-bandit"
+
+    def observe(self, episode: BanditEpisode) -> None:
+        super().observe(episode)
+        assert episode.policy is not None
+        episode.policy.probabilities[:] = 0
+
+
+def test_a_learner_that_writes_to_who_played_spoils_nothing(tmp_path: Path) -> None:
+    careless = CarelessBandit(WORLD.space, WORLD.budgets, episodes=100)
+    twin = UOBREPS(WORLD.space, WORLD.budgets, episodes=100)
+    with DurableLearner(tmp_path / "it", careless, classes=(CarelessBandit,)) as learner:
+        for episode in [learner.ask() for _ in range(3)]:
+            parts = story(episode.policy, "bandit", number_of(episode))
+            learner.tell(episode.id, **parts)
+            observe(twin, episode.policy, episode_fields(parts))
+        assert np.array_equal(learner.policy.probabilities, twin.policy.probabilities)
+        standing = learner.status.standings
+    with DurableLearner(tmp_path / "it", classes=(CarelessBandit,)) as learner:
+        assert np.array_equal(learner.policy.probabilities, twin.policy.probabilities)
+        assert learner.status.standings[0].would_have_spent == standing[0].would_have_spent
 
 
 def test_what_is_the_same_in_many_episodes_is_kept_once(tmp_path: Path) -> None:

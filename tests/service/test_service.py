@@ -15,7 +15,7 @@ from urllib.parse import quote
 
 import numpy as np
 import pytest
-from msgspec.structs import astuple
+from msgspec import structs
 from prometheus_client.parser import text_string_to_metric_families
 
 from fuzz.twin import with_one_more
@@ -519,11 +519,11 @@ def test_the_series_stays_short(running: Running) -> None:
     inside = keeper.learner._in
     for _ in range(3 * MOST_RECORDS):
         account = with_one_more(inside.status.account, [0.0, 0.0], inside.status.budgets)
-        inside.status = inside.status._replace(account=account)
+        inside.status = structs.replace(inside.status, account=account)
         keeper._record()
     assert keeper.series.told[-1] == 3 * MOST_RECORDS
     assert MOST_RECORDS / 2 <= len(keeper.series.told) <= MOST_RECORDS + 1
-    assert len({len(column) for column in astuple(keeper.series)}) == 1
+    assert len({len(column) for column in structs.astuple(keeper.series)}) == 1
 
 
 def test_every_event_is_seen(running: Running) -> None:

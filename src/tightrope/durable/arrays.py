@@ -35,7 +35,7 @@ def bytes_of(numbers: FloatArray) -> bytes:
     return numbers.astype(REAL, copy=False).tobytes()
 
 
-def decoded(body: bytes | bytearray) -> FloatArray:
+def decoded(body: bytes) -> FloatArray:
     """The other way round; others may write to it."""
     return np.frombuffer(bytearray(body), REAL)
 
@@ -45,7 +45,7 @@ class Arrays:
 
     def __init__(self, query: Callable[..., list[Any]], write: Callable[..., None], journal: str) -> None:
         self._query, self._write, self._journal = query, write, journal
-        self._at_hand: dict[bytes, tuple[bytearray, FloatArray]] = {}  #: by digest, the last one held last
+        self._at_hand: dict[bytes, tuple[bytearray, FloatArray]] = {}  #: by digest, bytes as numbers; held last, last
         self._sure: set[bytes] = set()  #: which of them are in the journal for sure
 
     def hold(self, array: FloatArray) -> tuple[bytes, FloatArray]:
@@ -55,7 +55,7 @@ class Arrays:
         """
         array = np.ascontiguousarray(array, REAL)
         for digest, (data, numbers) in self._at_hand.items():
-            if data == array:  # bytes are compared, where they are: neither is copied
+            if len(data) == array.nbytes and data == array:  # bytes are compared, where they are: neither is copied
                 self._at_hand[digest] = self._at_hand.pop(digest)  # the last one held
                 return digest, numbers.reshape(array.shape)
         data = bytearray(array)
@@ -63,7 +63,7 @@ class Arrays:
         return digest, self._have_at_hand(digest, data).reshape(array.shape)
 
     def _have_at_hand(self, digest: bytes, data: bytearray) -> FloatArray:
-        numbers = decoded(data)  # of their own: whoever writes to them does not change what is kept
+        numbers = np.frombuffer(data, REAL)
         self._at_hand[digest] = data, numbers
         if len(self._at_hand) > AT_HAND:
             oldest = next(iter(self._at_hand))
@@ -77,6 +77,10 @@ class Arrays:
             if digest and digest not in self._sure:
                 self._write("INSERT OR IGNORE INTO arrays VALUES (?, ?)", digest, self._at_hand[digest][0])
                 self._sure.add(digest)
+
+    def are_kept(self, *digests: bytes) -> bool:
+        """Whether it is known of all of them."""
+        return self._sure.issuperset(digests)
 
     def be_unsure(self) -> None:
         """Something that was written may be gone."""

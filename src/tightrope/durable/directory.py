@@ -16,6 +16,8 @@ from tempfile import TemporaryFile
 from threading import RLock
 from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 
+from msgspec.structs import replace
+
 from tightrope.arguments import printable, shown, text
 from tightrope.durable import snapshots
 from tightrope.durable.facts import facts_of, refuse_other
@@ -58,7 +60,7 @@ class Directory:
         self.status: Status
         self.open: dict[str, Handed]  #: what was handed out and not settled, by id
         self.lock = RLock()
-        self._behind = True  #: whether memory may differ from what is on disk
+        self.ready_in = 0  #: the process in whose memory all is as on disk; 0: it may differ, or is closed
         self._since = 0  #: events since the last snapshot
         self._trouble = ""
         with ExitStack() as stack:
@@ -92,7 +94,7 @@ class Directory:
         self.state, self._since = replayed(self.path, self.journal, self.options.classes, self.options.progress)
         self.open = {handed.id: handed for handed in self.journal.open_episodes()}
         self._show()
-        self._behind = False
+        self.ready_in = self._owner
 
     def _show(self) -> None:
         """What is on disk is to be seen."""
@@ -105,19 +107,18 @@ class Directory:
             raise ConflictError("a call is under way in this thread; a handler of signals cannot make another one")
 
     def make_ready(self) -> None:
-        """Bring memory to what is on disk, if the call before was cut off."""
+        """Bring memory to what is on disk: the call before was cut off. Or say why that cannot be."""
         if self._held is None:
             raise InvalidInputError(f"the learner in {printable(self.path)} is closed")
         if os.getpid() != self._owner:
             raise InvalidInputError(f"another process opened {printable(self.path)}, before it forked; open it there")
-        if self._behind:
-            self._recover()
+        self._recover()
 
     def find(self, id: str) -> Handed:
         """The episode of that id."""
-        if found := self.open.get(text(id, "id")):
+        if isinstance(id, str) and (found := self.open.get(id)):
             return found
-        number, *_ = id.partition("-")
+        number, *_ = text(id, "id").partition("-")
         if number.isascii() and number.isdecimal() and len(number) < 19:
             for handed in self.journal.handed("number = ?", int(number)):
                 if handed.id == id:
@@ -136,32 +137,37 @@ class Directory:
     def hand_out(self, policy: Policy | None) -> Handed:
         """A new episode, to be played with this policy; None: nobody knows with which."""
         digest = UNKNOWN if policy is None else self.journal.arrays.hold(policy.probabilities)[0]
-        self._behind = True
+        self.ready_in = 0
         handed = self.journal.hand_out(secrets.token_hex(4), digest)
         self.journal.commit()
         self.open[handed.id] = handed
-        self.status = self.status._replace(asked=handed.number, open=len(self.open))
-        self._behind = False
+        self.status = replace(self.status, asked=handed.number, open=len(self.open))
+        self.ready_in = self._owner
         return handed
 
     def give_up(self, handed: Handed) -> None:
         """Nobody will tell of it."""
-        self._behind = True
+        self.ready_in = 0
         self.journal.settle([handed._replace(fate="given up")])
         self.journal.commit()
         del self.open[handed.id]
-        self.status = self.status._replace(open=len(self.open))
-        self._behind = False
+        self.status = replace(self.status, open=len(self.open))
+        self.ready_in = self._owner
 
     def event_of(self, handed: Handed, told: Told) -> tuple[Event, Told]:
-        """The event that telling this of an episode would be; and the same in arrays of ours, to be read only."""
+        """The event that telling this of an episode would be; and the same in arrays of ours, to be read only.
+
+        What is not within Assumption 2 is refused; whatever was told before was, and so is every policy.
+        """
         journal, form, loss, constraints = self.journal, self.state.form, None, None
         if form.feedback == "full":
             loss, f = journal.arrays.hold(told.loss)
             constraints, g = journal.arrays.hold(told.constraints)
+            told, known = Told(told.path, f, g), journal.arrays.are_kept(loss, constraints)
         else:
-            f, g = told.loss.copy(), told.constraints.copy()
-        told = Told(told.path, f, g)
+            told, known = told.copy(), False
+        if not known:
+            form.refuse_beyond(handed.number, told)
         event = Event(journal.last + 1, "tell", handed.number, handed.policy, loss, constraints, form.encode(told))
         return event, told
 
@@ -177,12 +183,12 @@ class Directory:
 
         If it is about an episode, that has this id, and this was `told`.
         """
-        journal, self._behind = self.journal, True
+        journal, self.ready_in = self.journal, 0
         try:
             failed = self.state.apply(event, journal.arrays.kept, self.read, told)
         except InvalidInputError as error:
             if type(error) is InvalidInputError and self.state.whole:  # who refuses stays as before
-                self._behind = False
+                self.ready_in = self._owner
             raise
         journal.append(event, None if id is None else self.open[id])
         for name in failed:  # said in the journal, and so by whoever replays it elsewhere
@@ -192,7 +198,7 @@ class Directory:
             del self.open[id]
         self._since += 1 + len(failed)
         self._show()
-        self._behind = False
+        self.ready_in = self._owner
         if self._since >= self.options.snapshot_every:
             self.snapshot()
 
@@ -217,7 +223,7 @@ class Directory:
 
         What goes wrong is returned and shown, and put off to the next time: all that counts is in the journal.
         """
-        self._behind = True  # if something else ends it, whatever is to be written is forgotten
+        self.ready_in = 0  # if something else ends it, whatever is to be written is forgotten
         try:
             snapshots.write(self.path, self.journal, self.state)
             snapshots.prune(self.path, self.journal, self.options.keep_journal, self.options.remember)
@@ -226,7 +232,7 @@ class Directory:
             self.journal.forget()
             self._trouble = str(error)
         self._show()
-        self._behind = False
+        self.ready_in = self._owner
         return self._trouble
 
     def close(self) -> None:
@@ -234,7 +240,7 @@ class Directory:
         self.refuse_nested()
         with self.lock:
             if self._held is not None:
-                held, self._held = self._held, None
+                held, self._held, self.ready_in = self._held, None, 0
                 held.close()
 
 
@@ -257,7 +263,8 @@ def in_turn(
         directory = self._in
         directory.refuse_nested()
         with directory.lock:
-            directory.make_ready()
+            if directory.ready_in != os.getpid():
+                directory.make_ready()
             return method(self, *args, **kwargs)
 
     return call

@@ -105,14 +105,16 @@ class DurableLearner(Operations):
         along the path. The same told twice is answered "already"; another story about it is refused.
         """
         handed = self._in.find(id)
-        told = self._in.state.form.checked(handed.number, states, actions, loss, constraints)
+        told = self._in.state.form.shaped(handed.number, states, actions, loss, constraints)
         event, told = self._in.event_of(handed, told)
         if handed.fate != "open":
             if handed.contents == event.contents:
                 return "already"
             otherwise = "told otherwise" if handed.fate == "told" else "given up"
             raise ConflictError(f"episode {id} was {otherwise} before; nothing was changed")
-        self._refuse_foreign(handed)
+        learner = self._in.state.learner
+        if learner.learns_from != "any":
+            _refuse_foreign(learner, handed)
         self._in.take_over(event, id, told)
         return "learned"
 
@@ -205,16 +207,16 @@ class DurableLearner(Operations):
     def __repr__(self) -> str:
         return f"DurableLearner({str(self.directory)!r}, {self.status.champion}, told={self.status.told})"
 
-    def _refuse_foreign(self, handed: Handed) -> None:
-        """Some learners must know which policy played; some learn from what theirs of now played, and nothing else."""
-        learner = self._in.state.learner
-        if learner.learns_from == "told" and handed.policy == UNKNOWN:
-            raise ConflictError(
-                f"nobody knows which policy played episode {handed.id}, and {learner.name} learns only if it is told; "
-                "give the episode up"
-            )
-        if learner.learns_from == "own" and handed.policy != digest_of(bytes_of(learner.policy.probabilities)):
-            raise ConflictError(
-                f"episode {handed.id} was played with a policy that {learner.name} has left since, and it learns "
-                "from its own only; give the episode up, and have one open at a time"
-            )
+
+def _refuse_foreign(learner: LearnerBase, handed: Handed) -> None:
+    """Some learners must know which policy played; some learn from what theirs of now played, and nothing else."""
+    if learner.learns_from == "told" and handed.policy == UNKNOWN:
+        raise ConflictError(
+            f"nobody knows which policy played episode {handed.id}, and {learner.name} learns only if it is told; "
+            "give the episode up"
+        )
+    if learner.learns_from == "own" and handed.policy != digest_of(bytes_of(learner.policy.probabilities)):
+        raise ConflictError(
+            f"episode {handed.id} was played with a policy that {learner.name} has left since, and it learns "
+            "from its own only; give the episode up, and have one open at a time"
+        )

@@ -2,13 +2,14 @@
 
 from typing import Any, NamedTuple
 
+import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.durable.arrays import bytes_of, decoded
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode, Feedback
-from tightrope.learners.episodes import CheckedEpisode, checked_parts
+from tightrope.learners.episodes import CheckedEpisode, refuse_beyond, shaped_parts
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -18,8 +19,8 @@ WHOLE = np.dtype("<i8")
 NOTHING = np.empty(0)
 
 
-class Told(NamedTuple):
-    """An episode that was checked."""
+class Told(msgspec.Struct, frozen=True):
+    """What is told of an episode."""
 
     path: NDArray[np.int64]  #: (L,) the tuple of each step
     loss: FloatArray  #: (n_tuples,), or (L,) along the path
@@ -37,10 +38,15 @@ class Form(NamedTuple):
     n_constraints: int
     feedback: Feedback
 
-    def checked(self, number: int, states: ArrayLike, actions: ArrayLike, loss: ArrayLike, g: ArrayLike) -> Told:
+    def shaped(self, number: int, states: ArrayLike, actions: ArrayLike, loss: ArrayLike, g: ArrayLike) -> Told:
         """What was told of episode `number`, maybe in arrays of who told it; or a refusal that says what is wrong."""
         parts = (states, actions, loss, g)
-        return Told(*checked_parts(self.space, self.n_constraints, number, self.feedback, *parts))
+        return Told(*shaped_parts(self.space, self.n_constraints, number, self.feedback, *parts))
+
+    def refuse_beyond(self, number: int, told: Told) -> None:
+        """Refuse what is not within Assumption 2."""
+        tuples = self.space.tuples if self.feedback == "full" else self.space.tuples[told.path]
+        refuse_beyond(tuples, told.loss, told.constraints, number)
 
     def encode(self, told: Told) -> bytes:
         """The body of its event, the same for the same episode, however it was given.
@@ -69,6 +75,6 @@ class Form(NamedTuple):
     def episode(self, told: Told, costs: FloatArray, feedback: Feedback, played: FloatArray | None) -> Any:
         """What a learner of that feedback observes, played with these probabilities; None: nobody knows which."""
         if feedback == "full":
-            return CheckedEpisode.of(self.space, *told)
-        policy = None if played is None else Policy.unchecked(self.space, played)
+            return CheckedEpisode.of(self.space, told.path, told.loss, told.constraints)
+        policy = None if played is None else Policy.unchecked(self.space, played.copy())
         return BanditEpisode(*self.space.trajectory(told.path), costs[0].copy(), costs[1:].copy(), policy)

@@ -2,8 +2,9 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
+import msgspec
 import numpy as np
 
 from tightrope.arguments import shown, text, texts
@@ -95,7 +96,7 @@ class Standing:
     failed: str  #: why it learns no more; "" if it does
 
 
-class Seen(NamedTuple):
+class Seen(msgspec.Struct, frozen=True):
     """What of a learner does not change any more."""
 
     name: str
@@ -105,7 +106,7 @@ class Seen(NamedTuple):
     failed: str
 
 
-class Status(NamedTuple):
+class Status(msgspec.Struct, frozen=True):
     """A directory after some event. Sums in own units are worked out when somebody looks, not with every episode."""
 
     event: int  #: its number
@@ -209,8 +210,18 @@ def _one(unit: str) -> str:
 
 
 def _standing(seen: Seen, scales: FloatArray) -> Standing:
-    name, settings, policy, shadow, failed = seen
+    shadow = seen.shadow
     uses = (shadow.by_importance, shadow.standard_error(), shadow.by_path)
     estimated, error, met = (tuple((scales * sums[1:]).tolist()) for sums in uses)
-    loss = float(shadow.by_importance[0])
-    return Standing(name, settings, _copied(policy), shadow.weighed, loss, estimated, error, shadow.met, met, failed)
+    return Standing(
+        seen.name,
+        seen.settings,
+        _copied(seen.policy),
+        shadow.weighed,
+        float(shadow.by_importance[0]),
+        estimated,
+        error,
+        shadow.met,
+        met,
+        seen.failed,
+    )

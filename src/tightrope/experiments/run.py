@@ -21,7 +21,7 @@ from tightrope.experiments.comparators import Comparators
 from tightrope.experiments.history import ALWAYS, COLUMNS, VIOLATION, History, in_units, use_columns
 from tightrope.learners import LearnerBase, load, make_learner
 from tightrope.learners.base import BanditEpisode, Episode, Learner
-from tightrope.learners.episodes import checked_feedback
+from tightrope.learners.episodes import refuse_beyond
 from tightrope.learners.in_units import InUnits
 from tightrope.model import Policy
 from tightrope.problems.base import Problem
@@ -299,7 +299,4 @@ def _check(
             if shape != right:
                 raise InvalidInputError(f"episode {t}: {name} has shape {shape}; expected {right}")
     if player.feedback == "bandit":
-        try:
-            checked_feedback(player.space.tuples, f, g, len(g), "loss")
-        except InvalidInputError as error:
-            raise InvalidInputError(f"episode {t}: {error}") from None
+        refuse_beyond(player.space.tuples, f, g, t)

@@ -125,41 +125,52 @@ def checked_parts(
     n_constraints: int,
     number: int,
     feedback: Literal["full", "bandit"],
+    *parts: ArrayLike,
+) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+    """What there is to know of an episode as (path, f, g), f and g whole or along the path; or a refusal.
+
+    Its parts: states, actions, loss and constraints.
+    """
+    path, f, g = shaped_parts(space, n_constraints, number, feedback, *parts)
+    refuse_beyond(space.tuples if feedback == "full" else space.tuples[path], f, g, number)
+    return path, f, g
+
+
+def shaped_parts(
+    space: LayeredSpace,
+    n_constraints: int,
+    number: int,
+    feedback: Literal["full", "bandit"],
     states: ArrayLike,
     actions: ArrayLike,
     loss: ArrayLike,
     constraints: ArrayLike,
 ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
-    """What there is to know of an episode as (path, f, g), f and g whole or along the path; or a refusal."""
+    """The same, be f and g within Assumption 2 or not."""
+    n, what = (space.n_tuples, "loss") if feedback == "full" else (space.n_layers, "losses")
     try:
         path = space.path(states, actions)
-        tuples, what = (space.tuples, "loss") if feedback == "full" else (space.tuples[path], "losses")
-        return path, *checked_feedback(tuples, loss, constraints, n_constraints, what)
+        return path, floats(loss, what, (n,)), floats(constraints, "constraints", (n_constraints, n))
     except InvalidInputError as error:
         raise InvalidInputError(f"episode {number}: {error}") from None
 
 
-def checked_feedback(
-    tuples: IntArray, loss: ArrayLike, constraints: ArrayLike, n_constraints: int, what: str
-) -> tuple[FloatArray, FloatArray]:
-    """Loss (n,) and constraints (I, n) at the given n tuples, within Assumption 2."""
-    f, g = floats(loss, what, (len(tuples),)), floats(constraints, "constraints", (n_constraints, len(tuples)))
+def refuse_beyond(tuples: IntArray, f: FloatArray, g: FloatArray, number: int) -> None:
+    """Refuse a loss (n,) and constraints (I, n) at n tuples that are not within Assumption 2, in episode `number`."""
     if within(f, g, 1 + BOUND_TOLERANCE):
-        return f, g
+        return
     # NaN is picked by every max and argmax, and passes no comparison
     if not max(f.max(), -f.min()) <= 1 + BOUND_TOLERANCE:
         j = int(np.argmax(np.abs(f)))
         s, a, s_next = tuples[j]
         raise InvalidInputError(
-            f"loss is {f[j]:.6g} at tuple ({s}, {a}, {s_next}); losses lie in [-1, 1] (Assumption 2)"
+            f"episode {number}: loss is {f[j]:.6g} at tuple ({s}, {a}, {s_next}); losses lie in [-1, 1] (Assumption 2)"
         )
     largest = np.maximum(g.max(axis=1), -g.min(axis=1))
-    if not largest.sum() <= 1 + BOUND_TOLERANCE:
-        i = int(np.argmax(largest))
-        j = int(np.argmax(np.abs(g[i])))
-        s, a, s_next = tuples[j]
-        raise InvalidInputError(
-            f"constraint {i} is {g[i, j]:.6g} at tuple ({s}, {a}, {s_next}); the largest absolute values of the "
-            f"constraints must be finite and sum to at most 1 (Assumption 2), here {largest.sum():.6g}"
-        )
-    return f, g
+    i = int(np.argmax(largest))
+    j = int(np.argmax(np.abs(g[i])))
+    s, a, s_next = tuples[j]
+    raise InvalidInputError(
+        f"episode {number}: constraint {i} is {g[i, j]:.6g} at tuple ({s}, {a}, {s_next}); the largest absolute values "
+        f"of the constraints must be finite and sum to at most 1 (Assumption 2), here {largest.sum():.6g}"
+    )

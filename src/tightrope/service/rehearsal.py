@@ -28,7 +28,8 @@ def learn(checkpoint: bytes, feedback: Feedback) -> State:
     n = space.n_tuples if feedback == "full" else space.n_layers
     uses = np.full((n_budgets, n), 1 / max(n_budgets, 1))
     for number in range(1, EPISODES + 1):
-        told = form.checked(number, *any_path(space), np.linspace(-1.0, 1.0, n), uses)
+        told = form.shaped(number, *any_path(space), np.linspace(-1.0, 1.0, n), uses)
+        form.refuse_beyond(number, told)
         kept = {b"policy": state.policy.probabilities}
         state.apply(Event(number, "tell", number, b"policy", None, None, b""), kept.__getitem__, load, told)
     return state
