@@ -2,9 +2,12 @@
 
 What a process wrote is there when it is killed. After a power cut it may be older than the journal, or unreadable; both
 are harmless. Newer than the journal it cannot be, unless the journal lost what was acknowledged.
+
+The file is mapped, as SQLite maps the index of its log: to write it takes no call of the system.
 """
 
 import os
+from mmap import mmap
 from pathlib import Path
 from struct import Struct
 from time import monotonic
@@ -29,23 +32,28 @@ class Head:
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / NAME
-        self._file: int | None = None
-        self._known: tuple[int, int] | None = None
+        self._map: mmap | None = None
+        self._known: tuple[int, int] | None = None  #: None if nothing whole is there
         self._looked = -LOOK_EVERY
         try:
             flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
-            self._file = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o666)
+            file = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o666)
         except FileNotFoundError:  # nothing was written yet
-            pass
+            return
         except OSError as error:
             raise StorageError(f"cannot open {self.path}: {error.strerror}") from error
         try:
-            own = None if self._file is None else os.fstat(self._file)
-            self._identity = own and (own.st_ino, own.st_dev)
-            self._known = self._read()
+            data = os.read(file, 2 * SIZE)
+            self._known = _decoded(data)
+            if not read_only:
+                os.ftruncate(file, SIZE)
+                os.pwrite(file, data[:SIZE].ljust(SIZE, b"\0"), 0)  # there is room for what will be written to it
+                own = os.fstat(file)
+                self._identity, self._map = (own.st_ino, own.st_dev), mmap(file, SIZE)
         except OSError as error:
-            self.close()
             raise StorageError(f"cannot read {self.path}: {error.strerror}") from error
+        finally:
+            os.close(file)
 
     def look(self) -> None:
         """Refuse a directory that was removed; once in LOOK_EVERY seconds, if this is asked with every commit."""
@@ -54,8 +62,6 @@ class Head:
 
     def refuse_removed(self) -> None:
         """What is written to a file that nobody finds any more is lost."""
-        if self._file is None:
-            return
         try:
             found = self.path.stat()
             if (found.st_ino, found.st_dev) == self._identity:
@@ -66,24 +72,10 @@ class Head:
         raise StorageError(f"{printable(self.path.parent)} was removed or replaced; open it anew")
 
     def write(self, event: int, episode: int) -> None:
-        """Both numbers, in one call; on a full disk the old ones stay."""
-        if self._file is not None:
-            try:
-                os.pwrite(self._file, _encoded(event, episode), 0)
-                self._known = event, episode
-            except OSError:
-                pass
-
-    def _read(self) -> tuple[int, int] | None:
-        """Both numbers; None if nothing whole is there."""
-        if self._file is None:
-            return None
-        os.lseek(self._file, 0, os.SEEK_SET)
-        data = os.read(self._file, 64)
-        if len(data) != SIZE:
-            return None
-        event, episode = NUMBERS.unpack(data[: NUMBERS.size])
-        return (event, episode) if data == _encoded(event, episode) else None
+        """Both numbers. Who is killed in between leaves none."""
+        if self._map is not None:
+            self._map[:] = _encoded(event, episode)
+            self._known = event, episode
 
     def check(self, journal: object, event: int, episode: int) -> None:
         """Refuse a journal that is behind."""
@@ -96,11 +88,19 @@ class Head:
 
     def close(self) -> None:
         """Let go of the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
+        if self._map is not None:
+            self._map.close()
+            self._map = None
 
 
 def _encoded(event: int, episode: int) -> bytes:
     numbers = NUMBERS.pack(event, episode)
     return numbers + crc32(numbers).to_bytes(4, "little")
+
+
+def _decoded(data: bytes) -> tuple[int, int] | None:
+    """The other way round; None of anything else."""
+    if len(data) != SIZE:
+        return None
+    event, episode = NUMBERS.unpack_from(data)
+    return (event, episode) if data == _encoded(event, episode) else None
