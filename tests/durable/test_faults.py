@@ -19,11 +19,11 @@ from fuzz.durable import disturb
 from tests.durable.stories import WORLD, fresh, one_more, opened, played
 from tests.durable.test_learner import episode_fields, observe
 from tests.learners.test_interrupts import interrupted_after
-from tightrope.durable import DurableLearner
+from tightrope.durable import DurableLearner, snapshots
 from tightrope.durable.arrays import digest_of_row
-from tightrope.durable.head import LOOK_EVERY
+from tightrope.durable.head import LOOK_EVERY, SIZE, _encoded
 from tightrope.durable.inspection import inspect
-from tightrope.durable.journal import START, Event, Handed, Journal
+from tightrope.durable.journal import START, Event, Handed, Journal, Snapshot
 from tightrope.durable.records import Form
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, TightropeError
 from tightrope.learners.base import Feedback
@@ -345,6 +345,53 @@ def test_a_directory_that_is_replaced_acknowledges_nothing(tmp_path: Path, later
             assert learner.fingerprint() == bits
 
 
+def test_a_directory_put_in_its_place_during_a_snapshot_loses_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Snapshots go by the name of the directory, and prune what is found under it."""
+    with DurableLearner(tmp_path / "other", fresh(), snapshot_every=3) as other:
+        for _ in range(7):
+            one_more(other)
+        others = other.fingerprint()
+    looked: list[Path] = []
+    is_whole = snapshots._is_whole
+
+    def swapped_after(folder: Path, snapshot: Snapshot) -> bool:
+        answer = is_whole(folder, snapshot)
+        looked.append(folder)
+        if len(looked) == 2:
+            folder.rename(tmp_path / "moved")
+            (tmp_path / "other").rename(folder)
+        return answer
+
+    with opened(tmp_path, fresh()) as learner:
+        for _ in range(4):
+            one_more(learner)
+        bits = learner.fingerprint()
+        monkeypatch.setattr(snapshots, "_is_whole", swapped_after)
+        with pytest.raises(StorageError, match="was removed or replaced"):
+            learner.snapshot()
+        monkeypatch.undo()
+    for name, expected in (("it", others), ("moved", bits)):
+        with DurableLearner(tmp_path / name) as learner:
+            assert learner.fingerprint() == expected
+
+
+def test_a_directory_that_is_replaced_by_a_file_is_said_to_be(tmp_path: Path) -> None:
+    """What came to disk before that is found out is acknowledged, and that no snapshot could be written is shown."""
+    with opened(tmp_path, fresh(), snapshot_every=3) as learner:
+        for _ in range(2):
+            one_more(learner)
+        parts = played(learner, episode := learner.ask())
+        learner.directory.rename(tmp_path / "moved")
+        learner.directory.write_text("mine")
+        with suppress(StorageError):  # if that took longer than nobody looks
+            assert learner.tell(episode.id, **parts) == "learned"
+            assert "was removed or replaced" in learner.status.trouble
+    with DurableLearner(tmp_path / "moved") as learner:
+        assert learner.status.told in (2, 3)
+
+
 def test_a_call_in_the_middle_of_another_is_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As a handler of signals would make it, once the event is ready to be written."""
     with opened(tmp_path, fresh()) as learner:
@@ -390,6 +437,32 @@ def test_a_head_that_is_none_is_refused_in_words(tmp_path: Path) -> None:
     with pytest.raises(StorageError, match="head"):
         opened(tmp_path)
     assert any("head" in words for words in inspect(tmp_path / "it").damage)
+
+
+def test_a_head_that_never_ends_is_refused_in_words(tmp_path: Path) -> None:
+    grown(tmp_path)
+    (tmp_path / "it" / "head").unlink()
+    os.mkfifo(tmp_path / "it" / "head")
+    with pytest.raises(StorageError, match="head: it is no file"):
+        opened(tmp_path)
+
+
+def test_a_head_that_somebody_added_to_says_nothing_until_the_next_commit(tmp_path: Path) -> None:
+    grown(tmp_path)
+    head = tmp_path / "it" / "head"
+    head.write_bytes(_encoded(1000, 1000) + b"more")
+    for _ in range(2):  # opened, it is left as it is
+        with opened(tmp_path) as learner:
+            told = learner.status.told
+    with opened(tmp_path) as learner:
+        one_more(learner)
+    assert head.stat().st_size == SIZE
+    head.write_bytes(_encoded(1000, 1000))
+    with pytest.raises(StorageError, match="event 1000 was acknowledged"):
+        opened(tmp_path)
+    head.unlink()
+    with opened(tmp_path) as learner:
+        assert learner.status.told == told + 1
 
 
 def test_somebody_elses_head_is_left_alone(tmp_path: Path) -> None:

@@ -27,6 +27,7 @@ from tightrope.learners.base import BanditEpisode, Episode
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.model import Policy
+from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
 #: Its generator goes on when it is read from a file; nothing is drawn from it again.
@@ -214,6 +215,29 @@ def test_that_one_half_was_told_before_says_nothing_of_the_other(tmp_path: Path,
         assert learner.tell(learner.ask().id, **parts) == "learned"
         with pytest.raises(InvalidInputError, match=r"episode 2: .*Assumption 2"):
             learner.tell(learner.ask().id, **(parts | {name: 1 + np.abs(parts[name])}))
+
+
+class Boastful(UCPDPractical):
+    """Hands out what are no probabilities."""
+
+    name = "boastful"
+
+    @property  # type: ignore[misc]
+    def policy(self) -> Policy:
+        return Policy.unchecked(self.space, np.full(self.space.n_pairs, 5.0))
+
+    @policy.setter
+    def policy(self, policy: Policy) -> None:
+        pass
+
+
+def test_a_policy_says_nothing_of_what_is_told(tmp_path: Path) -> None:
+    """Not even where it has the very bytes: as many pairs as tuples, one budget."""
+    space = LayeredSpace.from_tuples((1, 1, 1), 2, [(0, 0, 1), (0, 1, 1), (1, 0, 2), (1, 1, 2)])
+    with DurableLearner(tmp_path / "it", Boastful(space, [1.0], episodes=9), classes=(Boastful,)) as learner:
+        told = np.full(space.n_tuples, 5.0)
+        with pytest.raises(InvalidInputError, match="losses lie in"):
+            learner.tell(learner.ask().id, [0, 1, 2], [0, 0], told, [told])
 
 
 class Fragile(UCPDPractical):

@@ -78,10 +78,6 @@ class Arrays:
                 self._write("INSERT OR IGNORE INTO arrays VALUES (?, ?)", digest, self._at_hand[digest][0])
                 self._sure.add(digest)
 
-    def are_kept(self, *digests: bytes) -> bool:
-        """Whether it is known of all of them."""
-        return self._sure.issuperset(digests)
-
     def be_unsure(self) -> None:
         """Something that was written may be gone."""
         self._sure.clear()

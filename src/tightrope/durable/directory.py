@@ -62,6 +62,7 @@ class Directory:
         self.lock = RLock()
         self.ready_in = 0  #: the process in whose memory all is as on disk; 0: it may differ, or is closed
         self._since = 0  #: events since the last snapshot
+        self._within: tuple[bytes | None, bytes | None] = None, None  #: what was within Assumption 2 the last time
         self._trouble = ""
         with ExitStack() as stack:
             stack.enter_context(claimed(path))
@@ -157,17 +158,18 @@ class Directory:
     def event_of(self, handed: Handed, told: Told) -> tuple[Event, Told]:
         """The event that telling this of an episode would be; and the same in arrays of ours, to be read only.
 
-        What is not within Assumption 2 is refused; whatever was told before was, and so is every policy.
+        What is not within Assumption 2 is refused; what was looked at the last time is not looked at again.
         """
         journal, form, loss, constraints = self.journal, self.state.form, None, None
         if form.feedback == "full":
             loss, f = journal.arrays.hold(told.loss)
             constraints, g = journal.arrays.hold(told.constraints)
-            told, known = Told(told.path, f, g), journal.arrays.are_kept(loss, constraints)
+            told = Told(told.path, f, g)
         else:
-            told, known = told.copy(), False
-        if not known:
+            told = told.copy()
+        if loss is None or (loss, constraints) != self._within:
             form.refuse_beyond(handed.number, told)
+            self._within = loss, constraints
         event = Event(journal.last + 1, "tell", handed.number, handed.policy, loss, constraints, form.encode(told))
         return event, told
 
@@ -240,7 +242,7 @@ class Directory:
         self.refuse_nested()
         with self.lock:
             if self._held is not None:
-                held, self._held, self.ready_in = self._held, None, 0
+                self.ready_in, held, self._held = 0, self._held, None
                 held.close()
 
 

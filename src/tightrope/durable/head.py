@@ -7,8 +7,10 @@ The file is mapped, as SQLite maps the index of its log: to write it takes no ca
 """
 
 import os
+from errno import EINVAL
 from mmap import mmap
 from pathlib import Path
+from stat import S_ISREG
 from struct import Struct
 from time import monotonic
 from zlib import crc32
@@ -32,28 +34,24 @@ class Head:
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / NAME
-        self._map: mmap | None = None
+        self._file: int | None = None
+        self._map: mmap | None = None  #: of the file, once something was written to it
         self._known: tuple[int, int] | None = None  #: None if nothing whole is there
+        self._identity: tuple[int, int] | None = None
         self._looked = -LOOK_EVERY
         try:
             flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
-            file = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o666)
+            self._file = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o666)
+            found = os.fstat(self._file)
+            if not S_ISREG(found.st_mode):
+                raise OSError(EINVAL, "it is no file")
+            self._identity = found.st_ino, found.st_dev
+            self._known = _decoded(os.read(self._file, 2 * SIZE))
         except FileNotFoundError:  # nothing was written yet
-            return
+            pass
         except OSError as error:
-            raise StorageError(f"cannot open {self.path}: {error.strerror}") from error
-        try:
-            data = os.read(file, 2 * SIZE)
-            self._known = _decoded(data)
-            if not read_only:
-                os.ftruncate(file, SIZE)
-                os.pwrite(file, data[:SIZE].ljust(SIZE, b"\0"), 0)  # there is room for what will be written to it
-                own = os.fstat(file)
-                self._identity, self._map = (own.st_ino, own.st_dev), mmap(file, SIZE)
-        except OSError as error:
+            self.close()
             raise StorageError(f"cannot read {self.path}: {error.strerror}") from error
-        finally:
-            os.close(file)
 
     def look(self) -> None:
         """Refuse a directory that was removed; once in LOOK_EVERY seconds, if this is asked with every commit."""
@@ -64,18 +62,28 @@ class Head:
         """What is written to a file that nobody finds any more is lost."""
         try:
             found = self.path.stat()
-            if (found.st_ino, found.st_dev) == self._identity:
-                self._looked = monotonic()
-                return
-        except FileNotFoundError:
-            pass
-        raise StorageError(f"{printable(self.path.parent)} was removed or replaced; open it anew")
+            identity = found.st_ino, found.st_dev
+        except (FileNotFoundError, NotADirectoryError):
+            identity = None
+        except OSError as error:
+            raise StorageError(f"cannot find {self.path}: {error.strerror}") from error
+        if identity != self._identity:
+            raise StorageError(f"{printable(self.path.parent)} was removed or replaced; open it anew")
+        self._looked = monotonic()
 
     def write(self, event: int, episode: int) -> None:
-        """Both numbers. Who is killed in between leaves none."""
+        """Both numbers; on a full disk the old ones stay, and who is killed in between leaves none."""
+        data = _encoded(event, episode)
         if self._map is not None:
-            self._map[:] = _encoded(event, episode)
-            self._known = event, episode
+            self._map[:] = data
+        elif self._file is not None:
+            try:
+                os.pwrite(self._file, data, 0)  # so there is room for what will be written to it
+                os.ftruncate(self._file, SIZE)
+                self._map = mmap(self._file, SIZE)
+            except OSError:
+                return
+        self._known = event, episode
 
     def check(self, journal: object, event: int, episode: int) -> None:
         """Refuse a journal that is behind."""
@@ -91,6 +99,9 @@ class Head:
         if self._map is not None:
             self._map.close()
             self._map = None
+        if self._file is not None:
+            os.close(self._file)
+            self._file = None
 
 
 def _encoded(event: int, episode: int) -> bytes:

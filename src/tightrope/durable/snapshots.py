@@ -42,6 +42,7 @@ def write(folder: Path, journal: Journal, state: State) -> None:
             raise StorageError(f"cannot write {in_words(error)}") from error
         except InvalidInputError as error:  # something else is in its place
             raise StorageError(f"cannot write a snapshot: {error}") from error
+    journal.head.refuse_removed()  # or they are somebody else's
     journal.write_snapshot(snapshot)
     journal.settle_down()
 
@@ -90,13 +91,14 @@ def _state(files: list[bytes], read: Reader, folder: Path) -> State:
 
 def prune(folder: Path, journal: Journal, keep_events: int, keep_episodes: int) -> None:
     """Forget what no snapshot that is kept needs: the last ones that are whole."""
-    journal.head.refuse_removed()
     kept = list(islice((one for one in journal.snapshots() if _is_whole(folder, one)), KEPT))
     if not kept:
         raise StorageError(f"no snapshot in {printable(folder)} can be read")
     oldest = kept[-1].seq
     journal.prune(min(oldest, journal.last - keep_events), [one.seq for one in kept], journal.asked + 1 - keep_episodes)
+    journal.head.refuse_removed()  # so these were ours
     journal.commit()
+    journal.head.refuse_removed()  # so these are
     wanted = {name for snapshot in kept for name in names_of(snapshot)}
     for path in folder.iterdir():
         if (path.match("snapshot-*.npz") and path.name not in wanted) or is_temporary(path):  # of who was killed
