@@ -3,6 +3,7 @@
 import csv
 import json
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +12,7 @@ from typer.testing import CliRunner
 from tests.durable.stories import WORLD, fresh, one_more, opened
 from tightrope.cli.commands import app
 from tightrope.confidence import KLBall
-from tightrope.durable import DurableLearner
+from tightrope.durable import DurableLearner, inspection
 from tightrope.durable.inspection import as_json, inspect, widths_of
 from tightrope.durable.page import page
 from tightrope.durable.status import BudgetUnits
@@ -40,6 +41,23 @@ def directory(folder: Path) -> Path:
 def run(*arguments: object) -> tuple[int, str]:
     result = CliRunner().invoke(app, ["inspect", *map(str, arguments)])
     return result.exit_code, result.output
+
+
+def test_snapshots_that_are_pruned_meanwhile_are_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    looks: list[int] = []
+    with opened(tmp_path, fresh(), snapshot_every=2) as learner:
+
+        def damaged(*at: Any) -> list[str]:
+            looks.append(learner.status.told)
+            for _ in range(6 if len(looks) < 4 else 0):  # both snapshots that the journal named are gone
+                one_more(learner)
+            return found(*at)
+
+        found = inspection._damaged
+        one_more(learner)
+        monkeypatch.setattr(inspection, "_damaged", damaged)
+        assert inspect(tmp_path / "it").damage == ()
+        assert len(looks) == 4
 
 
 def test_it_shows_what_the_learner_would(tmp_path: Path) -> None:

@@ -16,6 +16,9 @@ from tightrope.errors import InvalidInputError, StorageError
 from tightrope.learners.base import LearnerBase
 from tightrope.space import FloatArray
 
+#: How often a directory that somebody writes to is looked at again.
+LOOKS = 10
+
 
 @dataclass(frozen=True)
 class Widths:
@@ -57,8 +60,12 @@ def inspect(folder: Path, classes: tuple[type, ...] = ()) -> Inspection:
     """Look at a directory: every row, every snapshot, and what they come to."""
     if not (folder / NAME).is_file():
         raise InvalidInputError(f"{printable(folder)} is no directory of a durable learner: it has no {NAME}")
-    found = _look(folder, classes)
-    return _look(folder, classes) if found.damage else found  # a snapshot may have been pruned under our eyes
+    found, before = _look(folder, classes), None
+    for _ in range(LOOKS):  # what is damaged stays so; a snapshot may have been pruned under our eyes
+        if not found.damage or found.damage == before:
+            break
+        found, before = _look(folder, classes), found.damage
+    return found
 
 
 def _look(folder: Path, classes: tuple[type, ...]) -> Inspection:
