@@ -132,7 +132,7 @@ def test_a_snapshot_that_cannot_be_written_is_put_off(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.getuid() != 0, reason="only root may mount")
 def test_on_a_small_file_system_that_is_full(tmp_path: Path) -> None:
-    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k", "tmpfs", tmp_path], capture_output=True)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", tmp_path], capture_output=True)
     if mounted.returncode:
         pytest.skip("no file system can be mounted here")
     try:
