@@ -235,7 +235,7 @@ class Journal:
         """One more event, about an episode that was handed out, or about none."""
         self.arrays.keep(event.loss, event.constraints)
         chain = digest_of_row(self.chain, *event)
-        self._waiting.append(("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*event, chain)))
+        self.write("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", *event, chain)
         self.last, self.chain = event.seq, chain
         if self._told is not None and handed is not None:
             self._told.append((handed, event))
