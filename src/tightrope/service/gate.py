@@ -6,6 +6,7 @@ import base64
 import hmac
 from binascii import Error
 from collections.abc import Callable
+from functools import lru_cache
 from hashlib import sha256
 from ipaddress import ip_address
 from time import monotonic, perf_counter
@@ -119,6 +120,7 @@ class Gate:
         return self._digest is not None and hmac.compare_digest(sha256(token).digest(), self._digest)
 
 
+@lru_cache(256)  # names come from clients, the same ones again and again
 def is_loopback(host: str) -> bool:
     """Whether this is a name of this machine that leads nowhere else."""
     try:
