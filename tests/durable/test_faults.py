@@ -326,6 +326,21 @@ def test_a_directory_that_is_removed_acknowledges_nothing(tmp_path: Path, later:
         assert learner.status.told == 0
 
 
+def test_who_embeds_it_may_go_to_another_working_directory(
+    tmp_path: Path, later: Callable[[], None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As daemons do."""
+    (tmp_path / "elsewhere").mkdir()
+    monkeypatch.chdir(tmp_path)
+    with DurableLearner("it", fresh(), snapshot_every=1) as learner:
+        monkeypatch.chdir("elsewhere")
+        later()
+        one_more(learner)
+        assert (learner.status.told, learner.status.trouble) == (1, "")
+        assert learner.directory == tmp_path / "it"
+    assert not list((tmp_path / "elsewhere").iterdir())
+
+
 def test_a_directory_that_is_replaced_acknowledges_nothing(tmp_path: Path, later: Callable[[], None]) -> None:
     with opened(tmp_path, fresh(), snapshot_every=3) as learner:
         for _ in range(4):

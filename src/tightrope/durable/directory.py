@@ -54,7 +54,7 @@ class Directory:
     """Owned by one process. Who calls is `in_turn`; `status` never waits."""
 
     def __init__(self, path: Path, options: Options, learner: LearnerBase | None, problem: Any) -> None:
-        self.path, self.options = path, options
+        self.options = options
         self._owner = os.getpid()
         self.state: State
         self.status: Status
@@ -65,8 +65,8 @@ class Directory:
         self._within: tuple[bytes | None, bytes | None] = None, None  #: what was within Assumption 2 the last time
         self._trouble = ""
         with ExitStack() as stack:
-            stack.enter_context(claimed(path))
-            self.journal = Journal(path)
+            self.path = stack.enter_context(claimed(path))
+            self.journal = Journal(self.path)
             stack.callback(self.journal.close)
             self.journal.check_end()
             if damage := self.journal.damage():
@@ -74,7 +74,7 @@ class Directory:
             if not self.journal.rows("SELECT 1 FROM snapshots LIMIT 1"):
                 self._begin(learner, problem)
             else:
-                refuse_other(self.journal.facts(), learner, path)
+                refuse_other(self.journal.facts(), learner, self.path)
             self.units = BudgetUnits.read(self.journal.facts()["units"])
             self._recover()
             self._held: ExitStack | None = stack.pop_all()

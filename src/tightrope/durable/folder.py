@@ -13,10 +13,11 @@ from tightrope.storage.replacing import is_temporary, sync_folder
 
 
 @contextmanager
-def claimed(folder: Path) -> Iterator[None]:
-    """Own `folder` until the block ends; one with anything else in it is refused."""
+def claimed(folder: Path) -> Iterator[Path]:
+    """Own `folder` until the block ends; one with anything else in it is refused. Yields where it is, from anywhere."""
     with ExitStack() as stack:
         try:
+            folder = folder.absolute()
             made = [path for path in (folder, *folder.parents) if not path.exists()]
             folder.mkdir(parents=True, exist_ok=True)
             for path in made:
@@ -27,7 +28,7 @@ def claimed(folder: Path) -> Iterator[None]:
             raise StorageError(f"cannot write to {printable(folder)}: {error.strerror}") from error
         if not new and not (folder / NAME).is_file():
             raise InvalidInputError(f"{printable(folder)} holds files that are no durable learner; choose another")
-        yield
+        yield folder
 
 
 def _is_head(path: Path) -> bool:

@@ -74,7 +74,7 @@ class DurableLearner(Operations):
         most_open: int = 1000,
         progress: Progress | None = None,
     ) -> None:
-        self.directory = file_path(directory, "directory")
+        path = file_path(directory, "directory")
         if progress is not None:
             function(progress, "progress")
         options = Options(
@@ -85,7 +85,8 @@ class DurableLearner(Operations):
             tuple(instance(kind, "classes", type) for kind in listed(classes, "classes")),
             progress,
         )
-        self._in = Directory(self.directory, options, None if learner is None else checked(learner), problem)
+        self._in = Directory(path, options, None if learner is None else checked(learner), problem)
+        self.directory = self._in.path
 
     @in_turn
     def ask(self) -> OpenEpisode:

@@ -112,7 +112,7 @@ class Status(msgspec.Struct, frozen=True):
     event: int  #: its number
     asked: int  #: episodes ever handed out
     open: int
-    plays: Policy  #: what is handed out now, the champion's or the safe one; nobody may change it
+    _plays: Policy  #: nobody may change it
     champion: str
     epoch: int
     budgets: FloatArray  #: of an episode, now, as the learner meets them
@@ -127,7 +127,7 @@ class Status(msgspec.Struct, frozen=True):
     @property
     def policy(self) -> Policy:
         """What is handed out now, the champion's or the safe one: a copy."""
-        return _copied(self.plays)
+        return _copied(self._plays)
 
     @property
     def told(self) -> int:
