@@ -106,7 +106,7 @@ def test_entries_are_listed_unless_they_never_end() -> None:
 
 def test_paths_are_text_or_paths() -> None:
     assert file_path("a/b", "path") == file_path(Path("a/b"), "path") == Path("a/b")
-    for wrong in (None, 3, b"a", "a\0b", ["a"], Raising()):
+    for wrong in (None, 3, b"a", "a\0b", "a\ud800", ["a"], Raising()):
         with pytest.raises(InvalidInputError, match="path is"):
             file_path(wrong, "path")
 

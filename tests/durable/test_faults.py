@@ -329,11 +329,13 @@ def test_a_directory_that_is_removed_acknowledges_nothing(tmp_path: Path, later:
 def test_who_embeds_it_may_go_to_another_working_directory(
     tmp_path: Path, later: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As daemons do."""
-    (tmp_path / "elsewhere").mkdir()
-    monkeypatch.chdir(tmp_path)
-    with DurableLearner("it", fresh(), snapshot_every=1) as learner:
-        monkeypatch.chdir("elsewhere")
+    """As daemons do; the one that was there is removed."""
+    for name in ("here", "elsewhere"):
+        (tmp_path / name).mkdir()
+    monkeypatch.chdir(tmp_path / "here")
+    with DurableLearner("../it", fresh(), snapshot_every=1) as learner:
+        monkeypatch.chdir("../elsewhere")
+        (tmp_path / "here").rmdir()
         later()
         one_more(learner)
         assert (learner.status.told, learner.status.trouble) == (1, "")

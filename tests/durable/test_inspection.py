@@ -2,6 +2,7 @@
 
 import csv
 import json
+import sqlite3
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +13,11 @@ from typer.testing import CliRunner
 from tests.durable.stories import WORLD, fresh, one_more, opened
 from tightrope.cli.commands import app
 from tightrope.confidence import KLBall
-from tightrope.durable import DurableLearner, inspection
+from tightrope.durable import DurableLearner, inspection, journal, snapshots
 from tightrope.durable.inspection import as_json, inspect, widths_of
 from tightrope.durable.page import page
 from tightrope.durable.status import BudgetUnits
+from tightrope.errors import StorageError
 
 
 class Named:
@@ -41,6 +43,65 @@ def directory(folder: Path) -> Path:
 def run(*arguments: object) -> tuple[int, str]:
     result = CliRunner().invoke(app, ["inspect", *map(str, arguments)])
     return result.exit_code, result.output
+
+
+def test_it_is_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    found = directory(tmp_path)
+    monkeypatch.chdir("/")
+    assert inspect(Path("..") / found.relative_to("/")).damage == ()  # there is nothing above the root
+
+
+def test_files_may_be_pruned_while_they_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with opened(tmp_path, fresh(), snapshot_every=1) as learner:
+        one_more(learner)
+
+        def meanwhile(folder: Path, pattern: str) -> list[Path]:
+            found = list(glob(folder, pattern))
+            monkeypatch.undo()
+            for _ in range(3):
+                one_more(learner)
+            assert not any(path.exists() for path in found)
+            return found
+
+        glob = Path.glob
+        monkeypatch.setattr(Path, "glob", meanwhile)
+        assert inspect(tmp_path / "it").damage == ()
+
+
+def test_what_is_being_made_is_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its maker is ended before there are tables, or before there is a snapshot."""
+
+    class Ended(BaseException):
+        pass
+
+    def ended(*given: object) -> None:
+        raise Ended
+
+    for place, name in ((journal.Journal, "_refuse_other_tables"), (snapshots, "write")):
+        with monkeypatch.context() as patch, pytest.raises(Ended):
+            patch.setattr(place, name, ended)
+            if name != "write":
+                patch.setattr(journal, "SCHEMA", "SELECT 1;")
+            opened(tmp_path, fresh())
+        code, said = run(tmp_path / "it")
+        assert (code, "it holds no learner yet; give it one to begin with" in said) == (2, True)
+    with opened(tmp_path, fresh()) as learner:
+        one_more(learner)
+    assert inspect(tmp_path / "it").damage == ()
+
+
+def test_tables_are_made_all_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with monkeypatch.context() as patch, pytest.raises(StorageError):
+        patch.setattr(journal, "SCHEMA", f"{journal.SCHEMA} SELECT nothing FROM nowhere;")
+        opened(tmp_path, fresh())
+    with sqlite3.connect(tmp_path / "it" / journal.NAME) as sql:
+        assert sql.execute("SELECT name FROM sqlite_schema").fetchall() == []
+
+
+def test_a_journal_that_is_empty_where_something_was_acknowledged_is_damaged(tmp_path: Path) -> None:
+    found = directory(tmp_path)
+    (found / journal.NAME).write_bytes(b"")
+    assert inspect(found).damage
 
 
 def test_snapshots_that_are_pruned_meanwhile_are_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

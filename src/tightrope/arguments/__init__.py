@@ -10,7 +10,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence, Sized
 from itertools import islice
 from numbers import Integral, Real
-from os import PathLike, fspath
+from os import PathLike, fsencode, fspath
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -175,6 +175,7 @@ def file_path(value: object, name: str) -> Path:
     try:
         path = fspath(value) if isinstance(value, str | PathLike) else b""
         if isinstance(path, str) and "\0" not in path:
+            fsencode(path)
             return Path(path)
     except Exception as error:  # an object of somebody else's
         raise InvalidInputError(f"{name} is {shown(value)}, which is no path: {shown(error)}") from error

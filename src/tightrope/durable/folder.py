@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
+from os.path import realpath
 from pathlib import Path
 
 from tightrope.arguments import printable
@@ -17,11 +18,11 @@ def claimed(folder: Path) -> Iterator[Path]:
     """Own `folder` until the block ends; one with anything else in it is refused. Yields where it is, from anywhere."""
     with ExitStack() as stack:
         try:
-            folder = folder.absolute()
             made = [path for path in (folder, *folder.parents) if not path.exists()]
             folder.mkdir(parents=True, exist_ok=True)
             for path in made:
                 sync_folder(path.parent)
+            folder = Path(realpath(folder))
             stack.enter_context(locked(folder, remedy="a directory belongs to one process at a time"))
             new = all(is_temporary(path) or _is_head(path) for path in folder.iterdir())
         except OSError as error:

@@ -53,6 +53,11 @@ class Head:
             self.close()
             raise StorageError(f"cannot read {self.path}: {error.strerror}") from error
 
+    @property
+    def begun(self) -> bool:
+        """Whether any event or episode is known of."""
+        return any(self._known or ())
+
     def look(self) -> None:
         """Refuse a directory that was removed; once in LOOK_EVERY seconds, if this is asked with every commit."""
         if monotonic() >= self._looked + LOOK_EVERY:

@@ -1,5 +1,7 @@
 """What is in a directory, and whether it is whole: looked at without owning it, while somebody else may write."""
 
+from collections.abc import Iterable
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -116,15 +118,23 @@ def _growth(folder: Path, journal: Journal) -> Growth:
     [[events, event_bytes]] = journal.rows("SELECT count(*), coalesce(sum(length(body)), 0) FROM events")
     [[newest]] = journal.rows("SELECT coalesce(max(seq), 0) FROM snapshots")
     [[unused]], [[page]] = journal.rows("PRAGMA freelist_count"), journal.rows("PRAGMA page_size")
-    files = [folder / f"{NAME}{end}" for end in ("", "-wal")]
     return Growth(
-        journal=sum(path.stat().st_size for path in files if path.exists()),
-        snapshots=sum(path.stat().st_size for path in folder.glob("snapshot-*.npz")),
+        journal=_size(folder / f"{NAME}{end}" for end in ("", "-wal")),
+        snapshots=_size(folder.glob("snapshot-*.npz")),
         events=events,
         event_bytes=event_bytes,
         since_snapshot=journal.last - newest,
         unused=unused * page,
     )
+
+
+def _size(files: Iterable[Path]) -> int:
+    """Bytes of those that are there; somebody may prune them meanwhile."""
+    size = 0
+    for file in files:
+        with suppress(FileNotFoundError):
+            size += file.stat().st_size
+    return size
 
 
 def widths_of(learner: LearnerBase) -> Widths | None:

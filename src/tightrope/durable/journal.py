@@ -15,6 +15,7 @@ import json
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
+from os.path import realpath
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -126,13 +127,15 @@ class Journal:
             if read_only:
                 self._begin_reading()
             self._refuse_other_format()
-            if not read_only:
+            if read_only:
+                self._refuse_unbegun()
+            else:
                 self._sql.execute(f"PRAGMA page_size = {PAGE}")
                 self._sql.execute("PRAGMA journal_mode = WAL")
                 self._sql.execute("PRAGMA synchronous = FULL")
                 self._sql.execute("PRAGMA secure_delete = OFF")  # where it is on, all that is pruned is written again
                 self._sql.execute(f"PRAGMA wal_autocheckpoint = {PAGES}")
-                self._sql.executescript(SCHEMA)
+                self._sql.executescript(f"BEGIN; {SCHEMA} COMMIT")
             self._refuse_other_tables()
             self.arrays = Arrays(self.rows, self.write, str(self))
             #: An event up to which every episode that was told has that in its row: that of a snapshot that is whole.
@@ -142,7 +145,7 @@ class Journal:
             stack.pop_all()
 
     def _connect(self, options: str) -> sqlite3.Connection:
-        address = f"{self.path.absolute().as_uri()}?{options}"
+        address = f"{Path(realpath(self.path)).as_uri()}?{options}"  # SQLite knows no .. above the root
         return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
 
     def _begin_reading(self) -> None:
@@ -165,6 +168,13 @@ class Journal:
                 f"{printable(self.path.parent)} is of format {facts.get('format')}, written by tightrope "
                 f"{facts.get('tightrope')}; this version reads format {FORMAT}"
             )
+
+    def _refuse_unbegun(self) -> None:
+        """Somebody makes it just now, or was ended before the first snapshot."""
+        some = "SELECT 1 FROM events UNION ALL SELECT 1 FROM episodes UNION ALL SELECT 1 FROM snapshots LIMIT 1"
+        made = self._sql.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
+        if not (self.head.begun or (made and self._sql.execute(some).fetchone())):
+            raise InvalidInputError(f"{printable(self.path.parent)} holds no learner yet; give it one to begin with")
 
     def _refuse_other_tables(self) -> None:
         """What a damaged one gives back is not what was written."""
