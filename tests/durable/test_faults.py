@@ -326,6 +326,12 @@ def test_a_directory_that_is_removed_acknowledges_nothing(tmp_path: Path, later:
         assert learner.status.told == 0
 
 
+def test_a_directory_that_is_mistyped_is_not_made(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="itt holds no learner yet; give it one to begin with"):
+        DurableLearner(tmp_path / "there" / "itt")
+    assert not list(tmp_path.iterdir())
+
+
 def test_who_embeds_it_may_go_to_another_working_directory(
     tmp_path: Path, later: Callable[[], None], monkeypatch: pytest.MonkeyPatch
 ) -> None:

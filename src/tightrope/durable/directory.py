@@ -22,7 +22,7 @@ from tightrope.arguments import printable, shown, text
 from tightrope.durable import snapshots
 from tightrope.durable.facts import facts_of, refuse_other
 from tightrope.durable.folder import claimed
-from tightrope.durable.journal import Event, Handed, Journal
+from tightrope.durable.journal import Event, Handed, Journal, unbegun
 from tightrope.durable.records import Told
 from tightrope.durable.state import CANNOT_LEARN, UNKNOWN, State
 from tightrope.durable.status import BudgetUnits, Status, status_of
@@ -65,7 +65,7 @@ class Directory:
         self._within: tuple[bytes | None, bytes | None] = None, None  #: what was within Assumption 2 the last time
         self._trouble = ""
         with ExitStack() as stack:
-            self.path = stack.enter_context(claimed(path))
+            self.path = stack.enter_context(claimed(path, make=learner is not None))
             self.journal = Journal(self.path)
             stack.callback(self.journal.close)
             self.journal.check_end()
@@ -82,7 +82,7 @@ class Directory:
     def _begin(self, learner: LearnerBase | None, problem: Any) -> None:
         """Make a new directory: the facts, then snapshot 0, by which it is known to be whole."""
         if learner is None:
-            raise InvalidInputError(f"{printable(self.path)} holds no learner yet; give it one to begin with")
+            raise unbegun(self.path)
         if self.journal.last or self.journal.asked:
             raise StorageError(f"{self.journal}: there is no snapshot any more; restore the directory from a copy")
         self.journal.write_facts(facts_of(learner, BudgetUnits.of(problem, len(learner.budgets)), problem))

@@ -7,17 +7,19 @@ from pathlib import Path
 
 from tightrope.arguments import printable
 from tightrope.durable import head
-from tightrope.durable.journal import NAME
+from tightrope.durable.journal import NAME, unbegun
 from tightrope.errors import InvalidInputError, StorageError
 from tightrope.storage.files import locked
 from tightrope.storage.replacing import is_temporary, sync_folder
 
 
 @contextmanager
-def claimed(folder: Path) -> Iterator[Path]:
+def claimed(folder: Path, *, make: bool) -> Iterator[Path]:
     """Own `folder` until the block ends; one with anything else in it is refused. Yields where it is, from anywhere."""
     with ExitStack() as stack:
         try:
+            if not make and not (folder / NAME).is_file():
+                raise unbegun(folder)
             made = [path for path in (folder, *folder.parents) if not path.exists()]
             folder.mkdir(parents=True, exist_ok=True)
             for path in made:

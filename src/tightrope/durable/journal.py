@@ -174,7 +174,7 @@ class Journal:
         some = "SELECT 1 FROM events UNION ALL SELECT 1 FROM episodes UNION ALL SELECT 1 FROM snapshots LIMIT 1"
         made = self._sql.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
         if not (self.head.begun or (made and self._sql.execute(some).fetchone())):
-            raise InvalidInputError(f"{printable(self.path.parent)} holds no learner yet; give it one to begin with")
+            raise unbegun(self.path.parent)
 
     def _refuse_other_tables(self) -> None:
         """What a damaged one gives back is not what was written."""
@@ -369,3 +369,8 @@ class Journal:
 
     def __str__(self) -> str:
         return printable(self.path)
+
+
+def unbegun(folder: Path) -> InvalidInputError:
+    """For who looks for a learner where there is none."""
+    return InvalidInputError(f"{printable(folder)} holds no learner yet; give it one to begin with")
