@@ -17,7 +17,7 @@ from tightrope.durable import DurableLearner, inspection, journal, snapshots
 from tightrope.durable.inspection import as_json, inspect, widths_of
 from tightrope.durable.page import page
 from tightrope.durable.status import BudgetUnits
-from tightrope.errors import StorageError
+from tightrope.errors import InvalidInputError, StorageError
 
 
 class Named:
@@ -43,6 +43,19 @@ def directory(folder: Path) -> Path:
 def run(*arguments: object) -> tuple[int, str]:
     result = CliRunner().invoke(app, ["inspect", *map(str, arguments)])
     return result.exit_code, result.output
+
+
+def test_budgets_are_changed_by_name_in_their_own_units(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh(), problem=Named()) as learner:
+        before = learner.status.budgets
+        learner.set_budgets({"delay": 5.0})  # hops, of which 10 are 1 to the learner
+        assert learner.status.budgets.tolist() == [0.5, before[1]]
+        assert learner.status.spending[0].budget == 5.0
+        wrong: Any
+        for wrong, words in (({"dely": 5.0}, "did you mean 'delay'"), ({"delay": "5"}, "the budget delay is '5'")):
+            with pytest.raises(InvalidInputError, match=words):
+                learner.set_budgets(wrong)
+        assert learner.status.event == 1
 
 
 def test_it_is_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ from tests.durable.test_learner import episode_fields, observe
 from tightrope.durable import DurableLearner, StopLoss
 from tightrope.durable.account import Account
 from tightrope.durable.guard import Guard
-from tightrope.durable.kernels import weigh
+from tightrope.durable.kernels import covers, weigh
 from tightrope.durable.shadow import LARGEST, Shadow
 from tightrope.errors import ConflictError, ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners.base import Episode
@@ -120,6 +120,28 @@ class TestShadow:
         error = shadow.standard_error()[1:]
         assert (error < 0.03 * exact).all()
         assert np.abs(shadow.by_importance[1:] - exact) == pytest.approx(0, abs=float(4 * error.max()))
+
+    def test_what_a_policy_cannot_show_is_left_out(self, tmp_path: Path) -> None:
+        """A safe policy that never does what the others do: what they would have spent is not less for that."""
+        first = WORLD.space.csr.state_ptr[:-2]
+        always = np.zeros(WORLD.space.n_pairs)
+        always[first] = 1.0
+        with opened(tmp_path, fresh(), snapshot_every=3) as learner:
+            for _ in range(4):
+                one_more(learner)
+            [before] = learner.status.standings
+            learner.stop_loss({"constraint 0": StopLoss(most=-1e6, back=-2e6)}, Policy(WORLD.space, always))
+            for _ in range(5):
+                one_more(learner)
+        with opened(tmp_path) as learner:
+            [after] = learner.status.standings
+            assert (after.weighed, after.uncovered, learner.status.told) == (4, 5, 9)
+            assert (after.would_have_spent, after.loss) == (before.would_have_spent, before.loss)
+
+    def test_who_does_more_covers(self) -> None:
+        some, all_, other = np.array([0.5, 0.5, 0.0]), np.array([0.8, 1e-310, 0.2]), np.array([0.0, 0.5, 0.5])
+        assert covers(all_, some) and covers(some, some)
+        assert not covers(some, all_) and not covers(other, some)
 
     def test_without_a_policy_the_path_is_shown(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh(), snapshot_every=2) as learner:

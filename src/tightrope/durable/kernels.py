@@ -20,6 +20,15 @@ def meet(steps, f, g, budgets, costs, sums):
 
 
 @jit
+def covers(mu, pi):
+    """Whether μ may do all that π may: (n_pairs,) both."""
+    missing = 0
+    for pair in range(pi.size):
+        missing += pi[pair] > 0.0 and not mu[pair] > 0.0
+    return missing == 0
+
+
+@jit
 def weigh(path, pair_of, pi, mu, largest, costs, sums):
     """Add Σ_k ρ_k costs[:, k] and its square to sums[:2] (·, 1 + I), ρ_k = Π_{h <= k} π/μ at the pairs of a path (L,).
 

@@ -43,8 +43,13 @@ class Operations:
         return self._in.hand_out(None if policy is None else self._own(policy, "policy")).id
 
     @in_turn
-    def set_budgets(self, budgets: ArrayLike) -> None:
-        """Other budgets for all that is told from now on, as many; what was learnt is kept. In the learner's units."""
+    def set_budgets(self, budgets: ArrayLike | Mapping[str, float]) -> None:
+        """Other budgets for all that is told from now on; what was learnt is kept.
+
+        By name, in own units, those that change; or all of them (I,), as the learner meets them.
+        """
+        if isinstance(budgets, Mapping):
+            budgets = self._in.units.changed(self._in.state.learner.budgets, budgets)
         self._in.change("budgets", bytes_of(checked_budgets(self._in.state.form.space, budgets)))
 
     @in_turn

@@ -44,7 +44,7 @@ def _of(status: Status, widths: dict[str, Widths]) -> list[str]:
         [one.name, str(status.epoch) if one.name == status.champion else "", *_wide(widths.get(one.name))]
         for one in status.standings
     ])]  # fmt: skip
-    if len(status.standings) > 1 or any(one.on_paths for one in status.standings):
+    if len(status.standings) > 1 or any(one.on_paths or one.uncovered for one in status.standings):
         lines += ["", "would have spent, had its policy been played", *table(_would(status))]
     return lines
 
@@ -61,7 +61,8 @@ def _would(status: Status) -> list[list[str]]:
     for one in status.standings:
         sums = zip(one.would_have_spent, one.standard_errors, strict=True)
         uses = [f"{x:.6g} ± {e:.2g}" if one.weighed else "-" for x, e in sums]
-        rows.append([one.name, f"{one.weighed} episodes", *uses, _on_paths(one)])
+        left_out = f", {one.uncovered} left out" if one.uncovered else ""
+        rows.append([one.name, f"{one.weighed} episodes{left_out}", *uses, _on_paths(one)])
     return rows
 
 

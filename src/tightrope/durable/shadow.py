@@ -4,10 +4,11 @@ Where it is known which policy μ played, by importance, step by step:
 
     Σ_k ρ_k x_k,    ρ_k = Π_{h <= k} π(a_h|s_h) / μ(a_h|s_h),
 
-x_k the loss or the use of step k: its mean is what π costs, whatever the dynamics, wherever μ may do all that π does.
-For the policy that was played it is what was met. Where μ is not known, what was met on the played path is all there
-is, and it is summed apart. Weights beyond LARGEST count as LARGEST: what μ hardly ever does was done all the same, the
-estimate says nothing any more, and its standard error shows that.
+x_k the loss or the use of step k: its mean is what π costs, whatever the dynamics, if μ may do all that π may. If not,
+as with a safe policy in place of π, nothing can be said, and the episode is left out. For the policy that was played it
+is what was met. Where μ is not known, what was met on the played path is all there is, and it is summed apart. Weights
+beyond LARGEST count as LARGEST: what μ hardly ever does was done all the same, the estimate says nothing any more, and
+its standard error shows that.
 """
 
 from collections.abc import Mapping
@@ -15,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.durable.kernels import weigh
+from tightrope.durable.kernels import covers, weigh
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray, IntArray
 
@@ -29,6 +30,7 @@ class Shadow:
     def __init__(self, n_constraints: int) -> None:
         self.weighed = 0  #: episodes by importance
         self.met = 0  #: episodes from the played path
+        self.uncovered = 0  #: episodes whose policy may not do all that π may
         #: (3, 1 + I) Σ of the estimates, of their squares, and of what was met: of the loss, then of each constraint
         self.sums = np.zeros((3, 1 + n_constraints))
         self.sums.setflags(write=False)  # others may look at it
@@ -38,10 +40,12 @@ class Shadow:
     ) -> "Shadow":
         """These sums and one more episode: costs (1 + I, L) on its path (L,); of tuples their pairs, of these π, μ."""
         shadow = object.__new__(Shadow)
-        shadow.weighed, shadow.met, shadow.sums = self.weighed, self.met, self.sums.copy()
+        vars(shadow).update(vars(self), sums=self.sums.copy())
         if played is None:
             shadow.met += 1
             shadow.sums[2] += costs.sum(axis=1)
+        elif not covers(played, own):
+            shadow.uncovered += 1
         else:
             shadow.weighed += 1
             weigh(path, pair_of, own, played, LARGEST, costs, shadow.sums)
@@ -72,7 +76,7 @@ class Shadow:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Go on from what `state` gave."""
-        if min(state["weighed"], state["met"]) < 0 or not np.isfinite(state["sums"]).all():
+        if min(state["weighed"], state["met"], state["uncovered"]) < 0 or not np.isfinite(state["sums"]).all():
             raise InvalidInputError("what it would have spent is of no episodes")
         vars(self).update(state)
         self.sums.setflags(write=False)

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from tightrope.arguments import shown, text, texts
+from tightrope.arguments import number, shown, text, texts, unknown
 from tightrope.arguments.arrays import floats
 from tightrope.durable.account import Account
 from tightrope.durable.guard import Guard
@@ -49,6 +49,16 @@ class BudgetUnits:
         """As the journal keeps them."""
         found: dict[str, Any] = {name: tuple(v) if isinstance(v, list) else v for name, v in facts.items()}
         return cls(**found)
+
+    def changed(self, budgets: FloatArray, named: Mapping[str, float]) -> FloatArray:
+        """Budgets as the learner meets them, some of them others: by name, in their own units."""
+        changed = budgets.copy()
+        for name, budget in named.items():
+            if name not in self.names:
+                raise unknown("there is no budget", name, self.names)
+            i = self.names.index(name)
+            changed[i] = number(budget, f"the budget {name}", -np.inf, np.inf) / self.scales[i]
+        return changed
 
     def prices(self, multipliers: FloatArray, loss_weight: float) -> FloatArray:
         """(I,) what a unit of each budget is worth to a learner, in units of the loss."""
@@ -93,6 +103,7 @@ class Standing:
     standard_errors: tuple[float, ...]
     on_paths: int  #: episodes whose policy nobody knows
     spent_on_paths: tuple[float, ...]  #: what was met on their paths
+    uncovered: int  #: episodes whose policy may not do all that this one may: nothing can be said of them
     failed: str  #: why it learns no more; "" if it does
 
 
@@ -223,5 +234,6 @@ def _standing(seen: Seen, scales: FloatArray) -> Standing:
         error,
         shadow.met,
         met,
+        shadow.uncovered,
         seen.failed,
     )

@@ -99,6 +99,7 @@ class Standing(Struct):
     standard_errors: dict[str, float]
     on_paths: Annotated[int, Meta(description="episodes of which nobody knows who played them")]
     spent_on_paths: Annotated[dict[str, float], Meta(description="what was met in them")]
+    uncovered: Annotated[int, Meta(description="episodes whose policy may not do all that this one may: left out")]
     failed: Annotated[str, Meta(description="why it learns no more; empty if it does")]
 
 

@@ -98,6 +98,8 @@ def _of_learners(keepers: list[Keeper]) -> Iterator[tuple[str, str, str, list[Sa
     yield "failed", "gauge", "1 for a challenger that could not learn from an episode, and learns no more", failed
     weighed = of_learning(lambda status, one: one.weighed)
     yield "weighed", "gauge", "episodes from which it is known what each would have spent", weighed
+    uncovered = of_learning(lambda status, one: one.uncovered)
+    yield "uncovered", "gauge", "episodes left out: their policy may not do all that its may", uncovered
     would = "what each would have used in these episodes, had its policy been played, in own units"
     yield "would_have_spent", "gauge", would, of_uses("would_have_spent")
     yield "would_have_spent_standard_error", "gauge", "of what each would have used", of_uses("standard_errors")

@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from tightrope.arguments import unknown
 from tightrope.durable import StopLoss
 from tightrope.durable.facts import difference
 from tightrope.durable.guard import LARGEST
@@ -42,12 +41,7 @@ async def set_budgets(keeper: Keeper, told: Budgets) -> list[Spent]:
     """Other budgets for all that is told from now on; those that are not named stay."""
 
     def change() -> None:
-        names, scales = keeper.reader.budgets.names, keeper.reader.budgets.scales
-        budgets = keeper.learner.status.budgets.copy()
-        for name, budget in told.budgets.items():
-            if name not in names:
-                raise unknown("there is no budget", name, names)
-            budgets[names.index(name)] = budget / scales[names.index(name)]
+        budgets = keeper.reader.budgets.changed(keeper.learner.status.budgets, told.budgets)
         keeper.reader.refuse_beyond(budgets, keeper.learner.space.n_layers, told.budgets)
         keeper.learner.set_budgets(budgets)
 
@@ -144,6 +138,7 @@ def standings(keeper: Keeper) -> list[Standing]:
             standard_errors=by_name(one.standard_errors),
             on_paths=one.on_paths,
             spent_on_paths=by_name(one.spent_on_paths),
+            uncovered=one.uncovered,
             failed=one.failed,
         )
         for one in status.standings
