@@ -22,6 +22,9 @@ SAFE = {
     "broken": {"stand": 0.75, "repair": 0.25},
 }
 
+#: It may do all that others may.
+OTHERS = SAFE | {"good": {"run": 0.8, "service": 0.2}, "worn": {"run": 0.8, "service": 0.2}}
+
 
 def put(running: Running, place: str, body: Any) -> Answer:
     return running.send("PUT", f"/learners/{running.name}{place}", body)
@@ -217,9 +220,9 @@ def test_what_is_done_twice_is_done_once(running: Running) -> None:
 def test_what_somebody_else_plays(tmp_path: Path, machine: Path) -> None:
     with Running(tmp_path / "it", machine) as running:
         client = Client(running.server.address, "it")
-        weighed, unknown = client.watch(SAFE), client.watch()
+        weighed, unknown = client.watch(OTHERS), client.watch()
         assert running.of("/episodes")["open"] == [weighed, unknown]
-        assert set(client.policy(weighed)["probability"]) == {0.0, 0.25, 0.75, 1.0}
+        assert set(client.policy(weighed)["probability"]) == {0.2, 0.25, 0.75, 0.8}
         assert "nobody knows how" in running.get(f"/learners/it/policy?episode={unknown}").body["detail"]
         assert running.send("POST", "/learners/it/watch", {"policy": [1.0]}).kind == "refused"
     with Running(tmp_path / "it") as running:
@@ -234,15 +237,18 @@ def test_what_somebody_else_plays(tmp_path: Path, machine: Path) -> None:
 
 
 def test_would_have_lost_is_about_what_is_weighed(tmp_path: Path, machine: Path) -> None:
-    """-100 to 60 euros are -1 to 1: 80 each, around -20. Step k weighs 2^-k; of two episodes, one is weighed."""
+    """-100 to 60 euros are -1 to 1: 80 each, around -20. Step k weighs (0.5 / 0.8)^k; of three episodes, one does.
+
+    Of one played with SAFE nothing can be said: it never does what the learner does.
+    """
     with Running(tmp_path / "it", machine, "uniform") as running:
         client = Client(running.server.address, "it")
         ran: dict[str, Any] = {"states": ["good"] * 7, "actions": ["run"] * 7, "scenario": 1}
-        for episode in (client.watch(), client.watch(SAFE)):
+        for episode in (client.watch(), client.watch(SAFE), client.watch(OTHERS)):
             assert client.tell(episode, **ran) == "learned"
         [one] = client.challengers()
-        assert (one["weighed"], one["on_paths"]) == (1, 1)
-        assert one["would_have_lost"] == pytest.approx(-80 * sum(0.5**k for k in range(1, 8)) - 20 * 7)
+        assert (one["weighed"], one["on_paths"], one["uncovered"]) == (1, 1, 1)
+        assert one["would_have_lost"] == pytest.approx(-80 * sum(0.625**k for k in range(1, 8)) - 20 * 7)
 
 
 def test_the_client_operates(running: Running) -> None:
