@@ -18,13 +18,13 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from types import FunctionType
-
-import atheris
+from typing import Any
 
 import tightrope as tr
 from fuzz.checkpoints import PLAYED, play_on, saved, taken_apart
 from fuzz.folders import BASES
 from tightrope.checks.learners.play import WORLDS
+from tightrope.errors import missing
 from tightrope.learners import LEARNERS, load
 from tightrope.problems.files import load_problem
 
@@ -91,7 +91,7 @@ READERS: dict[str, tuple[Callable[[], list[bytes]], Callable[[bytes], None]]] = 
 }
 
 
-def watch() -> None:
+def watch(instrument: Callable[[Any], Any]) -> None:
     """Have the fuzzer see which lines of the readers are executed."""
     for name, module in list(sys.modules.items()):
         if name.startswith(WATCHED):
@@ -99,7 +99,7 @@ def watch() -> None:
             for place in (module, *classes):
                 for found in vars(place).values():
                     if isinstance(found, FunctionType) and found.__module__ == name:
-                        atheris.instrument_func(found)
+                        instrument(found)
 
 
 def main() -> None:
@@ -114,11 +114,15 @@ def main() -> None:
     if given.again:
         read(given.again.read_bytes())
         return
+    try:
+        import atheris
+    except ImportError:
+        sys.exit(str(missing("atheris", "fuzz")))
     with tempfile.TemporaryDirectory() as corpus:
         for number, data in enumerate(begin()):
             (Path(corpus) / str(number)).write_bytes(data)
             read(data)  # compiles what it needs
-        watch()
+        watch(atheris.instrument_func)
         limits = [f"-max_total_time={given.seconds}", f"-max_len={LONGEST}", "-timeout=20", "-rss_limit_mb=2048"]
         atheris.Setup([sys.argv[0], f"-seed={given.seed}", *limits, corpus], read)
         atheris.Fuzz()

@@ -7,12 +7,14 @@ error of ours. What follows is schemathesis's own output, with its counts.
 """
 
 import argparse
+import importlib.util
 import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Thread
 
+from tightrope.errors import missing
 from tightrope.learners import make_learner
 from tightrope.problems.files import load_problem, write_example
 from tightrope.service import Client
@@ -31,6 +33,8 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="other requests (default 0)")
     parser.add_argument("--examples", type=int, default=100, help="for each operation (default 100)")
     given = parser.parse_args()
+    if importlib.util.find_spec("schemathesis") is None:
+        sys.exit(str(missing("schemathesis", "fuzz")))
     with TemporaryDirectory(prefix="fuzz-") as name:
         folder = Path(name)
         write_example(folder / "machine")

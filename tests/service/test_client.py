@@ -1,10 +1,14 @@
 """The client where the service is not as it should be: it ends in the middle of an answer."""
 
+import sys
+from importlib import import_module
+from pathlib import Path
 from socket import create_server
 from threading import Thread
 
 import pytest
 
+from tightrope.errors import InvalidInputError
 from tightrope.service.client import Client, ServiceError
 
 WHOLE = b'{"answer": "learned"}'
@@ -75,3 +79,49 @@ def test_a_refusal_that_is_not_ours_is_one_all_the_same() -> None:
     with pytest.raises(ServiceError, match="status 502"):
         Client(address, "machine", patience=20).tell("1", states=[], actions=[])
     thread.join()
+
+
+def test_a_refusal_says_what_was_wrong_and_what_to_do() -> None:
+    both = ServiceError(404, {"title": "no learner of this name is served", "detail": "these are served: w2"})
+    assert str(both) == "no learner of this name is served: these are served: w2"
+    assert str(ServiceError(404, {"title": "nothing here"})) == "nothing here"
+
+
+def test_where_nobody_is_words_say_so() -> None:
+    with create_server(("127.0.0.1", 0)) as gone:
+        address = f"http://127.0.0.1:{gone.getsockname()[1]}"
+    with pytest.raises(ServiceError, match=rf"nobody answers at {address}: .*refused; see whether") as told:
+        Client(f"{address}/", "machine", patience=0).ask()
+    assert (told.value.kind, told.value.status) == ("no-answer", 0)
+    address, thread = served(b"")
+    with pytest.raises(ServiceError, match="taken over: send it again; see whether the service runs there"):
+        Client(address, "machine", patience=0).ask()
+    thread.join()
+
+
+@pytest.mark.parametrize("token", ["a secret\nof two lines", "a secret\x7f", "a sécret"])
+def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(token: str) -> None:
+    with pytest.raises(InvalidInputError, match="one line of printable ASCII") as refused:
+        Client("http://127.0.0.1:1", "machine", token)
+    assert "cret" not in str(refused.value)
+
+
+def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    (tmp_path / "empty.pem").touch()
+    for name in ("nosuch.pem", "empty.pem"):
+        with pytest.raises(InvalidInputError, match=rf"the certificate cannot be used: .*{name}: .*in PEM"):
+            Client("https://127.0.0.1:1", "machine", certificate=tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("module", "package", "arguments"), [("openapi", "schemathesis", []), ("guided", "atheris", ["folders"])]
+)
+def test_fuzzing_without_its_extra_says_what_to_install(
+    module: str, package: str, arguments: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, package, None)
+    fuzzing = import_module(f"fuzz.{module}")
+    for given, said in ((["--help"], 0), (arguments, rf"needs {package}, .* pip install 'tightrope\[fuzz\]'$")):
+        monkeypatch.setattr(sys, "argv", [module, *given])
+        with pytest.raises(SystemExit, match=str(said)):
+            fuzzing.main()

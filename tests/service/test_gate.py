@@ -12,7 +12,7 @@ import pytest
 
 from tests.service.running import Running
 from tightrope.errors import InvalidInputError
-from tightrope.service import Client
+from tightrope.service import Client, ServiceError
 from tightrope.service.app import Service
 from tightrope.service.gate import MOST_ADDRESSES, Bucket, Gate
 from tightrope.service.limits import Limits
@@ -59,7 +59,12 @@ def test_a_wrong_token_is_none(guarded: Running) -> None:
     password = base64.b64encode(f"anybody:{TOKEN}".encode()).decode()
     for right in (f"Bearer {TOKEN}", f"bearer {TOKEN}", f"Basic {password}"):
         assert guarded.get("/learners", Authorization=right).status == 200
-    assert Client(guarded.server.address, "guarded", TOKEN).state()["told"] == 0
+    client = Client(guarded.server.address, "guarded", f"{TOKEN}\n")  # as a file has it
+    assert client.state()["told"] == 0
+    episode = client.ask()
+    assert client.episodes() == [episode]
+    with pytest.raises(ServiceError, match=r"^no learner of this name is served: these are served: guarded$"):
+        Client(guarded.server.address, "other", TOKEN).state()
 
 
 def test_a_page_from_elsewhere_may_not_ask(running: Running, guarded: Running) -> None:
@@ -140,5 +145,15 @@ def test_tls(tmp_path: Path, machine: Path) -> None:
         assert running.server.address.startswith("https://")
         with urllib.request.urlopen(f"{running.server.address}health", context=context, timeout=60) as answer:
             assert answer.status == 200
-    with pytest.raises(InvalidInputError, match="the certificate or its key cannot be used"):
-        Running(tmp_path / "it", machine, place=Place(certificate=key))
+        assert Client(running.server.address, "it", patience=600, certificate=certificate).state()["told"] == 0
+        with pytest.raises(ServiceError, match=r"is not trusted: self.signed certificate; give certificate=") as told:
+            Client(running.server.address, "it", patience=600).state()
+        assert (told.value.kind, told.value.status) == ("untrusted", 0)
+    nosuch = tmp_path / "nosuch.pem"
+    for place, files in (
+        (Place(certificate=key), f"{key}: "),
+        (Place(certificate=nosuch), f"{nosuch}: No such file"),
+        (Place(certificate=certificate, key=nosuch), f"{certificate} and {nosuch}: No such file"),
+    ):
+        with pytest.raises(InvalidInputError, match=f"the certificate or its key cannot be used: {files}"):
+            Running(tmp_path / "it", machine, place=place)

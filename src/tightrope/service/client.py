@@ -1,12 +1,17 @@
 """A client of few lines, with nothing but the standard library. The same in curl: docs/service.md."""
 
 import json
+import ssl
 import time
 from http.client import HTTPException
+from pathlib import Path
 from typing import Any
 from urllib.error import HTTPError, URLError
 from urllib.parse import quote, urlencode
 from urllib.request import Request, urlopen
+
+from tightrope.arguments import printable
+from tightrope.errors import InvalidInputError
 
 #: Seconds between two tries.
 PAUSE = 0.2
@@ -15,11 +20,13 @@ PAUSE = 0.2
 class ServiceError(Exception):
     """What the service refused: `kind` is the end of its type, such as "conflict".
 
-    "no-answer", with status 0: it was there and did not answer in time, so that nobody knows what it did.
+    With status 0 it is the client that says so. "no-answer": nobody answered in time, and if something was sent, nobody
+    knows what was done with it. "untrusted": the certificate of who answers is not trusted; nothing was sent.
     """
 
     def __init__(self, status: int, problem: dict[str, Any]) -> None:
-        super().__init__(problem.get("detail", f"status {status}"))
+        said = [str(problem[part]) for part in ("title", "detail") if problem.get(part)]
+        super().__init__(": ".join(said) or f"status {status}")
         self.status, self.problem = status, problem
         self.kind = str(problem.get("type", "")).rpartition("#")[2]
         self.tries = 1  #: how often it was asked until this was answered
@@ -29,13 +36,19 @@ class Client:
     """One learner of a service.
 
     Twice is once, so what fails is tried again for `patience` seconds: while nobody answers, or who answers asks to
-    come back later (503). An episode that was asked for and never arrived stays open.
+    come back later (503). An episode that was asked for and never arrived stays open. `certificate` is a file (PEM)
+    to trust in place of what this machine trusts, such as the one that the service was started with.
     """
 
-    def __init__(self, address: str, learner: str, token: str | None = None, patience: float = 30.0) -> None:
-        self._base = f"{address.rstrip('/')}/learners/{quote(learner, safe='')}"
-        self._headers = {"Content-Type": "application/json"} | ({"Authorization": f"Bearer {token}"} if token else {})
+    def __init__(
+        self, address: str, learner: str, token: str | None = None, patience: float = 30.0,
+        certificate: str | Path | None = None,
+    ) -> None:  # fmt: skip
+        self._address = address.rstrip("/")
+        self._base = f"{self._address}/learners/{quote(learner, safe='')}"
+        self._headers = {"Content-Type": "application/json"} | _authorization(token)
         self._patience = patience
+        self._context = None if certificate is None else _trusting(certificate)
 
     def ask(self) -> str:
         """The id of an episode to be played."""
@@ -53,6 +66,10 @@ class Client:
     def give_up(self, episode: str) -> str:
         """Nobody will tell of it."""
         return str(self._send(f"/episodes/{quote(episode, safe='')}/give-up", {})["answer"])
+
+    def episodes(self) -> list[str]:
+        """The ids of those that are open: handed out, and neither told nor given up."""
+        return list(self._get("/episodes")["open"])
 
     def state(self) -> Any:
         """The learner in short."""
@@ -108,7 +125,7 @@ class Client:
         return self._answer(Request(self._base + place, data, self._headers, method=method))
 
     def _answer(self, request: Request) -> Any:
-        until, tries = time.monotonic() + self._patience, 0
+        until, tries, sent = time.monotonic() + self._patience, 0, False
         while True:
             tries += 1
             try:
@@ -117,24 +134,51 @@ class Client:
                 refusal.tries = tries
                 if refusal.status != 503 or time.monotonic() >= until:
                     raise
-            except (URLError, HTTPException, ConnectionError, TimeoutError) as error:  # nobody, or nobody any more
+            except (OSError, HTTPException) as error:  # nobody, or nobody any more
+                reason = error.reason if isinstance(error, URLError) else error
+                sent = sent or reason is error or isinstance(reason, TimeoutError)
+                if isinstance(reason, ssl.SSLCertVerificationError):
+                    raise ServiceError(0, self._untrusted(reason)) from error
                 if time.monotonic() >= until:
-                    if TimeoutError in (type(error), type(getattr(error, "reason", None))):
-                        raise ServiceError(0, self._no_answer(request)) from error
-                    raise
+                    raise ServiceError(0, self._no_answer(reason, sent and request.get_method() != "GET")) from error
             time.sleep(PAUSE)
 
-    def _no_answer(self, request: Request) -> dict[str, Any]:
-        again = "" if request.get_method() == "GET" else "; what was sent may have been taken over: send it again"
-        return {"type": "#no-answer", "detail": f"no answer in {self._patience:g} s{again}, or give more patience"}
+    def _no_answer(self, reason: object, changes: bool) -> dict[str, Any]:
+        again = "; what was sent may have been taken over: send it again" if changes else ""
+        if isinstance(reason, TimeoutError):
+            said = f"no answer in {self._patience:g} s{again}, or give more patience"
+        else:
+            words = getattr(reason, "strerror", None) or reason
+            said = f"nobody answers at {self._address}: {words}{again}; see whether the service runs there"
+        return {"type": "#no-answer", "detail": said}
+
+    def _untrusted(self, reason: ssl.SSLCertVerificationError) -> dict[str, Any]:
+        words, remedy = reason.verify_message.rstrip("."), "give certificate=FILE, one that is made for this address"
+        said = f"the certificate of {self._address} is not trusted: {words}; {remedy}"
+        return {"type": "#untrusted", "detail": said}
 
     def _once(self, request: Request) -> Any:
         try:
-            with urlopen(request, timeout=self._patience or None) as answer:
+            with urlopen(request, timeout=self._patience or None, context=self._context) as answer:
                 return json.load(answer)
         except HTTPError as error:
             with error:
                 raise ServiceError(error.code, _problem(error)) from None
+
+
+def _authorization(token: str | None) -> dict[str, str]:
+    given = (token or "").strip()  # a file ends in a newline
+    if not (given.isascii() and given.isprintable()):
+        raise InvalidInputError("the token must be one line of printable ASCII; give what the service was given")
+    return {"Authorization": f"Bearer {given}"} if given else {}
+
+
+def _trusting(certificate: str | Path) -> ssl.SSLContext:
+    try:
+        return ssl.create_default_context(cafile=certificate)
+    except OSError as error:
+        words = f"{printable(certificate)}: {error.strerror or error}"
+        raise InvalidInputError(f"the certificate cannot be used: {words}; name a file in PEM") from error
 
 
 def _problem(error: HTTPError) -> dict[str, Any]:

@@ -171,7 +171,9 @@ class Server:
         try:
             config.load()
         except OSError as error:
-            raise InvalidInputError(f"the certificate or its key cannot be used: {error}") from error
+            files = " and ".join(printable(file) for file in (place.certificate, place.key) if file is not None)
+            words = f"{files}: {in_words(error)}; name files in PEM"
+            raise InvalidInputError(f"the certificate or its key cannot be used: {words}") from error
         self._server, self._socket = uvicorn.Server(config), place.listen()
         host, port = self._socket.getsockname()[:2]
         self.address = f"{'https' if place.certificate else 'http'}://{f'[{host}]' if ':' in host else host}:{port}/"
