@@ -383,7 +383,7 @@ def test_a_directory_of_another_format_is_refused(tmp_path: Path) -> None:
     before = (tmp_path / "it" / "journal.sqlite").read_bytes()
     for look in (lambda: opened(tmp_path), lambda: inspect(tmp_path / "it")):
         with pytest.raises(
-            InvalidInputError, match=r'it is of format 1, written by tightrope "0.1"; .* reads format 5'
+            InvalidInputError, match=r'it is of format 1, written by tightrope "0.1"; .* reads format 6'
         ):
             look()
     assert (tmp_path / "it" / "journal.sqlite").read_bytes() == before

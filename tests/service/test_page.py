@@ -18,6 +18,10 @@ from tightrope.service.server import Place
 TOKEN = "a token of more than 16 characters"
 
 
+def test_learners_come_by_name() -> None:
+    assert '"learners":["a","b"]' in page.page(["b", "a"])
+
+
 def test_nothing_in_a_name_can_end_its_element() -> None:
     hostile = "</script><script>alert(1)</script>"
     assert hostile not in page.page([hostile])
@@ -52,6 +56,7 @@ def test_the_page_follows_the_service(browser: Any, guarded: Running) -> None:  
     for k, name in enumerate(("good", "worn", "broken")):
         box = look.locator(f'[aria-label^="{name}, step 6"]').bounding_box()
         assert box["y"] == names.nth(k).bounding_box()["y"]
+    assert "Charts begin when the service was started, before the first episode." in text
     assert "challenger" not in text
     guarded.send("PUT", "/learners/machine/challengers/doubtful", {"learner": "uniform", "episodes": 9})
     guarded.send("PUT", "/learners/machine/budgets", {"budgets": {"technician": 3.25}})  # no episode, and yet news
@@ -89,7 +94,7 @@ def test_who_came_later_is_compared_by_averages(browser: Any, tmp_path: Path, ma
         opened = Opened(browser, running.server.address, offline=False)
         table = opened.page.locator("section table >> nth=1")
         table.wait_for()
-        assert "average use of technician, hours per episode" in table.inner_text()
+        assert "use of technician, hours" in table.inner_text()
         rows = [row.split("\t") for row in table.locator("tbody tr").all_inner_texts()]
         opened.context.close()
         first, second = (standing["would_have_lost"] for standing in running.of("/challengers")[:2])
@@ -107,6 +112,7 @@ def test_a_figure_that_begins_late_shows_whole_episodes(browser: Any, running: R
     opened.page.route("**/series", lambda route: route.fulfill(json=series))
     opened.page.goto(running.server.address)
     opened.wait_until(lambda: opened.page.locator("canvas").count() == 2)
+    assert "started, after 12\u2009344 episodes." in opened.page.inner_text("main")
     ticks = opened.page.evaluate("[...charts].map((one) => one.chart.axes[0]._values)")
     assert ticks == [["12\u2009343", "12\u2009344", "12\u2009345"]] * 2
     opened.context.close()

@@ -60,7 +60,7 @@ SELECT episodes.*, since.seq, since.loss, since.constraints, since.body FROM epi
 """
 
 #: Raised whenever what was written before can no longer be read as it is.
-FORMAT = 5
+FORMAT = 6
 
 #: What the first event follows, and in place of the digest of what was told, where nothing was.
 START = UNTOLD = bytes(16)

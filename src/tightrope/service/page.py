@@ -12,7 +12,7 @@ ASSETS = files("tightrope.service") / "assets"
 
 def page(names: Sequence[str]) -> str:
     """A page that asks this service, and nobody else, for what is new."""
-    content = {"learners": list(names), "version": __version__}
+    content = {"learners": sorted(names), "version": __version__}
     return whole_page("Live", content, asset("live.js"), live=True)
 
 

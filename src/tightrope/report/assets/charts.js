@@ -103,7 +103,7 @@ function chart(host, figure, section, view) {
       y: { ...WAYS[way].scale(start), ...(figure.limit === null || way !== "linear" ? {} : { range: (u, low, high) => padded(Math.min(low ?? Infinity, ...limits), Math.max(high ?? -Infinity, ...limits)) }) },
     },
     axes: [
-      { ...axis, ...EPISODES[across], size: 30, values: (u, splits) => splits.map(exact(splits) ? short : shown) },
+      { ...axis, ...EPISODES[across], size: 30, label: "episodes", labelFont: axis.font, labelSize: 18, values: (u, splits) => splits.map(exact(splits) ? short : shown) },
       { ...axis, ...WAYS[way].axis(start), size: 54, values: (u, splits) => splits.map((one) => short(one).replace("-", "−")) },
     ],
     series,
@@ -139,7 +139,7 @@ function limit(u, figure, section) {
   ink.fill();
   ink.fillStyle = tone("ink");
   ink.font = `${12 * devicePixelRatio}px system-ui, sans-serif`;
-  const label = `limit ${shown(limits.at(-1))} ${figure.unit}`;
+  const label = `${Array.isArray(figure.limit) ? "allowed so far" : "limit"} ${shown(limits.at(-1))} ${figure.unit}`;
   [ink.textAlign, ink.textBaseline] = [limits.length > 1 ? "right" : "left", "alphabetic"];
   ink.fillText(label, ...(limits.length > 1 ? free(u, figure, places, ink.measureText(label).width) : [left + 6 * devicePixelRatio, places[0][1] - 5 * devicePixelRatio]));
   ink.restore();

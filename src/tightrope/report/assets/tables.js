@@ -94,7 +94,7 @@ function numbers(figure, section) {
   const limits = Array.isArray(figure.limit) ? figure.limit : null;
   const rows = section.episodes.map((episode, at) => [
     amount(episode), ...figure.curves.map(({ mean, low, high }) => amount(mean[at], interval(low[at], high[at]))), ...(limits ? [amount(limits[at])] : [])]);
-  return sortable(`${figure.title}: ${figure.meaning}`, ["episode", ...section.curves.map(({ label }) => label), ...(limits ? ["limit"] : [])], rows);
+  return sortable(`${figure.title}: ${figure.meaning}`, ["episode", ...section.curves.map(({ label }) => label), ...(limits ? ["allowed so far"] : [])], rows);
 }
 
 /** What the learners ran with: a line for each parameter. */

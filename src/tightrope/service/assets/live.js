@@ -23,10 +23,11 @@ class Learner {
     this.head = element("div");
     this.spending = element("div");
     this.standings = element("div");
+    this.since = element("p", { class: "muted small" });
     this.figures = element("div", { class: "figures" });
     this.policy = element("figure", { class: "wide" });
     this.section = element("section", { id: `learner-${k}`, "aria-labelledby": `name-${k}` },
-      element("h2", { id: `name-${k}` }, name), this.missing, this.head, this.spending, this.standings, this.figures, this.policy);
+      element("h2", { id: `name-${k}` }, name), this.missing, this.head, this.spending, this.standings, this.since, this.figures, this.policy);
     this.drawn = [];
     this.event = -1;
   }
@@ -71,26 +72,26 @@ class Learner {
   table({ spending, told }) {
     const rows = spending.map((one) => [
       words(one.unit ? `${one.name}, ${one.unit}` : one.name),
-      amount(one.budget),
-      { ...amount(told ? one.spent / told : null), over: told > 0 && over(one.spent, one.allowed) },
       amount(one.spent), amount(one.allowed),
       { text: one.share === null ? "–" : `${shown(100 * one.share)} %`, value: one.share, over: over(one.spent, one.allowed) },
-      amount(one.price, one.price_unit)]);
-    return sortable("What was spent along all paths that were told, in the units of each budget.",
-      ["budget", "of an episode", "used, on average", "spent", "allowed", "share", "price of one unit"], rows);
+      { ...amount(told ? one.spent / told : null), over: told > 0 && over(one.spent, one.allowed) },
+      amount(one.budget), amount(one.price, one.price_unit)]);
+    return sortable("What was spent along all paths that were told, in the units of each budget; allowed so far is, for each episode, the budget when it was told.",
+      ["budget", "spent", "allowed so far", "share spent", "average per\u00a0episode", "budget now, per\u00a0episode", "price of one unit"], rows);
   }
 
-  /** Champion and challengers, if there is more than one learner; and why one learns no more. */
+  /** The champion and, by name, its challengers, if there are any; and why one learns no more. */
   others({ loss_unit, spending }, standings) {
     if (standings.length < 2) return [];
-    const named = (what, unit) => `${unit ? `${what}, ${unit}` : what} per episode`;
+    const named = (what, unit) => (unit ? `${what}, ${unit}` : what);
+    standings.sort((a, b) => b.champion - a.champion || order(a.name, b.name));
     const average = (sum, { weighed }, error = null) => amount(weighed ? sum / weighed : null, weighed > 1 && error !== null ? `± ${shown(error / weighed)}` : "");
     const rows = standings.map((one) => [
       words(one.name), words(one.champion ? "champion" : one.failed ? "failed" : "challenger"), amount(one.weighed), average(one.would_have_lost, one),
       ...spending.map(({ name }) => average(one.would_have_spent[name], one, one.standard_errors[name]))]);
     return [
       sortable("What each learner would have lost and spent per episode, had its policy been played: averages over the episodes weighed, estimated by importance, ± their standard errors.",
-        ["learner", "is", "episodes weighed", named("average loss", loss_unit), ...spending.map(({ name, unit }) => named(`average use of ${name}`, unit))], rows),
+        ["learner", "is", "episodes weighed", named("loss", loss_unit), ...spending.map(({ name, unit }) => named(`use of ${name}`, unit))], rows),
       ...standings.filter(({ failed }) => failed).map(({ name, failed }) => element("p", { class: "failed" }, element("strong", {}, name), ` learns no more: ${failed}`)),
     ];
   }
@@ -100,6 +101,7 @@ class Learner {
     const from = series.told.findIndex((told) => told > 0);
     this.drawn.forEach((one) => { one.chart?.destroy(); charts.delete(one); });
     this.drawn = [];
+    this.since.textContent = from < 0 ? "" : `Charts begin when the service was started, ${series.told[0] ? `after ${count(series.told[0], "episode")}` : "before the first episode"}.`;
     if (from < 0) return this.figures.replaceChildren(element("p", { class: "muted" }, "Nothing has been told yet."));
     const section = { episodes: series.told.slice(from), curves: [{ label: this.name }] };
     const view = { powers: false, hidden: new Set(), key: this.name };
@@ -109,7 +111,7 @@ class Learner {
     });
     spending.forEach(({ name, unit, price_unit }, i) => {
       for (const one of [
-        figure(`Use of ${name}`, "in an episode, on average so far, and what was allowed", unit, series.allowed.slice(from).map((row) => row[i]), series.use, i),
+        figure(`Use of ${name}`, "per episode, on average so far, and what was allowed at the time", unit, series.allowed.slice(from).map((row) => row[i]), series.use, i),
         figure(`Price of ${name}`, "what a unit of it is worth to the learner", price_unit, null, series.price, i),
       ]) {
         const made = new Drawn(one, section, view, `${this.section.id}-${this.drawn.length}`);
@@ -144,7 +146,7 @@ host.replaceChildren(
       learners.length > 1 ? learners.map((name, k) => element("li", {}, element("a", { href: `#learner-${k}` }, name))) : null,
       element("li", {}, element("a", { href: "/docs" }, "calls")), element("li", {}, element("a", { href: "/metrics" }, "metrics"))))),
   ...shownLearners.map(({ section }) => section),
-  element("footer", { class: "muted small" }, `tightrope ${version}; drawn with uPlot. Figures begin when the service was started.`));
+  element("footer", { class: "muted small" }, `tightrope ${version}; drawn with uPlot.`));
 
 /** Each for itself: who is being opened keeps nobody from being shown. */
 async function follow() {
