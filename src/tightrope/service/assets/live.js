@@ -87,10 +87,10 @@ class Learner {
     standings.sort((a, b) => b.champion - a.champion || order(a.name, b.name));
     const average = (sum, { weighed }, error = null) => amount(weighed ? sum / weighed : null, weighed > 1 && error !== null ? `± ${shown(error / weighed)}` : "");
     const rows = standings.map((one) => [
-      words(one.name), words(one.champion ? "champion" : one.failed ? "failed" : "challenger"), amount(one.weighed), average(one.would_have_lost, one),
+      words(one.name), words(one.champion ? "champion" : one.failed ? "failed" : "challenger"), amount(one.weighed, one.uncovered ? `${shown(one.uncovered)} left out` : ""), average(one.would_have_lost, one),
       ...spending.map(({ name }) => average(one.would_have_spent[name], one, one.standard_errors[name]))]);
     return [
-      sortable("What each learner would have lost and spent per episode, had its policy been played: averages over the episodes weighed, estimated by importance, ± their standard errors.",
+      sortable("What each learner would have lost and spent per episode, had its policy been played: averages over the episodes weighed, estimated by importance, ± their standard errors; left out are those whose policy may not do all that this one may.",
         ["learner", "is", "episodes weighed", named("loss", loss_unit), ...spending.map(({ name, unit }) => named(`use of ${name}`, unit))], rows),
       ...standings.filter(({ failed }) => failed).map(({ name, failed }) => element("p", { class: "failed" }, element("strong", {}, name), ` learns no more: ${failed}`)),
     ];
