@@ -580,7 +580,7 @@ def test_too_many_recorded_numbers(shop: Path, monkeypatch: pytest.MonkeyPatch) 
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("x" * 300, "File name too long"), ("\ud800", r"there is no folder \\ud800")]
+    ("name", "words"), [("x" * 300, "File name too long"), ("\ud800", r"folder is '\\ud800', which is no path")]
 )
 def test_a_name_that_no_folder_can_have_is_said_in_words(name: str, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words) as refusal:
