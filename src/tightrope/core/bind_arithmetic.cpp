@@ -1,0 +1,34 @@
+// Elementary functions over whole arrays, for Python code whose results must not depend on the CPU.
+#include "arithmetic.hpp"
+#include "bindings.hpp"
+
+namespace tightrope {
+
+namespace {
+
+template <double function(double)>
+void map(Floats x, FloatsOut out) {
+    require_size(out, static_cast<Index>(x.shape(0)), "out");
+    const double* __restrict from = x.data();
+    double* __restrict to = out.data();
+    for (Index j = 0; j < static_cast<Index>(x.shape(0)); ++j) to[j] = function(from[j]);
+}
+
+double dot_of(Floats a, Floats b) {
+    require_size(b, static_cast<Index>(a.shape(0)), "b");
+    return dot(a.data(), b.data(), static_cast<Index>(a.shape(0)));
+}
+
+}  // namespace
+
+void bind_arithmetic(nb::module_& m) {
+    const auto unlocked = nb::call_guard<nb::gil_scoped_release>();
+    m.def("exp", map<exp>, "x"_a.noconvert(), "out"_a.noconvert(), unlocked, "e^x of every entry of x, into out.");
+    m.def("log", map<log>, "x"_a.noconvert(), "out"_a.noconvert(), unlocked, "log x of every entry of x, into out.");
+    m.def("expm1", map<expm1>, "x"_a.noconvert(), "out"_a.noconvert(), unlocked, "e^x - 1 of every entry, into out.");
+    m.def("log1p", map<log1p>, "x"_a.noconvert(), "out"_a.noconvert(), unlocked, "log(1 + x) of every entry, into out.");
+    m.def("lgamma", map<lgamma>, "x"_a.noconvert(), "out"_a.noconvert(), unlocked, "log Gamma(x), x > 0, into out.");
+    m.def("dot", dot_of, "a"_a.noconvert(), "b"_a.noconvert(), unlocked, "The sum of a[j] b[j], in a fixed order.");
+}
+
+}  // namespace tightrope
