@@ -17,6 +17,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.arguments import listed, room, shown, texts, unknown, whole
 from tightrope.arguments.arrays import wholes
+from tightrope.core import Csr as NativeCsr
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.paths import find_path
 
@@ -194,6 +195,11 @@ class LayeredSpace:
     def tuples_before(self) -> NDArray[np.int64]:
         """(L + 1,) the tuples of layer k are tuples_before[k]:tuples_before[k+1]."""
         return self.csr.pair_ptr[self.csr.state_ptr[self.csr.layer_ptr[:-1]]]
+
+    @cached_property
+    def native(self) -> NativeCsr:
+        """The same rows, checked, as the compiled core reads them."""
+        return NativeCsr(*self.csr)
 
     @cached_property
     def pair_of_tuple(self) -> NDArray[np.int64]:
