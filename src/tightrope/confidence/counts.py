@@ -61,6 +61,11 @@ class Counts:
         counts.__dict__ = self.__dict__ | changes
         return counts
 
+    def counted(self, path: NDArray[np.int64]) -> "Counts":
+        """Return these counts and one more episode, in a new epoch if that ends the old one."""
+        counts, over = self.after(path)
+        return counts.next_epoch() if over else counts
+
     def next_epoch(self) -> "Counts":
         """The counts of the epoch folded in."""
         N, M = self.totals()
@@ -91,6 +96,12 @@ class Counts:
     def state(self) -> dict[str, Any]:
         """All of it."""
         return {"N": self.N, "M": self.M, "n": self.n, "m": self.m, "epoch": self.epoch}
+
+    def restored(self, state: dict[str, Any]) -> "Counts":
+        """Return the counts that gave this `state`; raise `InvalidInputError` for counts that no paths can leave."""
+        counts = self._with({})
+        counts.restore(state)
+        return counts
 
     def restore(self, state: dict[str, Any]) -> None:
         """Go on from what `state` gave; counts that no path can have left are refused."""

@@ -21,7 +21,8 @@ pair is a feature of its own, so the critic can represent every value there is.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode, sums_of
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.parameters import POSITIVE_SHARE, SHARE, carried, parameter
 from tightrope.learners.shared.softmax import SoftmaxLearner
 from tightrope.space import FloatArray

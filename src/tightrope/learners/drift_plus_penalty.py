@@ -16,14 +16,15 @@ coupled by the constraints); here a slot is an episode, there is one process, an
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.learners.base import Episode, LearnerBase
+from tightrope.learners.base import Episode
+from tightrope.learners.carrying import CarryingLearner
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, carried, parameter
 from tightrope.model import LayeredMDP, Policy, check_measure, inner
 from tightrope.planning.euclidean import EuclideanProjector
 from tightrope.space import FloatArray
 
 
-class DriftPlusPenalty(LearnerBase):
+class DriftPlusPenalty(CarryingLearner):
     """Projected gradient steps with virtual queues: adversarial losses, known dynamics, long-run budgets.
 
     Parameters

@@ -21,7 +21,8 @@ in. We could not read its print: rates, number of bases and ε are those that ba
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.learners.base import Episode, sums_of
+from tightrope.learners.base import Episode
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.kernels.primal_dual import lift
 from tightrope.learners.o_reps import OREPS
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, SHARE, carried, parameter

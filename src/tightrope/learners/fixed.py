@@ -7,11 +7,12 @@
 Feedback: full information, which they do not look at. Needs to know: nothing; the safe policy; the best policy.
 """
 
-from tightrope.learners.base import Episode, LearnerBase
+from tightrope.learners.base import Episode
+from tightrope.learners.carrying import CarryingLearner
 from tightrope.model import Policy
 
 
-class FixedPolicy(LearnerBase):
+class FixedPolicy(CarryingLearner):
     """One policy for ever; a subclass sets it."""
 
     plans = False

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.errors import InfeasibleError
-from tightrope.learners.base import Episode, sums_of
+from tightrope.learners.base import Episode
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.needs import most_slack_policy
 from tightrope.learners.parameters import NOT_NEGATIVE, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner

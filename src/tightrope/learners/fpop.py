@@ -21,7 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.confidence import L1Ball, PaperRadius
-from tightrope.learners.base import Episode, sums_of
+from tightrope.learners.base import Episode
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy

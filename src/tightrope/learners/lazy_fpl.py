@@ -23,7 +23,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.learners.base import Episode, LearnerBase, sums_of
+from tightrope.learners.base import Episode
+from tightrope.learners.carrying import CarryingLearner, sums_of
 from tightrope.learners.parameters import NOT_NEGATIVE, SHARE, carried, parameter
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.hindsight import best_policy
@@ -33,7 +34,7 @@ from tightrope.space import FloatArray
 ROUNDING = 1e-9
 
 
-class LazyFPL(LearnerBase):
+class LazyFPL(CarryingLearner):
     """Follow the perturbed leader in phases: adversarial losses, known dynamics, no budgets.
 
     Parameters

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode, sums_of
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.kernels.policies import evaluate, mirror_step
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, carried, parameter
 from tightrope.learners.shared.averaging import AveragingLearner, Estimates

@@ -21,7 +21,8 @@ transitions at once, so that ties narrow P̂ alone.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode, sums_of
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.kernels.policies import evaluate, mirror_step
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, SHARE, carried, parameter
 from tightrope.learners.shared.averaging import Sums

@@ -17,7 +17,8 @@ is bounded by H, so ρ = H/γ.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode, sums_of
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, carried, parameter
 from tightrope.learners.shared.averaging import Estimates
 from tightrope.learners.shared.estimating import EstimatingLearner, largest_multiplier

@@ -71,6 +71,7 @@ class Declared:
     _init_by_hand: ClassVar[bool] = False
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         cls._init_by_hand |= "__init__" in vars(cls)  # then whoever derives from it inherits that one
         dataclasses.dataclass(kw_only=True, eq=False, repr=False, init=not cls._init_by_hand)(cls)
 

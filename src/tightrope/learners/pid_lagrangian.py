@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.learners.base import sums_of
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.npg_lagrangian import NPGLagrangian
 from tightrope.learners.parameters import NOT_NEGATIVE, carried, parameter
 from tightrope.space import FloatArray

@@ -27,7 +27,8 @@ from numpy.typing import ArrayLike
 
 from tightrope.arguments import choice
 from tightrope.confidence import Counts
-from tightrope.learners.base import BanditEpisode, sums_of
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.parameters import POSITIVE, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy

@@ -21,13 +21,14 @@ Rewards are 1 − ℓ, and values are held against the steps that are left rathe
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.learners.base import BanditEpisode, LearnerBase, sums_of
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.carrying import CarryingLearner, sums_of
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.planning.policies import greedy, least_values
 from tightrope.space import FloatArray
 
 
-class QLearningUCB(LearnerBase):
+class QLearningUCB(CarryingLearner):
     """Q-learning with a bonus for what was tried seldom: stochastic losses, no model, no budgets.
 
     Parameters

@@ -21,7 +21,8 @@ What the layered form changes: a state belongs to one step, so a baseline for ev
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.learners.base import BanditEpisode, sums_of
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, carried, parameter
 from tightrope.learners.shared.softmax import SoftmaxLearner
 from tightrope.space import FloatArray

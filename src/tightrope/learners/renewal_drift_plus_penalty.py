@@ -22,14 +22,15 @@ publication, which has none, the same. Its stochastic shortest path problem is o
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.learners.base import Episode, LearnerBase, sums_of
+from tightrope.learners.base import Episode
+from tightrope.learners.carrying import CarryingLearner, sums_of
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, carried, parameter
 from tightrope.model import LayeredMDP
 from tightrope.planning.hindsight import best_policy
 from tightrope.space import FloatArray
 
 
-class RenewalDriftPlusPenalty(LearnerBase):
+class RenewalDriftPlusPenalty(CarryingLearner):
     """Plans every frame at the price of virtual queues: stochastic losses, known dynamics, long-run budgets.
 
     Parameters

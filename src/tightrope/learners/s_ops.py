@@ -39,7 +39,8 @@ from tightrope.confidence import ConfidenceRule, Counts
 from tightrope.confidence.extremes import Bounds, bounds_of, most_paid, worst_use
 from tightrope.errors import ConvergenceError, InfeasibleError
 from tightrope.kernels.occupancy import policy_of
-from tightrope.learners.base import Episode, require, sums_of
+from tightrope.learners.base import Episode, require
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.kernels.lower_means import lower_means
 from tightrope.learners.kernels.primal_dual import mix_pairs
 from tightrope.learners.parameters import POSITIVE, PROBABILITY, carried, parameter

@@ -29,7 +29,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.arguments import choice
-from tightrope.learners.base import BanditEpisode, LearnerBase
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.carrying import CarryingLearner
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, carried, parameter
 from tightrope.planning.policies import greedy
 from tightrope.space import FloatArray
@@ -38,7 +39,7 @@ from tightrope.space import FloatArray
 ROUNDING = 1e-12
 
 
-class TripleQ(LearnerBase):
+class TripleQ(CarryingLearner):
     """Q-functions of rewards and utilities and a queue: stochastic losses, no model, long-run budgets.
 
     Parameters

@@ -18,7 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.confidence import Counts
-from tightrope.learners.base import BanditEpisode, sums_of
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.kernels.bonus_values import bonus_values
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner

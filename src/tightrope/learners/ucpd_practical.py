@@ -31,7 +31,8 @@ Feedback: full information. Needs to know: the space and the budgets.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.learners.base import Episode, sums_of
+from tightrope.learners.base import Episode
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.kernels.played import SMALLEST, from_least
 from tightrope.learners.parameters import carried
 from tightrope.learners.shared.pricing import PricingLearner, View

@@ -31,6 +31,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope import __version__
 from tightrope.arguments import printable, shown
 from tightrope.errors import InvalidInputError
+from tightrope.storage.state import check_field, limits_of
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import LayeredSpace
 from tightrope.storage.old_checkpoints import SCHEMA, upgraded
@@ -73,7 +74,7 @@ def save(learner: "LearnerBase", path: Path, beside: Stateful | None = None) -> 
 def write(learner: "LearnerBase", file: IO[bytes], beside: Stateful | None = None) -> None:
     """Write `learner` to an open file; the same learner in the same state gives the same bytes."""
     encoder = Encoder()
-    state = {name: getattr(learner, name) for name in learner.carried_names()}
+    state = _written_state(learner)
     document = {
         "schema": SCHEMA,
         "tightrope": __version__,
@@ -122,6 +123,10 @@ def load(source: Path | bytes, learners: Mapping[str, type["LearnerBase"]], type
                 f"there is no learner {name!r}; a class of your own is given to load beside the path"
             )
         learner = learners[name](**decoder.decode_all(document["parameters"]))
+        if hasattr(learner, "state"):
+            learner.state = _read_state(learner, document, decoder)
+            decoder.refuse_unread(but=BESIDE if BESIDE in document else None)
+            return learner
         carried = learner.carried_names(document["schema"])
         if set(document["state"]) != set(carried):
             there, expected = (", ".join(sorted(names)) for names in (document["state"], carried))
@@ -135,6 +140,37 @@ def load(source: Path | bytes, learners: Mapping[str, type["LearnerBase"]], type
             _check_bounds(attribute, getattr(learner, attribute), low, high)
         learner._restored()
         return learner
+
+
+def _written_state(learner: Any) -> dict[str, Any]:
+    """Return the fields of a learner's state by the names that they have in a checkpoint."""
+    if not hasattr(learner, "state"):
+        return {name: getattr(learner, name) for name in learner.carried_names()}
+    return {
+        limits.written_as or name: getattr(learner.state, name) for name, limits in limits_of(learner.state).items()
+    }
+
+
+def _read_state(learner: Any, document: Mapping[str, Any], decoder: "Decoder") -> Any:
+    """Return the state in a document, of the type, shapes and limits that the fields of the learner's state declare."""
+    fresh, saved = learner.state, document["state"]
+    fields = {
+        limits.written_as or name: (name, limits)
+        for name, limits in limits_of(fresh).items()
+        if limits.since <= document["schema"]
+    }
+    if set(saved) != set(fields):
+        there, expected = (", ".join(sorted(names)) for names in (saved, fields))
+        raise InvalidInputError(f"its state has {there}; the state of {learner.name} has {expected}")
+    values = {}
+    for written, (name, limits) in fields.items():
+        values[name] = _like(name, getattr(fresh, name), saved[written], decoder)
+        check_field(learner.space, name, values[name], limits)
+    state = dataclasses.replace(fresh, **values)
+    counts = getattr(state, "counts", None)
+    if counts is not None and counts.episodes != state.observed:
+        raise InvalidInputError(f"observed is {state.observed}, and its counts are those of {counts.episodes} episodes")
+    return state
 
 
 def restore(source: Path | bytes, beside: Stateful) -> None:
@@ -187,6 +223,11 @@ def _document(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
 
 def _like(what: str, fresh: Any, value: Any, decoder: "Decoder") -> Any:
     """The saved value, of the same kind, shape and dtype as what is there in a fresh learner."""
+    if hasattr(fresh, "restored"):  # a value: one like it is made
+        saved, parts = value["state"], fresh.state()
+        if set(saved) != set(parts):
+            raise InvalidInputError(f"the state of {what} has {sorted(saved)}; expected {sorted(parts)}")
+        return fresh.restored({name: _like(f"{what}.{name}", parts[name], saved[name], decoder) for name in parts})
     if hasattr(fresh, "restore"):
         saved, parts = value["state"], fresh.state()
         if set(saved) != set(parts):
@@ -265,6 +306,8 @@ class Encoder:
                 return {"dict": self.encode_all(value, where)}
             case list() | tuple():
                 return [self.encode(item, f"{where}/{k}") for k, item in enumerate(value)]
+            case _ if hasattr(value, "state") and hasattr(value, "restored"):
+                return {"state": self.encode_all(value.state(), where)}
             case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
                 fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
                 return {"dataclass": {"name": type(value).__name__, "fields": self.encode_all(fields, where)}}

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.confidence import Counts
-from tightrope.learners.base import BanditEpisode, sums_of
+from tightrope.learners.base import BanditEpisode
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.parameters import carried
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.space import FloatArray

@@ -8,12 +8,13 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.arguments import instance
 from tightrope.confidence import Counts
 from tightrope.errors import InvalidInputError
-from tightrope.learners.base import LearnerBase, LearnsFrom
+from tightrope.learners.base import LearnsFrom
+from tightrope.learners.carrying import CarryingLearner
 from tightrope.learners.parameters import carried
 from tightrope.ties import Ties
 
 
-class CountingLearner(LearnerBase):
+class CountingLearner(CarryingLearner):
     """Counts of pairs and tuples, in epochs; pairs that are tied share what is known of their law.
 
     No publication has ties: a learner is given them if it is asked to use them (`make_learner(…, ties=True)`).

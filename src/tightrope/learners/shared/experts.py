@@ -10,14 +10,14 @@ are ℓ = (f + 1)/2 in [0, 1], so Q lies between 0 and L.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.learners.base import LearnerBase
+from tightrope.learners.carrying import CarryingLearner
 from tightrope.learners.kernels.policies import evaluate, mirror_step
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, carried, parameter
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray, LayeredSpace
 
 
-class StateExperts(LearnerBase):
+class StateExperts(CarryingLearner):
     """The sum of the action values so far, and exponential weights of it."""
 
     learning_rate: float = parameter(NOT_NEGATIVE, default=PUBLISHED)

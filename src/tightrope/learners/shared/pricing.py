@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from tightrope.arguments import whole
 from tightrope.confidence import ConfidenceRule, Counts
-from tightrope.learners.base import sums_of
+from tightrope.learners.carrying import sums_of
 from tightrope.learners.kernels.played import assess, from_least, in_spans, least_prices
 from tightrope.learners.kernels.primal_dual import mix_pairs, weigh
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, SHARE, carried, parameter

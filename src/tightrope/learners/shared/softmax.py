@@ -3,13 +3,13 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.learners.base import LearnerBase
+from tightrope.learners.carrying import CarryingLearner
 from tightrope.learners.parameters import carried
 from tightrope.model import Policy
 from tightrope.space import FloatArray
 
 
-class SoftmaxLearner(LearnerBase):
+class SoftmaxLearner(CarryingLearner):
     """Preferences w, and the policy that they make; its `observe` calls `_refuse_another`."""
 
     preferences: FloatArray = carried()  #: w (n_pairs,)
