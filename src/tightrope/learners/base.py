@@ -244,7 +244,7 @@ class LearnerBase(Configured, Generic[S]):
                     f"episode {self.observed + 1}: another policy played it, and {self.name} learns only from its own"
                 )
         state = self.step(self.state, Seen(path, f, g, played))
-        self._offered = (state, self.offer(state))
+        self.offered(state)  # before the state is replaced: an error leaves the learner as it was
         self.state = state
         if self.plans and state.observed - 1 == self.episodes:
             log.warning(
@@ -252,27 +252,27 @@ class LearnerBase(Configured, Generic[S]):
                 self.name, self.episodes, self.episodes,
             )  # fmt: skip
 
-    @property
-    def _offer(self) -> Offer:
-        """What is offered in the present state."""
-        if self._offered[0] is not self.state:
-            self._offered = (self.state, self.offer(self.state))
+    @final
+    def offered(self, state: S) -> Offer:
+        """Return `offer(state)`; that of the present state is made once."""
+        if self._offered[0] is not state:
+            self._offered = (state, self.offer(state))
         return self._offered[1]
 
     @property
     def policy(self) -> Policy:
         """The policy for the next episode."""
-        return self._offer.policy
+        return self.offered(self.state).policy
 
     @property
     def multipliers(self) -> FloatArray:
         """(I,) the current price of each budget; zeros for a learner without prices."""
-        return self._offer.multipliers
+        return self.offered(self.state).multipliers
 
     @property
     def epoch(self) -> int:
         """The number of the epoch, from 1."""
-        return self._offer.epoch
+        return self.offered(self.state).epoch
 
     @property
     def observed(self) -> int:
