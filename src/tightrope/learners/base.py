@@ -1,7 +1,7 @@
 """What a learner is: it offers a policy, an episode is played, it observes the episode.
 
-`Learner` is the protocol, all that a run asks for. `LearnerBase` is the base of ours, and may be of yours. Such a learner
-is a configuration that never changes, and a state that is a value (`storage.state`):
+`Learner` is the protocol, all that a run asks for. `LearnerBase` is the base of ours, and may be that of yours. Such a
+learner is a configuration that never changes, and a state that is a value (`storage.state`):
 
     initial() -> state              the state before the first episode
     step(state, seen) -> state      one episode of the algorithm; never writes to its arguments
@@ -17,7 +17,19 @@ from abc import ABC, abstractmethod
 from copy import copy
 from dataclasses import field
 from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Generic, Literal, NamedTuple, Protocol, Self, TypeVar, final, runtime_checkable
+from typing import (
+    TYPE_CHECKING,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    NamedTuple,
+    Protocol,
+    Self,
+    TypeVar,
+    final,
+    runtime_checkable,
+)
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -26,10 +38,11 @@ from tightrope.arguments import MANY, file_path, instance, shown, whole
 from tightrope.errors import InvalidInputError
 from tightrope.learners.episodes import BanditEpisode, Episode, checked_bandit_episode, checked_budgets, checked_episode
 from tightrope.learners.parameters import PUBLISHED, Declared
-from tightrope.storage.state import State, limits_of
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage import checkpoints
+from tightrope.storage.state import State, limits_of
+from tightrope.ties import Ties
 
 __all__ = [
     "BanditEpisode", "Episode", "Feedback", "Learner", "LearnerBase", "Offer", "Seen", "State", "require",
@@ -137,6 +150,11 @@ class Configured(Declared, ABC):
         }
         for name in self.needs:
             self._check_need(name, getattr(self, name))
+        self.reported: dict[str, float | str] = {}  #: settings that are no parameters, but follow from them
+        self.unreported: set[str] = set()  #: parameters that change nothing
+        ties = getattr(self, "ties", None)
+        if ties is not None and instance(ties, "ties", Ties).space != self.space:
+            raise InvalidInputError(f"ties is {ties!r} on {ties.space!r}; expected some on {self.space!r}")
         if "episodes" in self.parameters:  # a learner that needs no plan has a default of None
             self.episodes = whole(self.episodes, "episodes", 1)
         for name, field_ in self.parameter_fields().items():
@@ -168,9 +186,12 @@ class Configured(Declared, ABC):
         left_out = {"space", "budgets", *self.needs}
         if not isinstance(getattr(self, "confidence", ""), str):  # a rule of the user's own has them in itself
             left_out |= {"level", "radius_scale"}
+        left_out |= self.unreported
         values = {name: getattr(self, name) for name in self.parameter_fields() if name not in left_out}
+        values |= self.reported
         return {"learner": self.name} | {
-            name: value if isinstance(value, int | float | str) else str(value or "none") for name, value in values.items()
+            name: value if isinstance(value, int | float | str) else str(value or "none")
+            for name, value in values.items()
         }
 
     @classmethod
@@ -183,7 +204,7 @@ class Configured(Declared, ABC):
         dependent = [name for name in self.needs if name in NEEDS_OF_BUDGETS]
         if dependent:
             raise InvalidInputError(
-                f"{self.name} was given its {dependent[0]} for its present budgets; make a new learner for other budgets"
+                f"{self.name} was given its {dependent[0]} for the budgets it has; make a new learner for others"
             )
         new = checked_budgets(self.space, budgets)
         if len(new) != len(self.budgets):

@@ -7,16 +7,16 @@
 Feedback: full information, which they do not look at. Needs to know: nothing; the safe policy; the best policy.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.model import Policy
-from tightrope.storage.state import State
+from tightrope.storage.state import State, state
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@state
 class Played(State):
     """The number of episodes, and nothing else."""
 

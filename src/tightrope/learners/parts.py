@@ -5,13 +5,12 @@ the part takes and returns. Parts remember the last value of a pure function (a 
 that saves time and changes no result.
 """
 
-from collections.abc import Mapping
 from dataclasses import dataclass, fields
-from typing import Any
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
-from tightrope.arguments import function, instance, shown, unknown
+from tightrope.arguments import function, shown, unknown
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, ConfidenceSet, Counts, KnownModel
 from tightrope.errors import InvalidInputError
 from tightrope.kernels.occupancy import policy_of
@@ -19,37 +18,66 @@ from tightrope.learners.kernels.primal_dual import lift
 from tightrope.model import LayeredMDP, Policy
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, LayeredSpace
-from tightrope.ties import Ties
 
 #: The share of its layer that a state keeps in a reference at the least, and the share of its state that a tuple does:
 #: D is infinite where nothing is left, and the solver holds weights that are this far apart (docs/solver.md).
 FLOOR = 1e-140
 
 
-@dataclass(frozen=True, slots=True)
-class WarmStart:
-    """Where the solver of the mirror step begins: with the same one, the next answer is the same to the last bit."""
+class Solver(Protocol):
+    """A solver that begins where its last answer was: `restore` takes what `state` gave, or raises."""
 
-    potentials: FloatArray  #: (n_states,) β of the last answer
-    thresholds: FloatArray  #: (2, n_pairs)
-    factor: FloatArray  #: of the Hessian; empty where the solver forms none
-    factor_damping: FloatArray  #: (1,) NaN: there is no factor
+    def state(self) -> dict[str, FloatArray]: ...
+
+    def restore(self, state: dict[str, FloatArray]) -> None: ...
+
+
+class WarmStart:
+    """Where a solver begins, as a value: with the same one, the next answer is the same to the last bit."""
+
+    __slots__ = ("_arrays", "_solver")
+
+    def __init__(self, solver: "Warmed[Any]", arrays: dict[str, FloatArray]) -> None:
+        self._solver = solver
+        self._arrays = arrays
 
     def state(self) -> dict[str, FloatArray]:
         """Return the arrays by name."""
-        return {field.name: getattr(self, field.name) for field in fields(self)}
+        return self._arrays
 
-    def restored(self, state: Mapping[str, FloatArray]) -> "WarmStart":
+    def restored(self, state: dict[str, FloatArray]) -> "WarmStart":
         """Return the warm start of these arrays; raise `InvalidInputError` where the solver cannot begin there."""
-        damping = float(state["factor_damping"][0])
-        for name in ("potentials", "thresholds", "factor"):
-            if not (np.isfinite(state[name]).all() or (name == "factor" and np.isnan(damping))):
-                raise InvalidInputError(f"the {name} of the solver are not finite")
-        if state["potentials"][[0, -1]].any():
-            raise InvalidInputError("the potentials of the solver must be 0 at the first and the last state")
-        if damping < 0 or np.isinf(damping):
-            raise InvalidInputError(f"factor_damping of the solver is {damping}; expected NaN, or 0 or more")
-        return WarmStart(**state)
+        return self._solver.begin_at(state)
+
+
+S = TypeVar("S", bound=Solver)
+
+
+class Warmed(Generic[S]):
+    """A solver whose warm start is a value that is passed in and out."""
+
+    def __init__(self, solver: S) -> None:
+        self._solver = solver
+        self._held: WarmStart | None = None  # what the solver would begin with
+
+    def begin_at(self, arrays: dict[str, FloatArray]) -> WarmStart:
+        """Return the warm start of these arrays; raise what the solver raises if it cannot begin there."""
+        self._held = None
+        self._solver.restore(arrays)
+        self._held = WarmStart(self, arrays)
+        return self._held
+
+    def from_(self, warm: WarmStart) -> S:
+        """Return the solver, ready to begin at `warm`; after its solve comes `now`."""
+        if warm is not self._held:
+            self._solver.restore(warm.state())
+        self._held = None  # should the solver raise, what it then holds is of no use
+        return self._solver
+
+    def now(self) -> WarmStart:
+        """Return where the next solve begins."""
+        self._held = WarmStart(self, {name: values.copy() for name, values in self._solver.state().items()})
+        return self._held
 
 
 class MirrorStep:
@@ -59,8 +87,7 @@ class MirrorStep:
     def __init__(self, space: LayeredSpace, rule: ConfidenceRule, tolerance: float = 1e-9) -> None:
         self.space = space
         self.rule = rule
-        self._projector = Projector(space, tolerance)
-        self._warm: WarmStart | None = None  # what the projector holds
+        self.solver = Warmed(Projector(space, tolerance))
         self._set: tuple[Any, ConfidenceSet] | None = None  # the last counts N, and the set that the rule made
 
     def set_of(self, counts: Counts) -> ConfidenceSet:
@@ -79,7 +106,7 @@ class MirrorStep:
     def begin(self, counts: Counts) -> WarmStart:
         """Return the warm start before the first step; raise what the rule raises for these counts."""
         self.set_of(counts)
-        return self._captured()
+        return self.solver.now()
 
     def __call__(
         self, warm: WarmStart, counts: Counts, reference: FloatArray, cost: FloatArray
@@ -88,21 +115,16 @@ class MirrorStep:
 
         Raises `ConvergenceError` if the solver misses its tolerance.
         """
-        if warm is not self._warm:
-            self._projector.restore(warm.state())
-        self._warm, theta = None, np.empty(self.space.n_tuples)  # should the solver raise, it holds nothing of use
-        self._projector.solve(reference, cost, self.set_of(counts), theta)
-        return theta, self._captured()
+        theta, confidence = np.empty(self.space.n_tuples), self.set_of(counts)
+        self.solver.from_(warm).solve(reference, cost, confidence, theta)
+        return theta, self.solver.now()
 
-    def _captured(self) -> WarmStart:
-        self._warm = WarmStart(**{name: values.copy() for name, values in self._projector.state().items()})
-        return self._warm
 
-    def positive(self, theta: FloatArray) -> FloatArray:
-        """Return θ with a little in every tuple: the reference of methods that mix no other mass in."""
-        reference = np.empty(self.space.n_tuples)
-        lift(self.space.csr, theta, FLOOR, reference)
-        return reference
+def positive(space: LayeredSpace, theta: FloatArray) -> FloatArray:
+    """Return θ with a little mass in every tuple: the reference of methods that mix no other mass in."""
+    reference = np.empty(space.n_tuples)
+    lift(space.csr, theta, FLOOR, reference)
+    return reference
 
 
 def policy_of_measure(space: LayeredSpace, theta: FloatArray) -> Policy:
@@ -139,8 +161,6 @@ class Dynamics:
         if learner.model is not None:
             return cls(space, KnownModel(transitions=learner.model.transitions), learner.model)
         ties = learner.ties
-        if ties is not None and instance(ties, "ties", Ties).space != space:
-            raise InvalidInputError(f"ties is {ties!r} on {ties.space!r}; expected some on {space!r}")
         confidence = learner.confidence
         if not isinstance(confidence, str):
             return cls(space, function(confidence, "confidence"))

@@ -18,8 +18,6 @@ What the layered form changes: a pair belongs to one step, so Q_h(s,a) is Q(s,a)
 Rewards are 1 − ℓ, and values are held against the steps that are left rather than H, which is Q >= 0 of losses.
 """
 
-from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -27,10 +25,10 @@ from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.planning.policies import greedy, least_values
 from tightrope.space import FloatArray
-from tightrope.storage.state import State, numbers
+from tightrope.storage.state import State, numbers, state
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@state
 class QLearningState(State):
     """What Q-learning carries from episode to episode."""
 

@@ -23,7 +23,6 @@ at random at times (3 %, and at first always), which is left out, and resets Q a
 What the layered form changes: a pair belongs to one step, so Q_h is Q, and SAH is the number of pairs.
 """
 
-from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -34,13 +33,13 @@ from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, parameter
 from tightrope.planning.policies import greedy
 from tightrope.space import FloatArray
-from tightrope.storage.state import State, numbers
+from tightrope.storage.state import State, numbers, state
 
 #: A frame of 1024^0.6 episodes has 64 of them, which floats miss.
 ROUNDING = 1e-12
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@state
 class TripleQState(State):
     """What Triple-Q carries from episode to episode."""
 

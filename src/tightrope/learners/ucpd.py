@@ -19,14 +19,14 @@ Feedback: full information. Needs to know: the space, the budgets and the number
 The epoch rule and the treatment of unvisited pairs follow docs/errata.md.
 """
 
-from dataclasses import dataclass, field
-from typing import Any, ClassVar, Literal
+from dataclasses import field
+from typing import Any, Literal
 
 import numpy as np
 
 from tightrope.arguments import choice
 from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
-from tightrope.learners.base import Episode, LearnerBase, LearnsFrom, Offer, Seen
+from tightrope.learners.base import Episode, Offer, Seen
 from tightrope.learners.kernels.played import believe, uses
 from tightrope.learners.kernels.primal_dual import dual_step, mix, weigh
 from tightrope.learners.parameters import (
@@ -37,27 +37,25 @@ from tightrope.learners.parameters import (
     PUBLISHED,
     parameter,
 )
-from tightrope.learners.parts import Dynamics, MirrorStep, WarmStart, policy_of_measure
-from tightrope.storage.state import State, measure, numbers, part
+from tightrope.learners.parts import Dynamics, MirrorStep, policy_of_measure
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.mirror import MirrorState
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
-from tightrope.ties import Ties
+from tightrope.storage.state import numbers, state
 
 __all__ = ["UCPD", "Episode", "UCPDState"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class UCPDState(State):
+@state
+class UCPDState(MirrorState):
     """What UCPD carries from episode to episode."""
 
-    counts: Counts = part()
-    theta: FloatArray = measure()
     multipliers: FloatArray = numbers(least=0)  #: (I,) Q
     mean_constraints: FloatArray = numbers(since=4)  #: (I, n_tuples) of all draws; (0, 0) where the last one counts
-    solver: WarmStart = part(written_as="_projector")
 
 
-class UCPD(LearnerBase[UCPDState]):
+class UCPD(CountingLearner[UCPDState]):
     """Upper confidence primal-dual: adversarial losses, unknown dynamics, budgets that hold in the long run.
 
     Parameters
@@ -92,11 +90,7 @@ class UCPD(LearnerBase[UCPDState]):
     )
     constants = "published"
 
-    ties_by_default: ClassVar[bool] = False
-    learns_from: ClassVar[LearnsFrom] = "any"
-
     model: LayeredMDP | None = field(init=False, default=None)
-    ties: Ties | None = None
     confidence: str | ConfidenceRule = "paper"
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
@@ -141,7 +135,9 @@ class UCPD(LearnerBase[UCPDState]):
         return self._mirror_step.set_of(self.state.counts)
 
     def offer(self, state: UCPDState) -> Offer:
-        return Offer(policy_of_measure(self.space, state.theta), state.multipliers, self._dynamics.epoch_of(state.counts))
+        return Offer(
+            policy_of_measure(self.space, state.theta), state.multipliers, self._dynamics.epoch_of(state.counts)
+        )
 
     def step(self, state: UCPDState, seen: Seen) -> UCPDState:
         """Lines 6 to 15 of Algorithm 1 for episode t, then θ and Q for episode t + 1."""

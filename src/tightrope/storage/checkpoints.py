@@ -31,12 +31,12 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope import __version__
 from tightrope.arguments import printable, shown
 from tightrope.errors import InvalidInputError
-from tightrope.storage.state import check_field, limits_of
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import LayeredSpace
 from tightrope.storage.old_checkpoints import SCHEMA, upgraded
 from tightrope.storage.regular import open_regular
 from tightrope.storage.replacing import replacing
+from tightrope.storage.state import check_field, limits_of
 from tightrope.ties import Ties
 
 if TYPE_CHECKING:

@@ -1,6 +1,6 @@
 """What a learner carries from episode to episode: a frozen dataclass, and what its fields may hold.
 
-    @dataclass(frozen=True, slots=True, kw_only=True)
+    @state
     class MyState(State):
         theta: FloatArray = measure()
         multipliers: FloatArray = numbers(least=0)
@@ -12,7 +12,7 @@ finite, and lies between `least` and `most`.
 
 import dataclasses
 import math
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
 
 import numpy as np
 
@@ -32,14 +32,21 @@ class Limits(NamedTuple):
 
 
 def numbers(
-    *, least: float = -math.inf, most: float = math.inf, since: int = 0, written_as: str = "", default: Any = None
+    *,
+    least: float = -math.inf,
+    most: float = math.inf,
+    since: int = 0,
+    written_as: str = "",
+    default: Any = dataclasses.MISSING,
 ) -> Any:
     """Declare a field for a number, or an array of them, between `least` and `most`.
 
     A checkpoint of a schema before `since` does not have it; it keeps the value that a new learner has.
     """
     limits = {"limits": Limits(least, most, since=since, written_as=written_as)}
-    return dataclasses.field(metadata=limits) if default is None else dataclasses.field(default=default, metadata=limits)
+    return (
+        dataclasses.field(metadata=limits) if default is None else dataclasses.field(default=default, metadata=limits)
+    )
 
 
 def measure() -> Any:
@@ -48,11 +55,20 @@ def measure() -> Any:
 
 
 def part(*, written_as: str = "") -> Any:
-    """Declare a field for an object that checks itself: a policy, a generator, or a part with `state` and `restored`."""
+    """Declare a field for a policy, a generator, or a value with `state` and `restored`, which checks itself."""
     return dataclasses.field(metadata={"limits": Limits(written_as=written_as)})
 
 
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+T = TypeVar("T")
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(numbers, measure, part))
+def state(cls: type[T]) -> type[T]:
+    """Make a class a frozen dataclass with keyword-only fields."""
+    return dataclasses.dataclass(frozen=True, slots=True, kw_only=True)(cls)
+
+
+@state
 class State:
     """What every learner carries."""
 

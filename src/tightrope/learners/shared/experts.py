@@ -8,38 +8,25 @@ are ℓ = (f + 1)/2 in [0, 1], so Q lies between 0 and L.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.carrying import CarryingLearner
 from tightrope.learners.kernels.policies import evaluate, mirror_step
-from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, carried, parameter
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray, LayeredSpace
+from tightrope.storage.state import State, numbers, state
 
 
-class StateExperts(CarryingLearner):
-    """The sum of the action values so far, and exponential weights of it."""
+@state
+class ExpertsState(State):
+    """The sum of the action values so far."""
 
-    learning_rate: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
-    total_values: FloatArray = carried()  #: Σ_t Q_t (n_pairs,)
+    total_values: FloatArray = numbers(least=0)  #: (n_pairs,) Σ_t Q_t
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.total_values = np.zeros(self.space.n_pairs)
-        self.policy = Policy.uniform(self.space)
 
-    def _policy_for(self, total_values: FloatArray) -> Policy:
-        """π(a|s) ∝ exp(−η Σ_t Q_t(s,a))."""
-        pi = np.empty(self.space.n_pairs)
-        uniform = Policy.uniform(self.space).probabilities
-        mirror_step(self.space.csr, uniform, total_values, self.learning_rate, pi)
-        return Policy.unchecked(self.space, pi)
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        return super().bounds() | {"total_values": (0, np.inf)}
-
-    def _restored(self) -> None:
-        self.policy = self._policy_for(self.total_values)
+def exponential_weights(space: LayeredSpace, total_values: FloatArray, learning_rate: float) -> Policy:
+    """Return π(a|s) ∝ exp(−η Σ_t Q_t(s,a)) for total values (n_pairs,)."""
+    pi = np.empty(space.n_pairs)
+    mirror_step(space.csr, Policy.uniform(space).probabilities, total_values, learning_rate, pi)
+    return Policy.unchecked(space, pi)
 
 
 def hedge_rate(space: LayeredSpace, rounds: float) -> float:
