@@ -13,6 +13,7 @@ to, and ℓ̂_t(s,a) then estimates its mean. Of an episode that another policy 
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.arithmetic import log
 from tightrope.learners.base import BanditEpisode
 from tightrope.learners.o_reps import OREPS
 from tightrope.learners.shared.importance import unbiased
@@ -37,7 +38,7 @@ class BanditOREPS(OREPS):
 
     def _published_rate(self) -> float:
         S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
-        return float(np.sqrt(L * np.log(S * A / L) / (T * S * A)))
+        return float(np.sqrt(L * log(S * A / L) / (T * S * A)))
 
     def _seen(self, episode: BanditEpisode) -> tuple[NDArray[np.int64], FloatArray]:
         """Line 2: the path, and ℓ̂_t (n_tuples,)."""

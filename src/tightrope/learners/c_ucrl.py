@@ -25,6 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope.arithmetic import log
 from tightrope.learners.base import BanditEpisode
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.averaging import AveragingLearner, Sums
@@ -89,7 +90,7 @@ class CUCRL(AveragingLearner):
 
     def _radius(self, t: int, visits: ArrayLike) -> FloatArray:
         """ε of line 2 after t episodes, of pairs with so many visits."""
-        log_term = np.log((1 + len(self.budgets)) * self.space.n_pairs * np.pi**2 * t**3 / (3 * self.level))
+        log_term = log((1 + len(self.budgets)) * self.space.n_pairs * np.pi**2 * t**3 / (3 * self.level))
         radius: FloatArray = self.radius_scale * np.sqrt(log_term / (2 * np.maximum(1, visits)))
         return radius
 

@@ -16,6 +16,7 @@ coupled by the constraints); here a slot is an episode, there is one process, an
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
 from tightrope.learners.base import Episode, LearnerBase
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, carried, parameter
 from tightrope.model import LayeredMDP, Policy, check_measure, inner
@@ -66,7 +67,7 @@ class DriftPlusPenalty(LearnerBase):
         _, f, g = self._read(episode)
         Q, c = self.multipliers, self.budgets
         f_pairs, g_pairs = self._per_pair(f), self._per_pair(g)
-        x = self._projector.solve(self.x - (self.V * f_pairs + Q @ g_pairs) / (2 * self.alpha))
+        x = self._projector.solve(self.x - core.weigh(self.V, f_pairs, Q, g_pairs, 2 * self.alpha))
         self._learn(x=x, policy=self._policy_of(x), multipliers=np.maximum(Q + inner(g_pairs, x) - c, 0.0))
 
     def _per_pair(self, values: FloatArray) -> FloatArray:

@@ -21,8 +21,9 @@ in. We could not read its print: rates, number of bases and ε are those that ba
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
+from tightrope.arithmetic import exp, log
 from tightrope.learners.base import Episode, sums_of
-from tightrope.learners.kernels.primal_dual import lift
 from tightrope.learners.o_reps import OREPS
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, SHARE, carried, parameter
 from tightrope.learners.shared.mirror import FLOOR
@@ -79,11 +80,11 @@ class DynamicOREPS(OREPS):
     def __post_init__(self) -> None:
         super().__post_init__()
         S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
-        widest = np.sqrt(1 + 4 * T * np.log(L * T) / np.log(S * A / L))
+        widest = np.sqrt(1 + 4 * T * log(L * T) / log(S * A / L))
         self.default_to(largest_rate=self.learning_rate * widest, mixing=1 / (L * T) ** 2)
-        doublings = np.ceil(np.log2(self.largest_rate / self.learning_rate) - ROUNDING)
+        doublings = np.ceil(log(self.largest_rate / self.learning_rate) / log(2) - ROUNDING)
         self.rates = self.learning_rate * 2.0 ** np.arange(1 + max(0, int(doublings)))  #: η_i (N,)
-        self.default_to(meta_rate=np.sqrt(np.log(len(self.rates)) / T) / L)
+        self.default_to(meta_rate=np.sqrt(log(len(self.rates)) / T) / L)
         self._first = self.theta
         self.measures = np.tile(self.theta, (len(self.rates), 1))
         self.base_losses = np.zeros(len(self.rates))
@@ -94,9 +95,9 @@ class DynamicOREPS(OREPS):
         path, f, _ = self._read(episode)
         losses, measures = (f + 1) / 2, np.empty_like(self.measures)
         base_losses = self.base_losses + inner(self.measures, losses)
-        reference = np.empty(self.space.n_tuples)
         for i, rate in enumerate(self.rates):
-            lift(self.space.csr, (1 - self.mixing) * self.measures[i] + self.mixing * self._first, FLOOR, reference)
+            mixed = (1 - self.mixing) * self.measures[i] + self.mixing * self._first
+            reference = core.lift(self.space.native, mixed, FLOOR)
             self._projectors.of[i].solve(reference, rate * losses, self.confidence_set, measures[i])
         theta = self._combined(measures, base_losses)
         self._learn(
@@ -106,13 +107,15 @@ class DynamicOREPS(OREPS):
 
     def weights(self, base_losses: FloatArray) -> FloatArray:
         """p ∝ exp(−ε base_losses)."""
-        weight = np.exp(-self.meta_rate * (base_losses - base_losses.min()))
+        weight = exp(-self.meta_rate * (base_losses - base_losses.min()))
         shares: FloatArray = weight / weight.sum()
         return shares
 
     def _combined(self, measures: FloatArray, base_losses: FloatArray) -> FloatArray:
         """q of line 1."""
-        return inner(measures.T, self.weights(base_losses))
+        p = self.weights(base_losses)
+        combined: FloatArray = core.weigh(p[0], measures[0], p[1:], measures[1:], 1.0)
+        return combined
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
         losses = sums_of(self.space.n_layers * self.observed)

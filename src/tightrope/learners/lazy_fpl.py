@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope.arithmetic import power
 from tightrope.learners.base import Episode, LearnerBase, sums_of
 from tightrope.learners.parameters import NOT_NEGATIVE, SHARE, carried, parameter
 from tightrope.model import LayeredMDP, Policy
@@ -85,7 +86,7 @@ class LazyFPL(LearnerBase):
 
     def phase_length(self, phase: int) -> int:
         """τ_m."""
-        length: int = math.ceil(phase**self.phase_exponent - ROUNDING)
+        length: int = math.ceil(power(phase, self.phase_exponent) - ROUNDING)
         return length
 
     def width(self, phase: int, first: int) -> float:

@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
+from tightrope.arithmetic import log
 from tightrope.learners.base import BanditEpisode, sums_of
-from tightrope.learners.kernels.policies import evaluate, mirror_step
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, carried, parameter
 from tightrope.learners.shared.averaging import AveragingLearner, Estimates
 from tightrope.model import Policy
@@ -59,22 +60,21 @@ class NPGLagrangian(AveragingLearner):
     def __post_init__(self) -> None:
         super().__post_init__()
         H, K, A = self.space.n_layers, self.episodes, self.space.n_actions
-        self.default_to(policy_step=np.sqrt(8 * np.log(A) / K) / H, dual_step=1 / np.sqrt(K))
+        self.default_to(policy_step=np.sqrt(8 * log(A) / K) / H, dual_step=1 / np.sqrt(K))
         self.policy = Policy.uniform(self.space)
 
     def observe(self, episode: BanditEpisode) -> None:
         """Lines 2 to 5."""
         sums = self._sums_after(episode)
         used, Q = self._evaluate(sums.estimates())
-        weights, pi = np.array([1.0, *self.multipliers]), np.empty(self.space.n_pairs)
-        mirror_step(self.space.csr, self.policy.probabilities, weights @ Q / weights.sum(), self.policy_step, pi)
+        priced = core.weigh(1.0, Q[0], self.multipliers, Q[1:], 1 + self.multipliers.sum())
+        pi = core.mirror_step(self.space.native, self.policy.probabilities, priced, self.policy_step)
         self._learn(**sums._asdict(), policy=Policy.unchecked(self.space, pi), **self._priced(used))
 
     def _evaluate(self, estimates: Estimates) -> tuple[FloatArray, FloatArray]:
         """Line 3: V(s_1; d_i) (I,), and Q (1 + I, n_pairs) of the loss, then of each constraint."""
-        space, costs = self.space, estimates.costs
-        V, Q = np.empty((len(costs), space.n_states)), np.empty(costs.shape)
-        evaluate(space.csr, self.policy.probabilities, estimates.M, np.maximum(1, estimates.N), costs, V, Q)
+        n, pi = np.maximum(1, estimates.N), self.policy.probabilities
+        V, Q = core.evaluate(self.space.native, pi, estimates.M, n, estimates.costs)
         return V[1:, 0].copy(), Q
 
     def _priced(self, used: FloatArray) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.arithmetic import log
 from tightrope.confidence import ConfidenceRule, KnownModel
 from tightrope.learners.base import Constants
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
@@ -57,7 +58,7 @@ class OREPS(MirrorLearner):
 
     def _published_rate(self) -> float:
         S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
-        return float(np.sqrt(np.log(S * A / L) / T))
+        return float(np.sqrt(log(S * A / L) / T))
 
     def _make_rule(self) -> ConfidenceRule:
         return KnownModel(transitions=self.model.transitions)

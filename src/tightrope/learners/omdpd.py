@@ -29,9 +29,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
+from tightrope.arithmetic import exp, log
 from tightrope.confidence import ConfidenceRule
 from tightrope.learners.base import Episode
-from tightrope.learners.kernels.primal_dual import mix, weigh
 from tightrope.learners.parameters import POSITIVE, POSITIVE_SHARE, PUBLISHED, carried, parameter
 from tightrope.learners.shared.mirror import ConfidentLearner
 from tightrope.model import check_measure, inner
@@ -79,7 +80,7 @@ class OMDPD(ConfidentLearner):
         self.default_to(beta=1 / (2 * root), V=1 / root, mixing=1 / self.episodes)
         self._tuples_before = self.space.tuples_before
         self._most = 2 * self.beta / self.V * (1 + 2 * self.V * self.episodes)
-        self._far = float(np.log(np.diff(self._tuples_before) / self.mixing).sum())  # E
+        self._far = float(log(np.diff(self._tuples_before) / self.mixing).sum())  # E
         self.excess = np.zeros(len(self.budgets))
         self.multipliers = self._prices(self.excess)
         self.anchor = self.theta.copy()
@@ -92,8 +93,8 @@ class OMDPD(ConfidentLearner):
         path, f, g = self._read(episode)
         over = inner(g, self.theta) - self.budgets
         excess = self.excess + self.alpha * np.maximum(over, 0.0)
-        prices, w = self._prices(excess), np.empty(self.space.n_tuples)
-        weigh(1.0, f, np.where(over > 0, prices, 0.0), g, 1.0, w)
+        prices = self._prices(excess)
+        w = core.weigh(1.0, f, np.where(over > 0, prices, 0.0), g, 1.0)
         changes = np.maximum.reduceat(np.abs(w - self.gradient), self._tuples_before[:-1])
         surprise = self.surprise + float((changes * changes).sum())
         move = self._move(path, self._mixed(self.anchor), self._rate(self.surprise) * w)
@@ -106,8 +107,8 @@ class OMDPD(ConfidentLearner):
     def _prices(self, excess: FloatArray) -> FloatArray:
         """Line 3."""
         first = self.beta / self.V
-        beyond = np.log(self._most / first)  # no power is larger than it must be
-        prices: FloatArray = first * np.exp(np.minimum(self.beta * excess, beyond))
+        beyond = log(self._most / first)  # no power is larger than it must be
+        prices: FloatArray = first * exp(np.minimum(self.beta * excess, beyond))
         return prices
 
     def _rate(self, surprise: float) -> float:
@@ -116,8 +117,7 @@ class OMDPD(ConfidentLearner):
 
     def _mixed(self, measure: FloatArray) -> FloatArray:
         """(1 − γ) of it + γ uniform."""
-        reference = np.empty(self.space.n_tuples)
-        mix(self._tuples_before, measure, self.mixing, reference)
+        reference: FloatArray = core.mix(self.space.native, measure, self.mixing)
         return reference
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:

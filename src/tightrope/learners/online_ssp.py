@@ -18,6 +18,7 @@ L log|A| / η + η L³ |A| T / (2α).
 
 import numpy as np
 
+from tightrope.arithmetic import log
 from tightrope.learners.base import BanditEpisode
 from tightrope.learners.parameters import PUBLISHED, SHARE, parameter
 from tightrope.learners.shared.experts import StateExperts, action_values
@@ -52,7 +53,7 @@ class OnlineSSP(StateExperts):
     def __post_init__(self) -> None:
         super().__post_init__()
         L, A, alpha = self.space.n_layers, self.space.n_actions, least_passed(self.model)
-        self.default_to(learning_rate=np.sqrt(2 * alpha * np.log(A) / (self.episodes * A)) / L)
+        self.default_to(learning_rate=np.sqrt(2 * alpha * log(A) / (self.episodes * A)) / L)
         self.default_to(exploration=min(0.5, self.learning_rate * L * A / alpha))
 
     def observe(self, episode: BanditEpisode) -> None:

@@ -21,8 +21,9 @@ transitions at once, so that ties narrow P̂ alone.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
+from tightrope.arithmetic import log
 from tightrope.learners.base import BanditEpisode, sums_of
-from tightrope.learners.kernels.policies import evaluate, mirror_step
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, SHARE, carried, parameter
 from tightrope.learners.shared.averaging import Sums
 from tightrope.learners.shared.estimating import EstimatingLearner, largest_multiplier
@@ -65,10 +66,10 @@ class OPDOP(EstimatingLearner):
     def __post_init__(self) -> None:
         super().__post_init__()
         H, K, A = self.space.n_layers, self.episodes, self.space.n_actions
-        self.default_to(policy_step=np.sqrt(np.log(A) / K) / H**2, dual_step=1 / np.sqrt(K), mixing=1 / K)
+        self.default_to(policy_step=np.sqrt(log(A) / K) / H**2, dual_step=1 / np.sqrt(K), mixing=1 / K)
         if "largest" not in self.parameters:
             self.default_to(largest=2 * largest_multiplier(self.space, self.slack))
-        self.beta = float(H * np.sqrt(max(self.space.layer_sizes) * np.log(self.space.n_pairs * K / self.level)))
+        self.beta = float(H * np.sqrt(max(self.space.layer_sizes) * log(self.space.n_pairs * K / self.level)))
         self.least = self.space.n_layers - self.alpha  #: (I,) b: how much of each utility is asked for
         self.Q = np.zeros((1 + len(self.budgets), self.space.n_pairs))
         self.V_first = np.zeros(1 + len(self.budgets))
@@ -83,18 +84,16 @@ class OPDOP(EstimatingLearner):
 
     def _improved(self, policy: Policy, Q: FloatArray, Y: FloatArray) -> Policy:
         """Line 1."""
-        space, pi = self.space, np.empty(self.space.n_pairs)
-        mixed = (1 - self.mixing) * policy.probabilities + self.mixing * Policy.uniform(space).probabilities
-        mirror_step(space.csr, mixed, -(Q[0] + Y @ Q[1:]), self.policy_step, pi)
-        return Policy.unchecked(space, pi)
+        mixed = (1 - self.mixing) * policy.probabilities + self.mixing * Policy.uniform(self.space).probabilities
+        worth = core.weigh(1.0, Q[0], Y, Q[1:], 1.0)
+        return Policy.unchecked(self.space, core.mirror_step(self.space.native, mixed, -worth, self.policy_step))
 
     def _evaluate(self, sums: Sums) -> tuple[FloatArray, FloatArray]:
         """Lines 4 and 5: V at the first state (1 + I,) and Q (1 + I, n_pairs), of the reward, then of each utility."""
-        space, (visits, _), (N, M) = self.space, sums.counts.totals(), sums.counts.laws_so_far
-        V, Q = np.empty((1 + len(self.budgets), space.n_states)), np.empty((1 + len(self.budgets), space.n_pairs))
+        (visits, _), (N, M) = sums.counts.totals(), sums.counts.laws_so_far
         rewards = (visits - sums.cost_sum) / (visits + 1)
         bonus = 2 * self.radius_scale * self.beta / np.sqrt(visits + 1)
-        evaluate(space.csr, self.policy.probabilities, M, N + 1, rewards + bonus, V, Q)
+        V, Q = core.evaluate(self.space.native, self.policy.probabilities, M, N + 1, rewards + bonus)
         return V[:, 0].copy(), Q
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:

@@ -17,6 +17,8 @@ is bounded by H, so ρ = H/γ.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
+from tightrope.arithmetic import dot
 from tightrope.learners.base import BanditEpisode, sums_of
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, carried, parameter
 from tightrope.learners.shared.averaging import Estimates
@@ -68,8 +70,9 @@ class OptDualCMDP(EstimatingLearner):
     def _respond(self, estimates: Estimates, prices: FloatArray) -> tuple[FloatArray, Policy]:
         """Lines 1 and 2: <d̃_i, q_k> (I,) and π_k."""
         optimistic = estimates.costs - self._cost_radius(estimates.visits)
-        _, x, policy = best_response(self.space, self._box(estimates), optimistic[0] + prices @ optimistic[1:])
-        usage: FloatArray = optimistic[1:] @ x
+        priced = core.weigh(1.0, optimistic[0], prices, optimistic[1:], 1.0)
+        _, x, policy = best_response(self.space, self._box(estimates), priced)
+        usage: FloatArray = dot(optimistic[1:], x)
         return usage, policy
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:

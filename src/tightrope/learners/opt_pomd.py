@@ -20,6 +20,7 @@ from dataclasses import field
 
 import numpy as np
 
+from tightrope.arithmetic import log, power
 from tightrope.confidence import BernsteinBox, Box
 from tightrope.confidence.extremes import bounds_of, most_paid
 from tightrope.learners.base import BanditEpisode
@@ -57,8 +58,8 @@ class OptPOMD(StateExperts, CountingLearner):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        L, K, log_A = self.space.n_layers, self.episodes, float(np.log(self.space.n_actions))
-        self.default_to(exploration=min(1.0, (L**2 * np.sqrt(max(log_A, 1e-9) / K) / self.space.n_pairs) ** (2 / 3)))
+        L, K, log_A = self.space.n_layers, self.episodes, log(self.space.n_actions)
+        self.default_to(exploration=min(1.0, power(L**2 * np.sqrt(max(log_A, 1e-9) / K) / self.space.n_pairs, 2 / 3)))
         self.default_to(learning_rate=np.sqrt(self.exploration * log_A / K) / L)
         self.rule = BernsteinBox(episodes=K, level=self.level, scale=self.radius_scale)
         self.confidence_set = self.rule(self.space, *self.counts.laws_so_far)

@@ -19,8 +19,9 @@ at most.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
+from tightrope.arithmetic import log
 from tightrope.learners.base import BanditEpisode
-from tightrope.learners.kernels.policies import evaluate, mirror_step
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, carried, parameter
 from tightrope.learners.shared.averaging import Estimates
 from tightrope.learners.shared.estimating import EstimatingLearner, largest_multiplier
@@ -61,7 +62,7 @@ class OptPrimalDual(EstimatingLearner):
         if "rho" not in self.parameters:
             self.default_to(rho=largest_multiplier(self.space, self.slack))
         self.default_to(
-            policy_step=np.sqrt(2 * np.log(A) / K) / (H * (1 + n * self.rho)),
+            policy_step=np.sqrt(2 * log(A) / K) / (H * (1 + n * self.rho)),
             dual_step=self.rho / (H * np.sqrt(max(1, n) * K)),
         )
         self.policy = Policy.uniform(self.space)
@@ -70,8 +71,8 @@ class OptPrimalDual(EstimatingLearner):
         """Lines 1, 2, 4 and 5."""
         V, Q = self._evaluate(self.sums.estimates())
         sums = self._sums_after(episode)
-        pi, gradient = np.empty(self.space.n_pairs), Q[0] + self.multipliers @ Q[1:]
-        mirror_step(self.space.csr, self.policy.probabilities, gradient, self.policy_step, pi)
+        gradient = core.weigh(1.0, Q[0], self.multipliers, Q[1:], 1.0)
+        pi = core.mirror_step(self.space.native, self.policy.probabilities, gradient, self.policy_step)
         prices = np.clip(self.multipliers + self.dual_step * (V[1:, 0] - self.alpha), 0.0, self.rho)
         self._learn(**sums._asdict(), policy=Policy.unchecked(self.space, pi), multipliers=prices)
 
@@ -79,9 +80,8 @@ class OptPrimalDual(EstimatingLearner):
         """Lines 1 and 2: V (1 + I, n_states) and Q (1 + I, n_pairs), of the loss, then of each constraint."""
         space = self.space
         bonus = self._cost_radius(estimates.visits) + space.n_layers * self._box(estimates).radius
-        V, Q = np.empty((1 + len(self.budgets), space.n_states)), np.empty((1 + len(self.budgets), space.n_pairs))
-        visits = np.maximum(1, estimates.N)
-        evaluate(space.csr, self.policy.probabilities, estimates.M, visits, estimates.costs - bonus, V, Q)
+        n, pi = np.maximum(1, estimates.N), self.policy.probabilities
+        V, Q = core.evaluate(space.native, pi, estimates.M, n, estimates.costs - bonus)
         return V, Q
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:

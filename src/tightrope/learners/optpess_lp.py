@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.arithmetic import dot, log
 from tightrope.learners.base import BanditEpisode
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.averaging import AveragingLearner, Estimates
@@ -77,7 +78,7 @@ class OptPessLP(AveragingLearner):
         width = self._beta(estimates.visits) + S * H * self._beta(estimates.N)  # the same count, unless pairs are tied
         model = LayeredMDP.from_occupancy(space, estimates.M.astype(np.float64))
         pessimistic = estimates.costs[1:] + width
-        seems = pessimistic @ space.sum_over_successors(model.occupancy(self.safe_policy))
+        seems = dot(pessimistic, space.sum_over_successors(model.occupancy(self.safe_policy)))
         if (seems >= self._half_way).any():
             return self.safe_policy, np.zeros(len(self.budgets))
         optimistic = estimates.costs[0] - (1 + 4 * H / self.gamma) * width
@@ -86,7 +87,7 @@ class OptPessLP(AveragingLearner):
 
     def _beta(self, visits: NDArray[np.int64]) -> FloatArray:
         """Line 1, times the scale."""
-        log_term = np.log(16 * self.space.n_tuples * self.episodes / self.level)
+        log_term = log(16 * self.space.n_tuples * self.episodes / self.level)
         beta: FloatArray = self.radius_scale * np.sqrt(log_term / np.maximum(1, visits))
         return beta
 

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
 from tightrope.learners.base import BanditEpisode
-from tightrope.learners.kernels.policies import evaluate
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
 from tightrope.learners.shared.averaging import AveragingLearner, Estimates
 from tightrope.learners.shared.experts import StateExperts, hedge_rate
@@ -67,9 +67,8 @@ class Politex(StateExperts, AveragingLearner):
 
     def _estimated_values(self, estimates: Estimates) -> FloatArray:
         """Line 2: Q̂ (n_pairs,) of the policy that it has."""
-        space, visits = self.space, np.maximum(1, estimates.N)
-        V, Q = np.empty((1, space.n_states)), np.empty((1, space.n_pairs))
-        evaluate(space.csr, self.policy.probabilities, estimates.M, visits, estimates.costs[:1], V, Q)
+        n, pi = np.maximum(1, estimates.N), self.policy.probabilities
+        _, Q = core.evaluate(self.space.native, pi, estimates.M, n, estimates.costs[:1])
         values: FloatArray = Q[0]
         return values
 

@@ -21,6 +21,7 @@ Rewards are 1 − ℓ, and values are held against the steps that are left rathe
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.arithmetic import log
 from tightrope.learners.base import BanditEpisode, LearnerBase, sums_of
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.planning.policies import greedy, least_values
@@ -51,7 +52,7 @@ class QLearningUCB(LearnerBase):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        iota = np.log(2 * self.space.n_pairs * self.episodes / self.level)
+        iota = log(2 * self.space.n_pairs * self.episodes / self.level)
         self._first_bonus = self.radius_scale * float(np.sqrt(self.space.n_layers**3 * iota))
         self.visits = np.zeros(self.space.n_pairs, dtype=np.int64)
         self.values = np.zeros(self.space.n_pairs)

@@ -21,6 +21,7 @@ What the layered form changes: a state belongs to one step, so a baseline for ev
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope import core
 from tightrope.learners.base import BanditEpisode, sums_of
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, carried, parameter
 from tightrope.learners.shared.softmax import SoftmaxLearner
@@ -63,10 +64,10 @@ class ReinforceLagrangian(SoftmaxLearner):
         """Lines 2, 3 and 4, and line 1 for the next episode."""
         path, losses, g = self._read(episode)
         self._refuse_another(episode)
-        states, weights = self.space.tuples[path, 0], np.array([1.0, *self.multipliers])
+        states = self.space.tuples[path, 0]
         to_go = np.cumsum(np.vstack([losses, g])[:, ::-1], axis=1)[:, ::-1]  # (1 + I, L) F_k, G_k
-        surprise = to_go - self.baseline[:, states]
-        delta = weights @ surprise / weights.sum()
+        surprise = np.ascontiguousarray(to_go - self.baseline[:, states])
+        delta = core.weigh(1.0, surprise[0], self.multipliers, surprise[1:], 1 + self.multipliers.sum())
         preferences = self.preferences - self.policy_step * self._gradient(path, delta)
 
         visits, baseline = self.visits.copy(), self.baseline.copy()

@@ -22,6 +22,7 @@ publication, which has none, the same. Its stochastic shortest path problem is o
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
 from tightrope.learners.base import Episode, LearnerBase, sums_of
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, carried, parameter
 from tightrope.model import LayeredMDP
@@ -70,7 +71,7 @@ class RenewalDriftPlusPenalty(LearnerBase):
         f_mean = self.mean_loss + (f - self.mean_loss) / t
         g_mean = self.mean_constraints + (g - self.mean_constraints) / t
         Q = np.maximum(self.multipliers + g[:, path].sum(axis=1) - self.budgets, 0.0)
-        _, policy = best_policy(self.model, self.V * f_mean + Q @ g_mean)
+        _, policy = best_policy(self.model, core.weigh(self.V, f_mean, Q, g_mean, 1.0))
         self._learn(mean_loss=f_mean, mean_constraints=g_mean, multipliers=Q, policy=policy)
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
@@ -78,4 +79,5 @@ class RenewalDriftPlusPenalty(LearnerBase):
         return super().bounds() | {"mean_loss": means, "mean_constraints": means, "multipliers": (0, most)}
 
     def _restored(self) -> None:
-        _, self.policy = best_policy(self.model, self.V * self.mean_loss + self.multipliers @ self.mean_constraints)
+        priced = core.weigh(self.V, self.mean_loss, self.multipliers, self.mean_constraints, 1.0)
+        _, self.policy = best_policy(self.model, priced)

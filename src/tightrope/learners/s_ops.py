@@ -34,14 +34,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
 from tightrope.arguments import whole
+from tightrope.arithmetic import log, power
 from tightrope.confidence import ConfidenceRule, Counts
 from tightrope.confidence.extremes import Bounds, bounds_of, most_paid, worst_use
 from tightrope.errors import ConvergenceError, InfeasibleError
-from tightrope.kernels.occupancy import policy_of
 from tightrope.learners.base import Episode, require, sums_of
-from tightrope.learners.kernels.lower_means import lower_means
-from tightrope.learners.kernels.primal_dual import mix_pairs
 from tightrope.learners.parameters import POSITIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.mirror import ConfidentLearner
 from tightrope.learners.shared.rates import rate, spans_after
@@ -115,7 +114,7 @@ class SOPS(ConfidentLearner):
             f"the safe policy uses {usage} of the budgets {self.budgets}; less is needed of each",
         )
         apart = float(np.min((self.budgets - usage) / np.maximum(space.n_layers - usage, 1e-300), initial=1.0))
-        self.first_weight = (1 - apart) ** (1 / space.n_layers)  #: μ₀
+        self.first_weight = power(1 - apart, 1 / space.n_layers)  #: μ₀
         if n > 0:
             self._projector = InequalityProjector(space, n, self.tolerance)
         self._even = LayeredMDP.even(space).occupancy(Policy.uniform(space))[space.csr.pair_ptr[:-1]]
@@ -147,11 +146,11 @@ class SOPS(ConfidentLearner):
     def _upper(self, mean: FloatArray, squares: FloatArray) -> FloatArray:
         """Line 1: g⁺ (I, n_tuples). (1 − g)/2 is in [0, 1], and what is below its mean is above that of g."""
         t = self.observed + 1
-        log_inverse = np.log(max(1, mean.size) / self.level)
-        lower = np.empty_like(mean)
+        log_inverse = log(max(1, mean.size) / self.level)
         n = np.full(self.space.n_tuples, t)
-        lower_means(n, t * (1 - mean) / 2, squares / 4, log_inverse, self.radius_scale, lower)
-        return 1 - 2 * lower
+        lower = core.lower_means(n, t * (1 - mean) / 2, squares / 4, log_inverse, self.radius_scale)
+        upper: FloatArray = 1 - 2 * lower
+        return upper
 
     def _step_on(self, f: FloatArray, upper: FloatArray, counts: Counts) -> dict[str, Any]:
         """Lines 2 to 5: what they change."""
@@ -159,8 +158,7 @@ class SOPS(ConfidentLearner):
         bounds, m = bounds_of(confidence_set, self.space), self.steps + 1
         F, S = spans_after(self.space, f, self.last_loss, self.largest_span, self.changes, self.steps)
         eta = rate(F, S, self.first_rate, self.change_rate)
-        reference = np.empty_like(f)
-        mix_pairs(self.space.csr.pair_ptr, self.theta, 1 / (10 + m), self._even, reference)
+        reference = core.mix_pairs(self.space.native, self.theta, 1 / (10 + m), self._even)
         projector, multipliers = self._projector, self.multipliers
         if len(self.budgets) == 0:
             theta = self._step(reference, eta * f, confidence_set)
@@ -215,8 +213,7 @@ class SOPS(ConfidentLearner):
 
     def _probabilities(self, theta: FloatArray) -> FloatArray:
         """(n_pairs,) of the policy of θ."""
-        pi = np.empty(self.space.n_pairs)
-        policy_of(self.space.csr.state_ptr, self.space.csr.pair_ptr, theta, pi)
+        pi: FloatArray = core.policy_of(self.space.native, theta)
         return pi
 
     def _mixed(self, pi: FloatArray, weight: float) -> Policy:

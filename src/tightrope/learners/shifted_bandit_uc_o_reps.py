@@ -22,12 +22,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.arithmetic import log
 from tightrope.confidence import Box, ConfidenceRule, L1Ball, PaperRadius
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode
-from tightrope.learners.kernels.estimators import importance_weighted
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PROBABILITY, PUBLISHED, parameter
-from tightrope.learners.shared.importance import NEVER
+from tightrope.learners.shared.importance import NEVER, importance_weighted
 from tightrope.learners.shared.mirror import MirrorLearner
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -78,12 +78,12 @@ class ShiftedBanditUCOREPS(MirrorLearner):
     def __post_init__(self) -> None:
         super().__post_init__()
         L, S, A, W = self._sizes()
-        rate = np.sqrt(self.shift * np.log(S**2 * A / L**2) / (W * A * self.episodes))
+        rate = np.sqrt(self.shift * log(S**2 * A / L**2) / (W * A * self.episodes))
         self.default_to(learning_rate=rate)
 
     def _make_rule(self) -> ConfidenceRule:
         L, S, A, W = self._sizes()
-        self.default_to(shift=min(0.5, np.sqrt(W * S / L) * (A / max(1, self.episodes)) ** 0.25))
+        self.default_to(shift=min(0.5, np.sqrt(W * S / L) * np.sqrt(np.sqrt(A / max(1, self.episodes)))))
         rule = PaperRadius(episodes=self.episodes, level=self.level, scale=self.radius_scale)
         return ShiftedRadius(unshifted=rule, shift=self.shift)
 
@@ -113,6 +113,4 @@ class ShiftedBanditUCOREPS(MirrorLearner):
     def estimate(self, path: NDArray[np.int64], losses: FloatArray) -> FloatArray:
         """Line 2: ℓ̂_t (n_tuples,) from the losses (L,) in [0, 1] that the path met."""
         q = self.space.expand_to_tuples(self.space.sum_over_successors(self.theta))
-        estimate = np.empty(self.space.n_tuples)
-        importance_weighted(self.space.csr.pair_ptr, path, losses, q[path], 0.0, estimate)
-        return estimate
+        return importance_weighted(self.space, path, losses, q[path])

@@ -28,7 +28,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope import core
 from tightrope.arguments import choice
+from tightrope.arithmetic import log, power
 from tightrope.learners.base import BanditEpisode, LearnerBase
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, carried, parameter
 from tightrope.planning.policies import greedy
@@ -70,8 +72,8 @@ class TripleQ(LearnerBase):
         super().__post_init__()
         choice(self.tuning, "tuning", ("published", "code"))
         H, K, n, m = self.space.n_layers, self.episodes, self.space.n_pairs, len(self.budgets)
-        self._chi, self.frame = K**0.2, int(K**0.6 * (1 + ROUNDING))
-        iota = 128 * np.log(np.sqrt(2 * n) * K)
+        self._chi, self.frame = power(K, 0.2), int(power(K, 0.6) * (1 + ROUNDING))
+        iota = 128 * log(np.sqrt(2 * n) * K)
         if self.tuning == "published":
             self.default_to(eta=self._chi, tightness=8 * np.sqrt(n * H**5 * iota**3) / self._chi)
             self._lift = 2 * H**3 * np.sqrt(iota) / self.eta
@@ -79,7 +81,7 @@ class TripleQ(LearnerBase):
         else:
             self.default_to(eta=0.0032 * self._chi * np.sqrt(n * H**3), tightness=0.5)
             self._lift = 3 / 32
-            self._bonus = np.sqrt(np.log(K)) * np.array([[0.2 / 32], *[[0.002]] * m])  # over √t
+            self._bonus = np.sqrt(log(K)) * np.array([[0.2 / 32], *[[0.002]] * m])  # over √t
         self.least = (H - self.budgets) / 2  #: (I,) ρ
         self.values = np.full((1 + m, n), float(H))
         self.visits = np.zeros(n, dtype=np.int64)
@@ -108,7 +110,7 @@ class TripleQ(LearnerBase):
         if (self.observed + 1) % self.frame == 0:
             changes |= self._next_frame(values, earned)
         prices = changes["queues"] / self.eta
-        policy = greedy(space, -(values[0] + prices @ values[1:]))
+        policy = greedy(space, -core.weigh(1.0, values[0], prices, values[1:], 1.0))
         self._learn(**changes, multipliers=prices, policy=policy)
 
     def _next_frame(self, values: FloatArray, earned: FloatArray) -> dict[str, Any]:
@@ -131,4 +133,4 @@ class TripleQ(LearnerBase):
 
     def _restored(self) -> None:
         self.multipliers = self.queues / self.eta
-        self.policy = greedy(self.space, -(self.values[0] + self.multipliers @ self.values[1:]))
+        self.policy = greedy(self.space, -core.weigh(1.0, self.values[0], self.multipliers, self.values[1:], 1.0))

@@ -15,6 +15,7 @@ unvisited pairs are treated as in UCPD (docs/errata.md).
 
 import numpy as np
 
+from tightrope.arithmetic import log
 from tightrope.learners.base import Episode
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
 from tightrope.learners.shared.mirror import ConfidentLearner
@@ -44,7 +45,7 @@ class UCOREPS(ConfidentLearner):
     def __post_init__(self) -> None:
         super().__post_init__()
         S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
-        self.default_to(learning_rate=np.sqrt(np.log(S**2 * A / L**2) / T))
+        self.default_to(learning_rate=np.sqrt(log(S**2 * A / L**2) / T))
 
     def observe(self, episode: Episode) -> None:
         """Lines 2 and 3."""

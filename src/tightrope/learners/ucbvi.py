@@ -17,9 +17,10 @@ steps into the last state, where nothing follows, have that last term only.
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
+from tightrope.arithmetic import log
 from tightrope.confidence import Counts
 from tightrope.learners.base import BanditEpisode, sums_of
-from tightrope.learners.kernels.bonus_values import bonus_values
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
@@ -54,7 +55,7 @@ class UCBVI(CountingLearner):
     def __post_init__(self) -> None:
         super().__post_init__()
         H, S, A = self.space.n_layers, self.space.n_states, self.space.n_actions
-        self._iota = float(np.log(5 * S * A * H * self.episodes / self.level))
+        self._iota = log(5 * S * A * H * self.episodes / self.level)
         self._rare = 100.0**2 * H**3 * S**2 * A * self._iota**2
         self.total_loss = np.zeros(self.space.n_pairs)
         self.values, self.policy = self._plan(self.counts, self.total_loss, np.zeros(self.space.n_pairs))
@@ -70,12 +71,10 @@ class UCBVI(CountingLearner):
 
     def _plan(self, counts: Counts, total_loss: FloatArray, before: FloatArray) -> tuple[FloatArray, Policy]:
         """Lines 1 to 3: Q, given that of the episode before, and the policy that takes the least."""
-        space, Q = self.space, before.copy()
-        V, best = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64)
-        bonus_values(
-            space.csr, counts.N, *counts.laws, total_loss, self._iota, self._rare, self.radius_scale, Q, V, best
+        Q, best = core.bonus_values(
+            self.space.native, counts.N, *counts.laws, total_loss, self._iota, self._rare, self.radius_scale, before
         )
-        return Q, deterministic(space, best)
+        return Q, deterministic(self.space, best)
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
         losses, values = sums_of(self.counts.totals()[0]), sums_of(self.space.n_layers)

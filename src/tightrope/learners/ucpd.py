@@ -24,10 +24,9 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
 from tightrope.arguments import choice
 from tightrope.learners.base import Episode, sums_of
-from tightrope.learners.kernels.played import believe, uses
-from tightrope.learners.kernels.primal_dual import dual_step, mix, weigh
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PUBLISHED, carried, parameter
 from tightrope.learners.shared.mirror import ConfidentLearner
 from tightrope.space import FloatArray
@@ -83,7 +82,6 @@ class UCPD(ConfidentLearner):
         choice(self.draws, "draws", ("last", "mean"))
         L, T = self.space.n_layers, self.episodes
         self.default_to(alpha=L * T, V=L * np.sqrt(T), mixing=1 / T)
-        self._tuples_before = self.space.tuples_before
         self._kappa = self.proportional * float(np.sqrt(T))
         self._looks_back = self.charge == "played" or self._kappa > 0
         averaged = (len(self.budgets), self.space.n_tuples) if self.draws == "mean" else (0, 0)
@@ -101,19 +99,16 @@ class UCPD(ConfidentLearner):
             g = mean = mean + (g - mean) / (self.observed + 1)
         e: Any = self._used(g) - c if self._looks_back else 0.0  # by how much π_t is over its budgets
         weights = Q + self._kappa * np.maximum(e, 0.0) if self._kappa > 0 else Q
-        psi, reference = np.empty(self.space.n_tuples), np.empty(self.space.n_tuples)
-        weigh(self.V, f, weights, g, self.alpha, psi)  # (V f + Σ_i Q_i g_i) / α
-        mix(self._tuples_before, self.theta, self.mixing, reference)  # (1 − λ) θ + λ uniform
+        psi = core.weigh(self.V, f, weights, g, self.alpha)  # (V f + Σ_i Q_i g_i) / α
+        reference = core.mix(self.space.native, self.theta, self.mixing)  # (1 − λ) θ + λ uniform
         move = self._move(path, reference, psi)  # counts, epoch, θ and its policy
-        Q = dual_step(Q, g, move["theta"], c) if self.charge == "optimistic" else np.maximum(Q + e, 0.0)
+        Q = core.dual_step(Q, g, move["theta"], c) if self.charge == "optimistic" else np.maximum(Q + e, 0.0)
         self._learn(**move, multipliers=Q, mean_constraints=mean)
 
     def _used(self, g: FloatArray) -> FloatArray:
         """(I,) what the policy just played uses by what was counted, and by θ where little was."""
-        space, use = self.space, np.empty(len(g))
-        P, theta, d = np.empty(space.n_tuples), np.empty(space.n_tuples), np.empty(space.n_states)
-        believe(space.csr.pair_ptr, *self._evidence(self.counts), self.theta, P)
-        uses(space.csr, self.policy.probabilities, P, g, d, theta, use)
+        laws, pi = self._evidence(self.counts), self.policy.probabilities
+        use: FloatArray = core.uses(self.space.native, pi, *laws, self.theta, g)
         return use
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:

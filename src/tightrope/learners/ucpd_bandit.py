@@ -10,7 +10,7 @@ b. f̂ = m + Δ, with Δ(s,a) = (f(s,a) − m(s,a)) / (u(s,a) + γ_t) along the 
    known.
 c. ḡ_i(s,a): the mean of what was met there; before the first visit, of what was met anywhere. With it π is charged
    (line 2). The step (line 4) takes ω (ḡ_i − g̲_i) off g̃_i: g̲_i is below the true means of all pairs at all times with
-   probability 1 − ζ (`kernels.lower_means`), and −1 before the first visit.
+   probability 1 − ζ (`core.lower_means`), and −1 before the first visit.
 d. F = 2, the most that losses can differ by, and S = Σ <θ, (a block's mean of Δ)²>, but for the products of different
    episodes, whose means are 0.
 
@@ -25,10 +25,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope import core
+from tightrope.arithmetic import dot, log
 from tightrope.confidence import Box, ConfidenceRule, ConfidenceSet, Counts
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode
-from tightrope.learners.kernels.lower_means import lower_means
 from tightrope.learners.parameters import SHARE, carried, parameter
 from tightrope.learners.shared.averaging import Sums
 from tightrope.learners.shared.estimating import EstimatingLearner
@@ -91,7 +92,7 @@ class UCPDBandit(PricingLearner, EstimatingLearner):
         believed = self.believed_losses()
         gamma = published_exploration(self.space, self.level, t)
         delta = estimated(self._played(episode), self.confidence_set, path, f - believed[path], gamma)
-        S = self.changes + float(self.theta @ delta**2) / self._block_now() ** 2
+        S = self.changes + dot(self.theta, delta * delta) / self._block_now() ** 2
         sums, spread, last_visit = self._sums_with(path, f, g), self.spread.copy(), self.last_visit.copy()
         guess = (0.5 + self.cost_sum[1:, pairs]) / (1 + self.counts.totals()[0][pairs])
         spread[:, pairs] += ((g + 1) / 2 - guess) ** 2
@@ -124,13 +125,13 @@ class UCPDBandit(PricingLearner, EstimatingLearner):
 
     def _constraints(self, sums: Sums, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Line c: ḡ and ω (ḡ − g̲), (I, n_tuples) each."""
-        visits, total, lower = sums.counts.totals()[0], sums.cost_sum[1:], np.empty_like(spread)
-        log_inverse = np.log(max(1, spread.size) / self.level)
-        lower_means(visits, total, spread, log_inverse, self.radius_scale, lower)
+        visits, total = sums.counts.totals()[0], sums.cost_sum[1:]
+        log_inverse = log(max(1, spread.size) / self.level)
+        lower = core.lower_means(visits, total, spread, log_inverse, self.radius_scale)
         anywhere = total.sum(axis=1, keepdims=True) / visits.sum()
         mean = np.where(visits > 0, total / np.maximum(1, visits), anywhere)
-        pair = self.space.pair_of_tuple
-        return (2 * mean - 1)[:, pair], (2 * self.optimism * (mean - lower))[:, pair]
+        by_tuple = self.space.expand_to_tuples
+        return by_tuple(2 * mean - 1), by_tuple(2 * self.optimism * (mean - lower))
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
         bounds, visits = super().bounds(), self.counts.totals()[0]

@@ -10,7 +10,7 @@ spans:
    differences of successive ones. (Algorithm 1 charges the optimistic θ, which believes to be within budget while sets
    are wide.) Q_i ← Q_i + ρ_m e_i, held between 0 and the most of line 3, ρ_m = 3 F / (L √m).
 3. Prices: w = argmin over w >= 0 of ½ wᵀ A w − w·(A Q + k e / η − b), at most B/η for what g̃_i differs by in a layer. A
-   step of length η changes the uses by −η (b + A w) to first order (`kernels.played.responses`), so −b/A is the price
+   step of length η changes the uses by −η (b + A w) to first order (`core/played.hpp`), so −b/A is the price
    at which losses and budgets balance, k e / (η A) brings back a share k of the excess in one step, and Q collects what
    this picture gets wrong. For one budget, w = [Q + (k e / η − b) / A]_+.
 4. θ ← argmin over θ in Δ of η <f + Σ_i w_i g̃_i, θ> + D(θ, (1 − λ_m) θ + λ_m even), λ_m = 1/(10 + m); even, which
@@ -32,9 +32,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope.learners.base import Episode, sums_of
-from tightrope.learners.kernels.played import SMALLEST, from_least
 from tightrope.learners.parameters import carried
 from tightrope.learners.shared.pricing import PricingLearner, View
+from tightrope.learners.shared.rates import spans_after
 from tightrope.space import FloatArray
 
 
@@ -76,18 +76,10 @@ class UCPDPractical(PricingLearner):
         mean = self.mean_constraints + (g - self.mean_constraints) / (self.observed + 1)
         loss, changes = self._gather(f, g[:, path])
         if loss is not None:
-            F, S = self._spans(loss)
+            F, S = spans_after(self.space, loss, self.last_loss, self.largest_span, self.changes, self.steps)  # line 5
             changes |= self._step_on(View(loss, loss, mean), F, S, changes["squares"], counts)
             changes |= {"last_loss": loss, "largest_span": F}
         self._learn(counts=counts, mean_constraints=mean, **changes)
-
-    def _spans(self, f: FloatArray) -> tuple[float, float]:
-        """Line 5: F and S with one more f."""
-        shifted = np.empty_like(f)
-        change, _ = from_least(self._tuples_before, f - self.last_loss, shifted)
-        span, _ = from_least(self._tuples_before, f, shifted)
-        F = max(self.largest_span, span if span >= SMALLEST else 0.0)
-        return F, self.changes + (change**2 if self.steps > 0 else 0.0)
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
         return super().bounds() | {

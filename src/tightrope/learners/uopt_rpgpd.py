@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope import core
+from tightrope.arithmetic import log, power
 from tightrope.learners.base import BanditEpisode
-from tightrope.learners.kernels.regularised import regularised_step, regularised_values
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, SHARE, carried, parameter
 from tightrope.learners.shared.averaging import AveragingLearner, Estimates
 from tightrope.model import LayeredMDP, Policy
@@ -69,31 +70,30 @@ class UOptRPGPD(AveragingLearner):
     def observe(self, episode: BanditEpisode) -> None:
         """Lines 1 to 5."""
         sums = self._sums_after(episode)
-        eta, tau = (self.observed + 3) ** -self.rate_exponent, (self.observed + 3) ** -self.entropy_exponent
+        eta, tau = power(self.observed + 3, -self.rate_exponent), power(self.observed + 3, -self.entropy_exponent)
         V, Q = self._evaluate(sums.estimates(), tau)
-        pi = np.empty(self.space.n_pairs)
-        worth = Q[0] + self.multipliers @ Q[1:]
-        regularised_step(self.space.csr, self.policy.probabilities, worth, eta, tau, pi)
+        worth = core.weigh(1.0, Q[0], self.multipliers, Q[1:], 1.0)
+        pi = core.regularised_step(self.space.native, self.policy.probabilities, worth, eta, tau)
         due = self.space.n_layers - self.alpha
         prices = np.maximum(0.0, self.multipliers + eta * (due - V[1:, 0] - tau * self.multipliers))
         self._learn(**sums._asdict(), policy=Policy.unchecked(self.space, pi), multipliers=prices)
 
     def _evaluate(self, estimates: Estimates, tau: float) -> tuple[FloatArray, FloatArray]:
         """Lines 2 and 3: V (1 + I, n_states) and Q (1 + I, n_pairs), of r, then of each u_i."""
-        space, n = self.space, 1 + len(self.budgets)
+        space = self.space
         model = LayeredMDP.from_occupancy(space, estimates.M.astype(np.float64))
         phi, roots = self._phi(estimates.N), space.sum_over_successors(np.sqrt(model.transitions))
         bonus = self._phi(estimates.visits) + space.n_layers * (phi * roots + 5 * phi**2)
         rewards = 1 - estimates.costs + self.radius_scale * bonus
-        V, Q, taus = np.empty((n, space.n_states)), np.empty((n, space.n_pairs)), np.zeros(n)
+        pi, taus = self.policy.probabilities, np.zeros(1 + len(self.budgets))
         taus[0] = tau
-        regularised_values(space.csr, self.policy.probabilities, model.transitions, rewards, taus, V, Q)
+        V, Q = core.regularised_values(space.native, pi, model.transitions, rewards, taus)
         return V, Q
 
     def _phi(self, visits: NDArray[np.int64]) -> FloatArray:
         """φ(max(1, n))."""
         n = np.maximum(1, visits)
-        log_term = np.log(np.log(np.maximum(2 * n, np.e))) + np.log(48 * self.space.n_tuples / self.level)
+        log_term = log(log(np.maximum(2 * n, np.e))) + log(48 * self.space.n_tuples / self.level)
         phi: FloatArray = np.sqrt(2 * log_term / n)
         return phi
 

@@ -6,6 +6,7 @@ Of δ a third each is for losses, constraints and transitions: 6/δ = 2 · 3/δ.
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.arithmetic import log
 from tightrope.learners.base import require
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.averaging import AveragingLearner, Estimates
@@ -22,13 +23,13 @@ class EstimatingLearner(AveragingLearner):
 
     def _cost_radius(self, visits: NDArray[np.int64]) -> FloatArray:
         """β^c(s,a) = √(2 log(6 SAH max(1, I) K / δ) / max(1, n)) (Hoeffding), times the scale."""
-        log_term = np.log(6 * self.space.n_pairs * max(1, len(self.budgets)) * self.episodes / self.level)
+        log_term = log(6 * self.space.n_pairs * max(1, len(self.budgets)) * self.episodes / self.level)
         radius: FloatArray = self.radius_scale * np.sqrt(2 * log_term / np.maximum(1, visits))
         return radius
 
     def _box(self, estimates: Estimates) -> Intervals:
         """P̂ ± β^p with log(6 S²AH K / δ) (empirical Bernstein), β^p times the scale."""
-        log_term = float(np.log(6 * self.space.n_tuples * self.episodes / self.level))
+        log_term = log(6 * self.space.n_tuples * self.episodes / self.level)
         return Intervals.of_counts(self.space, estimates.N, estimates.M, log_term, self.radius_scale)
 
 

@@ -13,11 +13,10 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope import core
 from tightrope.arguments import function, shown, unknown
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, ConfidenceSet, Counts
 from tightrope.errors import InvalidInputError
-from tightrope.kernels.occupancy import policy_of
-from tightrope.learners.kernels.primal_dual import lift
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import LayeredMDP, Policy, check_measure
@@ -74,8 +73,7 @@ class MirrorLearner(CountingLearner):
 
     def _reference(self) -> FloatArray:
         """θ itself, positive everywhere: for methods that mix no other mass in."""
-        reference = np.empty(self.space.n_tuples)
-        lift(self.space.csr, self.theta, FLOOR, reference)
+        reference: FloatArray = core.lift(self.space.native, self.theta, FLOOR)
         return reference
 
     def _step(self, reference: FloatArray, cost: FloatArray, confidence_set: ConfidenceSet) -> FloatArray:
@@ -93,9 +91,7 @@ class MirrorLearner(CountingLearner):
         return confidence_set
 
     def _policy_of(self, theta: FloatArray) -> Policy:
-        csr, probabilities = self.space.csr, np.empty(self.space.n_pairs)
-        policy_of(csr.state_ptr, csr.pair_ptr, theta, probabilities)
-        return Policy.unchecked(self.space, probabilities)
+        return Policy.unchecked(self.space, core.policy_of(self.space.native, theta))
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
         return super().bounds() | {"theta": (0, np.inf)}
@@ -134,7 +130,7 @@ class ConfidentLearner(MirrorLearner):
         return made
 
     def _evidence(self, counts: Counts) -> Laws:
-        """What the uses of a policy are believed from, where that is asked (`kernels.played.believe`)."""
+        """What the uses of a policy are believed from, where that is asked (`core.believe`)."""
         return counts.laws
 
     def _n_laws(self) -> int | None:

@@ -9,11 +9,10 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
 from tightrope.arguments import whole
 from tightrope.confidence import ConfidenceRule, Counts
 from tightrope.learners.base import sums_of
-from tightrope.learners.kernels.played import assess, from_least, in_spans, least_prices
-from tightrope.learners.kernels.primal_dual import mix_pairs, weigh
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, SHARE, carried, parameter
 from tightrope.learners.shared.mirror import ConfidentLearner, Laws
 from tightrope.learners.shared.rates import rate
@@ -75,7 +74,6 @@ class PricingLearner(ConfidentLearner):
         self.losses = np.zeros(space.n_tuples)
         self.changes = 0.0
         self.waiting = self.steps = 0
-        self._tuples_before = space.tuples_before
         self._renewed, self._laws = self.counts.epoch, self._evidence(self.counts)
 
     def _block_now(self) -> int:
@@ -103,34 +101,29 @@ class PricingLearner(ConfidentLearner):
         confidence_set, laws = self.confidence_set, self._laws
         if counts.epoch != self._renewed:
             confidence_set, laws = self._set_of(counts), self._evidence(counts)
-        space, n, m = self.space, len(self.budgets), self.steps + 1
-        loss, costs = np.empty(space.n_tuples), np.empty((n, space.n_tuples))
-        limits, units, over, b, prices, spans, A = *np.empty((6, n)), np.empty((n, n))
-        from_least(self._tuples_before, view.loss, loss)
-        in_spans(self._tuples_before, view.mean, self._aims(squares), costs, limits, units)
+        space, m = self.space, self.steps + 1
+        loss = core.from_least(space.native, view.loss)
+        costs, limits, units = core.in_spans(space.native, view.mean, self._aims(squares))
         picture = loss if view.picture is view.loss else view.picture
-        assess(
-            space.csr, self.policy.probabilities, *laws, self.theta, picture, costs, self.realism, limits, over, b, A
+        over, b, A, spans = core.assess(
+            space.native, self.policy.probabilities, *laws, self.theta, picture, costs, self.realism, limits
         )
-        for i in range(n):
-            spans[i], _ = from_least(self._tuples_before, costs[i], costs[i])
 
         eta = rate(F, S, self.first_rate, self.change_rate)
         rho, mixing = self.integral * F / (space.n_layers * np.sqrt(m)), 1 / (10 + m)
         most = self.largest_tilt / eta / np.maximum(spans, LEAST_SPAN)
 
         integrals = np.clip(self.integrals + rho * over, 0.0, most)
-        least_prices(A, A @ integrals + self.correction / eta * over - b, prices)
+        prices = core.least_prices(A, (A * integrals).sum(axis=1) + self.correction / eta * over - b)
         np.minimum(prices, most, out=prices)
         priced = np.where(costs.any(axis=1), prices / units, 0.0)
         if view.optimism is not None:
             costs -= view.optimism / units[:, None]
         np.minimum(loss, self.largest_tilt / eta, out=loss)
-        weigh(1.0, loss, prices, costs, 1 / eta, loss)  # η (f + Σ_i w_i g̃_i), in place of f
-        del picture, costs  # the solver needs the memory next
-        reference = np.empty(space.n_tuples)
-        mix_pairs(space.csr.pair_ptr, self.theta, mixing, self._even, reference)
-        theta = self._step(reference, loss, confidence_set)
+        cost = core.weigh(1.0, loss, prices, costs, 1 / eta)  # η (f + Σ_i w_i g̃_i)
+        del loss, picture, costs  # the solver needs the memory next
+        reference = core.mix_pairs(space.native, self.theta, mixing, self._even)
+        theta = self._step(reference, cost, confidence_set)
         return {
             "confidence_set": confidence_set,
             "_laws": laws,

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.arithmetic import exp
 from tightrope.learners.base import LearnerBase
 from tightrope.learners.parameters import carried
 from tightrope.model import Policy
@@ -22,7 +23,7 @@ class SoftmaxLearner(LearnerBase):
     def _softmax(self, w: FloatArray) -> Policy:
         """π(a|s) ∝ exp w(s,a)."""
         state, first = self.space.pairs[:, 0], self.space.csr.state_ptr[:-2]
-        weights = np.exp(w - np.maximum.reduceat(w, first)[state])
+        weights = exp(w - np.maximum.reduceat(w, first)[state])
         return Policy.unchecked(self.space, weights / np.add.reduceat(weights, first)[state])
 
     def _gradient(self, path: NDArray[np.int64], delta: FloatArray) -> FloatArray:
