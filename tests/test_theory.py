@@ -14,7 +14,7 @@ from tests.twins import divergence, mixed
 from tightrope import UCPD, Episode, LayeredMDP, make, make_learner, run
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceSet
 from tightrope.confidence.counts import Counts
-from tightrope.learners.kernels.played import believe
+from tightrope.core import believe
 from tightrope.problems.base import Problem
 from tightrope.projection.project import project
 from tightrope.space import FloatArray
@@ -33,8 +33,7 @@ def test_what_is_believed_lies_in_the_set(mdp: LayeredMDP, rng: np.random.Genera
     confidence_set = CONFIDENCE_RULES[name](level=0.1)(space, N, M)
     reference, cost = rng.uniform(0.1, 1, space.n_tuples), rng.uniform(-3, 3, space.n_tuples)
     theta = project(space, reference, cost, confidence_set).theta
-    P = np.empty(space.n_tuples)
-    believe(space.csr.pair_ptr, N, M, theta, P)
+    P = believe(space.native, N, M, theta)
     np.testing.assert_allclose(space.sum_over_successors(P), 1, atol=1e-12)
     assert confidence_set.violation(space, P) <= 1e-7
 
@@ -48,8 +47,7 @@ def spent(problem: Problem, learner: UCPD, episodes: int) -> tuple[FloatArray, F
     left, right = [], []
     for t in range(1, episodes + 1):
         f, g = adversary.loss(t), problem.constraints.sample(for_constraints)
-        policy, P = learner.policy, np.empty(space.n_tuples)
-        believe(space.csr.pair_ptr, *learner.counts.laws, learner.theta, P)
+        policy, P = learner.policy, believe(space.native, *learner.counts.laws, learner.theta)
         played = mdp.occupancy(policy)
         unknown += float(np.abs(LayeredMDP(space, P).occupancy(policy) - played).sum())
         over += g @ played - c
@@ -80,8 +78,8 @@ def test_one_step_with_what_was_played() -> None:
     nearest = np.inf
     for t in range(1, T + 1):
         f, g = problem.losses.begin(rng).loss(t), problem.constraints.sample(rng)
-        theta, Q, P = learner.theta, learner.multipliers, np.empty(space.n_tuples)
-        believe(space.csr.pair_ptr, *learner.counts.laws, theta, P)
+        theta, Q = learner.theta, learner.multipliers
+        P = believe(space.native, *learner.counts.laws, theta)
         believed = LayeredMDP(space, P).occupancy(learner.policy)
         reference = mixed(space, theta, 1 / T)
         learner.observe(Episode(*sampled(space, mdp.occupancy(learner.policy), rng), f, g))
@@ -124,8 +122,7 @@ def test_what_practical_believes_when_it_renews_its_sets(name: str) -> None:
     def renewed(counts: Counts) -> ConfidenceSet:
         nonlocal looked
         new: ConfidenceSet = renew(counts)
-        P = np.empty(problem.space.n_tuples)
-        believe(problem.space.csr.pair_ptr, *learner._evidence(counts), learner.theta, P)
+        P = believe(problem.space.native, *learner._evidence(counts), learner.theta)
         assert new.violation(problem.space, P) <= 1e-6
         looked += 1
         return new

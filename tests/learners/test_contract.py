@@ -11,7 +11,7 @@ import pytest
 
 from tightrope import Episode, InvalidInputError, LayeredSpace, Policy
 from tightrope.checks import check_learner, yield_learner_checks
-from tightrope.kernels.occupancy import policy_of
+from tightrope.core import policy_of
 from tightrope.learners import LEARNERS, LearnerBase
 from tightrope.learners.base import BanditEpisode, Constants, Feedback
 from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
@@ -169,7 +169,7 @@ class _Reused(Weights):
     def _make_policy(self) -> Policy:
         if self.epoch == 1:
             return super()._make_policy()
-        policy_of(self.space.csr.state_ptr, self.space.csr.pair_ptr, self.weights, self._policy.probabilities)
+        self._policy.probabilities[:] = policy_of(self.space.native, self.weights)
         return self._policy
 
 

@@ -7,8 +7,8 @@ import pytest
 
 from tests.learners.averages import averages, backwards, radii
 from tests.learners.problems import Coins, problem_with
-from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, Problem, run
-from tightrope.kernels.paths import sample_path
+from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, Problem, core, run
+from tightrope.core import sample_path
 from tightrope.learners import LEARNERS, BanditEpisode, LearnerBase, make_learner
 from tightrope.learners.dope import DOPE
 from tightrope.learners.opdop import OPDOP
@@ -50,13 +50,12 @@ def two_choices() -> Problem:
 
 def episodes_of(problem: Problem, policy: Policy, n: int, seed: int = 0) -> list[BanditEpisode]:
     """Plays of one policy, whoever may look at them."""
-    space, L, rng = problem.space, problem.space.n_layers, np.random.default_rng(seed)
+    space, rng = problem.space, np.random.default_rng(seed)
     adversary, plays = problem.losses.begin(rng), []
     for t in range(1, n + 1):
         f, g = adversary.loss(t), problem.constraints.sample(rng)
-        states, actions, steps = np.empty(L + 1, np.int64), np.empty(L, np.int64), np.empty(L, np.int64)
-        P = problem.mdp.transitions
-        sample_path(space.csr, policy.probabilities, P, rng.random(2 * L), states, actions, steps)
+        uniforms = rng.random(2 * space.n_layers)
+        states, actions, steps = sample_path(space.native, policy.probabilities, problem.mdp.transitions, uniforms)
         plays.append(BanditEpisode(states, actions, f[steps], g[:, steps]))
     return plays
 
@@ -281,8 +280,9 @@ def test_an_episode_that_cannot_be_worked_off_leaves_no_trace(name: str, monkeyp
     def fail(*args: Any) -> None:
         raise ConvergenceError("no answer")
 
-    for what in ("plan", "best_response", "mirror_step"):
+    for what in ("plan", "best_response"):
         monkeypatch.setattr(f"{type(learner).__module__}.{what}", fail, raising=False)
+    monkeypatch.setattr(core, "mirror_step", fail)
     with pytest.raises(ConvergenceError):
         learner.observe(plays[5])
     assert fingerprint(learner) == before

@@ -14,9 +14,10 @@ import pytest
 from tests.conftest import pair_of_tuple, random_mdp
 from tests.twins import first_measure, model_of, occupancy, policy_of, sample_path
 from tightrope import BanditEpisode, Episode, LayeredSpace, project
-from tightrope.learners.kernels.played import SMALLEST
+from tightrope.core import SMALLEST
 from tightrope.learners.shared import pricing
 from tightrope.learners.shared.importance import upper_bounds
+from tightrope.learners.shared.rates import rate, spans_after
 from tightrope.learners.ucpd_bandit import UCPDBandit
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.model import Policy
@@ -203,5 +204,11 @@ def below(at: list[tuple[int, float, FloatArray]], i: int) -> float:
 
 @pytest.mark.parametrize(("span", "largest"), [(SMALLEST, SMALLEST), (SMALLEST / 2, 0.0)])
 def test_losses_that_differ_by_next_to_nothing(span: float, largest: float) -> None:
-    learner = UCPDPractical(SPACE, BUDGETS)
-    assert learner._spans(np.append(np.zeros(SPACE.n_tuples - 1), span)) == (largest, 0.0)
+    f = np.append(np.zeros(SPACE.n_tuples - 1), span)
+    assert spans_after(SPACE, f, np.zeros(SPACE.n_tuples), 0.0, 0.0, steps=0) == (largest, 0.0)
+
+
+def test_the_rate_of_the_smallest_losses_is_a_number() -> None:
+    assert rate(SMALLEST, 0.0, 1.0, 5.0) == pytest.approx(1 / SMALLEST)
+    assert rate(3.0, 16.0, 1.0, 1.0) == pytest.approx(0.2)
+    assert rate(0.0, 16.0, 1.0, 1.0) == 1.0

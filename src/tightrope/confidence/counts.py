@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope import core
 from tightrope.arguments import instance
 from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
-from tightrope.kernels import counting
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.ties import Ties
 
@@ -47,12 +47,11 @@ class Counts:
         It does when some pair (or law) was visited as often inside the epoch as before it, and once: n >= max(1, N),
         or growth · N in place of N; and when an epoch has counted a pair 2³¹ − 1 times.
         """
-        pair_ptr, n, m = self.space.csr.pair_ptr, self.n.copy(), self.m.copy()
-        over: bool = counting.count(pair_ptr, path, self.N, self.growth, n, m)
+        csr = self.space.native
+        n, m, over = core.count(csr, path, self.N, self.growth, self.n, self.m)
         if self.ties is None:
             return self._with({"n": n, "m": m}), over
-        law_n = self._law_n.copy()
-        over = counting.count_laws(pair_ptr, path, self.ties.law, self._law_N, self.growth, law_n)
+        law_n, over = core.count_laws(csr, path, self.ties.law, self._law_N, self.growth, self._law_n)
         return self._with({"n": n, "m": m, "_law_n": law_n}), over
 
     def _with(self, changes: dict[str, Any]) -> "Counts":
@@ -130,6 +129,5 @@ def checked_counts(space: LayeredSpace, N: Any, M: Any) -> tuple[NDArray[np.int6
 def frequencies(space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> FloatArray:
     """(n_tuples,) P̂(s'|s,a) = M(s,a,s') / max(1, N(s,a)): zeros for a pair without visits."""
     N, M = checked_counts(space, N, M)
-    P_hat = np.empty(space.n_tuples)
-    counting.frequencies(space.csr.pair_ptr, N, M, P_hat)
+    P_hat: FloatArray = core.frequencies(space.native, N, M)
     return P_hat

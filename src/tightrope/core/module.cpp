@@ -4,6 +4,8 @@
 namespace tightrope {
 
 void bind_arithmetic(nb::module_& m);
+void bind_learners(nb::module_& m);
+void bind_model(nb::module_& m);
 
 namespace {
 
@@ -27,7 +29,10 @@ int cpu_level() {
 
 NB_MODULE(TIGHTROPE_MODULE, m) {
     using namespace tightrope;
+    nb::set_leak_warnings(false);  // a space in a global variable outlives the module
     m.def("cpu_level", &cpu_level, "The level of x86-64 that this CPU supports, 2 to 4; 0 on other machines.");
     bind_arithmetic(m);
     bind_space(m);
+    bind_model(m);
+    bind_learners(m);
 }

@@ -20,6 +20,7 @@ pair is a feature of its own, so the critic can represent every value there is.
 
 import numpy as np
 
+from tightrope.arithmetic import power
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import POSITIVE_SHARE, SHARE, parameter
 from tightrope.learners.shared.softmax import log_gradient, softmax
@@ -71,11 +72,11 @@ class ActorCritic(LearnerBase[ActorCriticState]):
         H, t, pairs = self.space.n_layers, state.observed + 1, self.space.pair_of_tuple[seen.path]
         met = state.values[pairs]
         gradient = log_gradient(self.offered(state).policy, seen.path, met)
-        preferences = state.preferences - t**-self.actor_power / H * gradient
+        preferences = state.preferences - power(t, -self.actor_power) / H * gradient
 
         differences = (seen.loss + 1) / 2 + np.append(met[1:], 0.0) - met
         values, traced = state.values.copy(), 0.0
         for k in range(H - 1, -1, -1):
             traced = differences[k] + self.trace * traced
-            values[pairs[k]] += t**-self.critic_power * traced
+            values[pairs[k]] += power(t, -self.critic_power) * traced
         return ActorCriticState(observed=t, preferences=preferences, values=values)

@@ -12,6 +12,7 @@ to, and ℓ̂_t(s,a) then estimates its mean. Of an episode that another policy 
 
 import numpy as np
 
+from tightrope.arithmetic import log
 from tightrope.confidence import KnownModel
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.o_reps import first_state, stepped
@@ -50,7 +51,7 @@ class BanditOREPS(LearnerBase[MirrorState]):
 
     def configure(self) -> None:
         S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
-        self.default_to(learning_rate=float(np.sqrt(L * np.log(S * A / L) / (T * S * A))))
+        self.default_to(learning_rate=float(np.sqrt(L * log(S * A / L) / (T * S * A))))
         self._mirror_step = MirrorStep(self.space, KnownModel(transitions=self.model.transitions))
 
     def initial(self) -> MirrorState:

@@ -24,6 +24,7 @@ from dataclasses import field
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope.arithmetic import log
 from tightrope.confidence import Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
@@ -108,6 +109,6 @@ class CUCRL(CountingLearner[CUCRLState]):
 
     def _radius(self, t: int, visits: ArrayLike) -> FloatArray:
         """ε of line 2 after t episodes, of pairs with so many visits."""
-        log_term = np.log((1 + len(self.budgets)) * self.space.n_pairs * np.pi**2 * t**3 / (3 * self.level))
+        log_term = log((1 + len(self.budgets)) * self.space.n_pairs * np.pi**2 * t**3 / (3 * self.level))
         radius: FloatArray = self.radius_scale * np.sqrt(log_term / (2 * np.maximum(1, visits)))
         return radius

@@ -15,6 +15,7 @@ coupled by the constraints); here a slot is an episode, there is one process, an
 
 import numpy as np
 
+from tightrope import core
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
 from tightrope.learners.parts import Warmed, WarmStart
@@ -74,7 +75,7 @@ class DriftPlusPenalty(LearnerBase[DriftState]):
         """Lines 1 and 3."""
         Q, c = state.multipliers, self.budgets
         f, g = self._per_pair(seen.loss), self._per_pair(seen.constraints)
-        x = self._projector.from_(state.solver).solve(state.x - (self.V * f + Q @ g) / (2 * self.alpha))
+        x = self._projector.from_(state.solver).solve(state.x - core.weigh(self.V, f, Q, g, 2 * self.alpha))
         return DriftState(
             observed=state.observed + 1,
             x=x,

@@ -20,6 +20,8 @@ in. We could not read its print: rates, number of bases and ε are those that ba
 
 import numpy as np
 
+from tightrope import core
+from tightrope.arithmetic import exp, log
 from tightrope.confidence import ConfidenceSet, KnownModel
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.o_reps import first_state
@@ -90,12 +92,12 @@ class DynamicOREPS(LearnerBase[DynamicState]):
 
     def configure(self) -> None:
         S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
-        self.default_to(learning_rate=float(np.sqrt(np.log(S * A / L) / T)))
-        widest = np.sqrt(1 + 4 * T * np.log(L * T) / np.log(S * A / L))
+        self.default_to(learning_rate=float(np.sqrt(log(S * A / L) / T)))
+        widest = np.sqrt(1 + 4 * T * log(L * T) / log(S * A / L))
         self.default_to(largest_rate=self.learning_rate * widest, mixing=1 / (L * T) ** 2)
-        doublings = np.ceil(np.log2(self.largest_rate / self.learning_rate) - ROUNDING)
+        doublings = np.ceil(log(self.largest_rate / self.learning_rate) / log(2) - ROUNDING)
         self.rates = self.learning_rate * 2.0 ** np.arange(1 + max(0, int(doublings)))  #: η_i (N,)
-        self.default_to(meta_rate=np.sqrt(np.log(len(self.rates)) / T) / L)
+        self.default_to(meta_rate=np.sqrt(log(len(self.rates)) / T) / L)
         self._mirror_step = MirrorStep(self.space, KnownModel(transitions=self.model.transitions))
         self._first = first_state(self._mirror_step, self.model)
         self._projectors = Warmed(Projectors(len(self.rates), self.space))
@@ -127,10 +129,11 @@ class DynamicOREPS(LearnerBase[DynamicState]):
         for i, rate in enumerate(self.rates):
             reference = positive(self.space, (1 - self.mixing) * state.measures[i] + self.mixing * self._first.theta)
             projectors.of[i].solve(reference, rate * losses, known, measures[i])
+        p = self.weights(base_losses)
         return DynamicState(
             observed=state.observed + 1,
             counts=state.counts.counted(seen.path),
-            theta=inner(measures.T, self.weights(base_losses)),
+            theta=core.weigh(p[0], measures[0], p[1:], measures[1:], 1.0),
             solver=state.solver,
             measures=measures,
             base_losses=base_losses,
@@ -139,6 +142,6 @@ class DynamicOREPS(LearnerBase[DynamicState]):
 
     def weights(self, base_losses: FloatArray) -> FloatArray:
         """Return p ∝ exp(−ε base_losses), (N,)."""
-        weight = np.exp(-self.meta_rate * (base_losses - base_losses.min()))
+        weight = exp(-self.meta_rate * (base_losses - base_losses.min()))
         shares: FloatArray = weight / weight.sum()
         return shares

@@ -19,6 +19,7 @@ T + 1 stands for T in the logarithm, as in UCPD, and the epoch rule and unvisite
 
 import numpy as np
 
+from tightrope.arithmetic import log
 from tightrope.confidence import Counts, L1Ball, PaperRadius
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
@@ -99,6 +100,6 @@ class FPOP(CountingLearner[FPOPState]):
 def _balanced_rate(space: LayeredSpace, episodes: int) -> float:
     """η of Theorem 1."""
     n_pairs = space.n_states * space.n_actions
-    epochs = np.log2(max(2.0, 8 * episodes / n_pairs))
-    logs = np.log(np.array(space.layer_sizes[:-1]) * space.n_actions)
+    epochs = log(max(2.0, 8 * episodes / n_pairs)) / log(2)
+    logs = log(np.array(space.layer_sizes[:-1]) * space.n_actions)
     return float(min(1 / n_pairs, np.sqrt(epochs * (1 + logs.mean()) / ((np.e - 1) * episodes))))

@@ -21,6 +21,7 @@ from copy import deepcopy
 
 import numpy as np
 
+from tightrope.arithmetic import power
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, SHARE, parameter
 from tightrope.model import LayeredMDP, Policy
@@ -95,7 +96,7 @@ class LazyFPL(LearnerBase[LazyFPLState]):
 
     def phase_length(self, phase: int) -> int:
         """τ_m."""
-        length: int = math.ceil(phase**self.phase_exponent - ROUNDING)
+        length: int = math.ceil(power(phase, self.phase_exponent) - ROUNDING)
         return length
 
     def width(self, phase: int, first: int) -> float:

@@ -22,8 +22,9 @@ What the layered form changes: values are sums over the steps that are left, wit
 
 import numpy as np
 
+from tightrope import core
+from tightrope.arithmetic import log
 from tightrope.learners.base import Offer, Seen
-from tightrope.learners.kernels.policies import evaluate, mirror_step
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, parameter
 from tightrope.learners.shared.averaging import (
     AveragesState,
@@ -94,13 +95,12 @@ class NPGLagrangian(CountingLearner[NPGState]):
 
 def hedge_step(space: LayeredSpace, episodes: int) -> float:
     """Return η = √(8 log A / K) / H."""
-    return float(np.sqrt(8 * np.log(space.n_actions) / episodes) / space.n_layers)
+    return float(np.sqrt(8 * log(space.n_actions) / episodes) / space.n_layers)
 
 
 def improved(policy: Policy, averages: Estimates, prices: FloatArray, step: float) -> tuple[FloatArray, Policy]:
     """Lines 3 and 4: return (I,) what the policy uses of each budget, and the policy of the next episode."""
-    space, costs, weights = policy.space, averages.costs, np.array([1.0, *prices])
-    V, Q, pi = np.empty((len(costs), space.n_states)), np.empty(costs.shape), np.empty(space.n_pairs)
-    evaluate(space.csr, policy.probabilities, averages.M, np.maximum(1, averages.N), costs, V, Q)
-    mirror_step(space.csr, policy.probabilities, weights @ Q / weights.sum(), step, pi)
-    return V[1:, 0].copy(), Policy.unchecked(space, pi)
+    space, pi, n = policy.space, policy.probabilities, np.maximum(1, averages.N)
+    V, Q = core.evaluate(space.native, pi, averages.M, n, averages.costs)
+    priced = core.weigh(1.0, Q[0], prices, Q[1:], 1 + prices.sum())
+    return V[1:, 0].copy(), Policy.unchecked(space, core.mirror_step(space.native, pi, priced, step))

@@ -13,6 +13,7 @@ Where we depart from the publication: losses may be negative (its analysis needs
 
 import numpy as np
 
+from tightrope.arithmetic import log
 from tightrope.confidence import Counts, KnownModel
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
@@ -48,7 +49,7 @@ class OREPS(LearnerBase[MirrorState]):
 
     def configure(self) -> None:
         S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
-        self.default_to(learning_rate=float(np.sqrt(np.log(S * A / L) / T)))
+        self.default_to(learning_rate=float(np.sqrt(log(S * A / L) / T)))
         self._mirror_step = MirrorStep(self.space, KnownModel(transitions=self.model.transitions))
 
     def initial(self) -> MirrorState:

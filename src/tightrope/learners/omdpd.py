@@ -28,9 +28,10 @@ from dataclasses import field
 
 import numpy as np
 
+from tightrope import core
+from tightrope.arithmetic import exp, log
 from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
 from tightrope.learners.base import Offer, Seen
-from tightrope.learners.kernels.primal_dual import mix, weigh
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.parts import Dynamics, MirrorStep, Warmed, WarmStart, policy_of_measure
 from tightrope.learners.shared.counting import CountingLearner
@@ -91,7 +92,7 @@ class OMDPD(CountingLearner[OMDPDState]):
         self._ahead = Warmed(Projector(self.space))
         self._tuples_before = self.space.tuples_before
         self._most = 2 * self.beta / self.V * (1 + 2 * self.V * self.episodes)
-        self._far = float(np.log(np.diff(self._tuples_before) / self.mixing).sum())  # E
+        self._far = float(log(np.diff(self._tuples_before) / self.mixing).sum())  # E
 
     def initial(self) -> OMDPDState:
         counts, theta = Counts(self.space, self.ties, self.renewal), self._dynamics.first_measure()
@@ -119,8 +120,8 @@ class OMDPD(CountingLearner[OMDPDState]):
         path, f, g, _ = seen
         over = inner(g, state.theta) - self.budgets
         excess = state.excess + self.alpha * np.maximum(over, 0.0)
-        prices, w, theta = self._prices(excess), np.empty(self.space.n_tuples), np.empty(self.space.n_tuples)
-        weigh(1.0, f, np.where(over > 0, prices, 0.0), g, 1.0, w)
+        prices, theta = self._prices(excess), np.empty(self.space.n_tuples)
+        w = core.weigh(1.0, f, np.where(over > 0, prices, 0.0), g, 1.0)
         changes = np.maximum.reduceat(np.abs(w - state.gradient), self._tuples_before[:-1])
         surprise = state.surprise + float((changes * changes).sum())
         counts = state.counts.counted(path)
@@ -136,8 +137,8 @@ class OMDPD(CountingLearner[OMDPDState]):
     def _prices(self, excess: FloatArray) -> FloatArray:
         """Line 3."""
         first = self.beta / self.V
-        beyond = np.log(self._most / first)  # no power is larger than it must be
-        prices: FloatArray = first * np.exp(np.minimum(self.beta * excess, beyond))
+        beyond = log(self._most / first)  # no power is larger than it must be
+        prices: FloatArray = first * exp(np.minimum(self.beta * excess, beyond))
         return prices
 
     def _rate(self, surprise: float) -> float:
@@ -146,6 +147,5 @@ class OMDPD(CountingLearner[OMDPDState]):
 
     def _mixed(self, measure: FloatArray) -> FloatArray:
         """(1 − γ) of it + γ uniform."""
-        reference = np.empty(self.space.n_tuples)
-        mix(self._tuples_before, measure, self.mixing, reference)
+        reference: FloatArray = core.mix(self.space.native, measure, self.mixing)
         return reference

@@ -18,6 +18,7 @@ L log|A| / η + η L³ |A| T / (2α).
 
 import numpy as np
 
+from tightrope.arithmetic import log
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, SHARE, parameter
 from tightrope.learners.shared.experts import ExpertsState, action_values, exponential_weights
@@ -51,7 +52,7 @@ class OnlineSSP(LearnerBase[ExpertsState]):
 
     def configure(self) -> None:
         L, A, alpha = self.space.n_layers, self.space.n_actions, least_passed(self.model)
-        self.default_to(learning_rate=np.sqrt(2 * alpha * np.log(A) / (self.episodes * A)) / L)
+        self.default_to(learning_rate=np.sqrt(2 * alpha * log(A) / (self.episodes * A)) / L)
         self.default_to(exploration=min(0.5, self.learning_rate * L * A / alpha))
 
     def initial(self) -> ExpertsState:

@@ -20,9 +20,10 @@ transitions at once, so that ties narrow P̂ alone.
 
 import numpy as np
 
+from tightrope import core
+from tightrope.arithmetic import log
 from tightrope.confidence import Counts
 from tightrope.learners.base import Offer, Seen
-from tightrope.learners.kernels.policies import evaluate, mirror_step
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLISHED, SHARE, parameter
 from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, no_sums, sums_after
 from tightrope.learners.shared.counting import CountingLearner
@@ -77,10 +78,10 @@ class OPDOP(CountingLearner[OPDOPState]):
     def configure(self) -> None:
         H, K, A = self.space.n_layers, self.episodes, self.space.n_actions
         self.alpha = budgets_of_shares(self.budgets, self.space)
-        self.default_to(policy_step=np.sqrt(np.log(A) / K) / H**2, dual_step=1 / np.sqrt(K), mixing=1 / K)
+        self.default_to(policy_step=np.sqrt(log(A) / K) / H**2, dual_step=1 / np.sqrt(K), mixing=1 / K)
         if "largest" not in self.parameters:
             self.default_to(largest=2 * largest_multiplier(self.space, self.slack))
-        self.beta = float(H * np.sqrt(max(self.space.layer_sizes) * np.log(self.space.n_pairs * K / self.level)))
+        self.beta = float(H * np.sqrt(max(self.space.layer_sizes) * log(self.space.n_pairs * K / self.level)))
         self.least = self.space.n_layers - self.alpha  #: (I,) b: how much of each utility is asked for
         self.reported["beta"] = self.beta
 
@@ -115,16 +116,14 @@ class OPDOP(CountingLearner[OPDOPState]):
 
     def _improved(self, policy: Policy, Q: FloatArray, Y: FloatArray) -> Policy:
         """Line 1."""
-        space, pi = self.space, np.empty(self.space.n_pairs)
-        mixed = (1 - self.mixing) * policy.probabilities + self.mixing * Policy.uniform(space).probabilities
-        mirror_step(space.csr, mixed, -(Q[0] + Y @ Q[1:]), self.policy_step, pi)
-        return Policy.unchecked(space, pi)
+        mixed = (1 - self.mixing) * policy.probabilities + self.mixing * Policy.uniform(self.space).probabilities
+        worth = core.weigh(1.0, Q[0], Y, Q[1:], 1.0)
+        return Policy.unchecked(self.space, core.mirror_step(self.space.native, mixed, -worth, self.policy_step))
 
     def _evaluate(self, counts: Counts, cost_sum: FloatArray, policy: Policy) -> tuple[FloatArray, FloatArray]:
         """Lines 4 and 5: V at the first state (1 + I,) and Q (1 + I, n_pairs), of the reward, then of each utility."""
-        space, (visits, _), (N, M), n = self.space, counts.totals(), counts.laws_so_far, 1 + len(self.budgets)
-        V, Q = np.empty((n, space.n_states)), np.empty((n, space.n_pairs))
+        (visits, _), (N, M) = counts.totals(), counts.laws_so_far
         rewards = (visits - cost_sum) / (visits + 1)
         bonus = 2 * self.radius_scale * self.beta / np.sqrt(visits + 1)
-        evaluate(space.csr, policy.probabilities, M, N + 1, rewards + bonus, V, Q)
+        V, Q = core.evaluate(self.space.native, policy.probabilities, M, N + 1, rewards + bonus)
         return V[:, 0].copy(), Q

@@ -18,6 +18,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tightrope import core
+from tightrope.arithmetic import dot
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, estimates, no_sums, sums_after
@@ -99,6 +101,7 @@ class OptDualCMDP(CountingLearner[OptDualState]):
             averages, prices = estimates(state.counts, state.cost_sum), state.multipliers
             optimistic = averages.costs - self._radii.of_costs(averages.visits)
             box = self._radii.box(averages)
-            _, x, policy = best_response(self.space, box, optimistic[0] + prices @ optimistic[1:])
-            self._responded = (state, Response(optimistic[1:] @ x, policy))
+            priced = core.weigh(1.0, optimistic[0], prices, optimistic[1:], 1.0)
+            _, x, policy = best_response(self.space, box, priced)
+            self._responded = (state, Response(dot(optimistic[1:], x), policy))
         return self._responded[1]

@@ -18,6 +18,7 @@ which balance what its proof adds up: L log|A|/η for the first policy, η L³ K
 
 import numpy as np
 
+from tightrope.arithmetic import log, power
 from tightrope.confidence import BernsteinBox, Box, Counts
 from tightrope.confidence.extremes import bounds_of, most_paid
 from tightrope.learners.base import Offer, Seen
@@ -62,8 +63,8 @@ class OptPOMD(CountingLearner[OptPOMDState]):
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
 
     def configure(self) -> None:
-        L, K, log_A = self.space.n_layers, self.episodes, float(np.log(self.space.n_actions))
-        self.default_to(exploration=min(1.0, (L**2 * np.sqrt(max(log_A, 1e-9) / K) / self.space.n_pairs) ** (2 / 3)))
+        L, K, log_A = self.space.n_layers, self.episodes, log(self.space.n_actions)
+        self.default_to(exploration=min(1.0, power(L**2 * np.sqrt(max(log_A, 1e-9) / K) / self.space.n_pairs, 2 / 3)))
         self.default_to(learning_rate=np.sqrt(self.exploration * log_A / K) / L)
         self.rule = BernsteinBox(episodes=K, level=self.level, scale=self.radius_scale)
 

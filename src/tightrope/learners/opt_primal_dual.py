@@ -18,8 +18,9 @@ at most.
 
 import numpy as np
 
+from tightrope import core
+from tightrope.arithmetic import log
 from tightrope.learners.base import Offer, Seen
-from tightrope.learners.kernels.policies import evaluate, mirror_step
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.shared.averaging import (
     AveragesState,
@@ -79,7 +80,7 @@ class OptPrimalDual(CountingLearner[OptPrimalDualState]):
         if "rho" not in self.parameters:
             self.default_to(rho=largest_multiplier(self.space, self.slack))
         self.default_to(
-            policy_step=np.sqrt(2 * np.log(A) / K) / (H * (1 + n * self.rho)),
+            policy_step=np.sqrt(2 * log(A) / K) / (H * (1 + n * self.rho)),
             dual_step=self.rho / (H * np.sqrt(max(1, n) * K)),
         )
         self._radii = Radii(self.space, n, K, self.level, self.radius_scale)
@@ -97,8 +98,8 @@ class OptPrimalDual(CountingLearner[OptPrimalDualState]):
         prices = state.multipliers
         V, Q = self._evaluate(estimates(state.counts, state.cost_sum), state.policy)
         counts, cost_sum = sums_after(state, seen, self.space)
-        pi, gradient = np.empty(self.space.n_pairs), Q[0] + prices @ Q[1:]
-        mirror_step(self.space.csr, state.policy.probabilities, gradient, self.policy_step, pi)
+        gradient = core.weigh(1.0, Q[0], prices, Q[1:], 1.0)
+        pi = core.mirror_step(self.space.native, state.policy.probabilities, gradient, self.policy_step)
         return OptPrimalDualState(
             observed=state.observed + 1,
             counts=counts,
@@ -109,9 +110,7 @@ class OptPrimalDual(CountingLearner[OptPrimalDualState]):
 
     def _evaluate(self, averages: Estimates, policy: Policy) -> tuple[FloatArray, FloatArray]:
         """Lines 1 and 2: V (1 + I, n_states) and Q (1 + I, n_pairs), of the loss, then of each constraint."""
-        space, n = self.space, 1 + len(self.budgets)
+        space, n = self.space, np.maximum(1, averages.N)
         bonus = self._radii.of_costs(averages.visits) + space.n_layers * self._radii.box(averages).radius
-        V, Q = np.empty((n, space.n_states)), np.empty((n, space.n_pairs))
-        visits = np.maximum(1, averages.N)
-        evaluate(space.csr, policy.probabilities, averages.M, visits, averages.costs - bonus, V, Q)
+        V, Q = core.evaluate(space.native, policy.probabilities, averages.M, n, averages.costs - bonus)
         return V, Q

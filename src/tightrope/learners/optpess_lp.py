@@ -24,6 +24,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.arithmetic import dot, log
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, estimates, no_sums, sums_after
@@ -82,7 +83,7 @@ class OptPessLP(CountingLearner[AveragesState]):
         width = self._beta(averages.visits) + S * H * self._beta(averages.N)  # the same count, unless pairs are tied
         model = LayeredMDP.from_occupancy(space, averages.M.astype(np.float64))
         pessimistic = averages.costs[1:] + width
-        seems = pessimistic @ space.sum_over_successors(model.occupancy(self.safe_policy))
+        seems = dot(pessimistic, space.sum_over_successors(model.occupancy(self.safe_policy)))
         if (seems >= self._half_way).any():
             return Offer(self.safe_policy, np.zeros(len(self.budgets)), state.counts.epoch)
         optimistic = averages.costs[0] - (1 + 4 * H / self.gamma) * width
@@ -91,6 +92,6 @@ class OptPessLP(CountingLearner[AveragesState]):
 
     def _beta(self, visits: NDArray[np.int64]) -> FloatArray:
         """β of line 1, times the scale."""
-        log_term = np.log(16 * self.space.n_tuples * self.episodes / self.level)
+        log_term = log(16 * self.space.n_tuples * self.episodes / self.level)
         beta: FloatArray = self.radius_scale * np.sqrt(log_term / np.maximum(1, visits))
         return beta

@@ -10,11 +10,10 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from tightrope import core
 from tightrope.arguments import function, shown, unknown
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, ConfidenceSet, Counts, KnownModel
 from tightrope.errors import InvalidInputError
-from tightrope.kernels.occupancy import policy_of
-from tightrope.learners.kernels.primal_dual import lift
 from tightrope.model import LayeredMDP, Policy
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, LayeredSpace
@@ -122,16 +121,13 @@ class MirrorStep:
 
 def positive(space: LayeredSpace, theta: FloatArray) -> FloatArray:
     """Return θ with a little mass in every tuple: the reference of methods that mix no other mass in."""
-    reference = np.empty(space.n_tuples)
-    lift(space.csr, theta, FLOOR, reference)
+    reference: FloatArray = core.lift(space.native, theta, FLOOR)
     return reference
 
 
 def policy_of_measure(space: LayeredSpace, theta: FloatArray) -> Policy:
     """Return π(a|s) ∝ Σ_s' θ(s,a,s')."""
-    probabilities = np.empty(space.n_pairs)
-    policy_of(space.csr.state_ptr, space.csr.pair_ptr, theta, probabilities)
-    return Policy.unchecked(space, probabilities)
+    return Policy.unchecked(space, core.policy_of(space.native, theta))
 
 
 def even_measure(space: LayeredSpace) -> FloatArray:

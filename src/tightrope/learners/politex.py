@@ -17,8 +17,8 @@ value 0 here, the best there is, and is tried.
 
 import numpy as np
 
+from tightrope import core
 from tightrope.learners.base import Offer, Seen
-from tightrope.learners.kernels.policies import evaluate
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, parameter
 from tightrope.learners.shared.averaging import AveragesState, Estimates, estimates, no_sums, sums_after
 from tightrope.learners.shared.counting import CountingLearner
@@ -88,8 +88,7 @@ class Politex(CountingLearner[PolitexState]):
 
     def _estimated_values(self, averages: Estimates, policy: Policy) -> FloatArray:
         """Line 2: Q̂ (n_pairs,) of the policy."""
-        space, visits = self.space, np.maximum(1, averages.N)
-        V, Q = np.empty((1, space.n_states)), np.empty((1, space.n_pairs))
-        evaluate(space.csr, policy.probabilities, averages.M, visits, averages.costs[:1], V, Q)
+        n, pi = np.maximum(1, averages.N), policy.probabilities
+        _, Q = core.evaluate(self.space.native, pi, averages.M, n, averages.costs[:1])
         values: FloatArray = Q[0]
         return values

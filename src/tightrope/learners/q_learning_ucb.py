@@ -21,6 +21,7 @@ Rewards are 1 − ℓ, and values are held against the steps that are left rathe
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.arithmetic import log
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.planning.policies import greedy, least_values
@@ -57,7 +58,7 @@ class QLearningUCB(LearnerBase[QLearningState]):
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
 
     def configure(self) -> None:
-        iota = np.log(2 * self.space.n_pairs * self.episodes / self.level)
+        iota = log(2 * self.space.n_pairs * self.episodes / self.level)
         self._first_bonus = self.radius_scale * float(np.sqrt(self.space.n_layers**3 * iota))
 
     def initial(self) -> QLearningState:

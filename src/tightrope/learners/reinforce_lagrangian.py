@@ -21,6 +21,7 @@ What the layered form changes: a state belongs to one step, so a baseline for ev
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope import core
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, parameter
 from tightrope.learners.shared.softmax import log_gradient, softmax
@@ -80,10 +81,10 @@ class ReinforceLagrangian(LearnerBase[ReinforceState]):
     def step(self, state: ReinforceState, seen: Seen) -> ReinforceState:
         """Lines 2, 3 and 4."""
         path, losses, g, _ = seen
-        states, weights = self.space.tuples[path, 0], np.array([1.0, *state.multipliers])
+        states = self.space.tuples[path, 0]
         to_go = np.cumsum(np.vstack([losses, g])[:, ::-1], axis=1)[:, ::-1]  # (1 + I, L) F_k, G_k
-        surprise = to_go - state.baseline[:, states]
-        delta = weights @ surprise / weights.sum()
+        surprise = np.ascontiguousarray(to_go - state.baseline[:, states])
+        delta = core.weigh(1.0, surprise[0], state.multipliers, surprise[1:], 1 + state.multipliers.sum())
         gradient = log_gradient(self.offered(state).policy, path, delta)
 
         visits, baseline = state.visits.copy(), state.baseline.copy()

@@ -21,6 +21,7 @@ publication, which has none, the same. Its stochastic shortest path problem is o
 
 import numpy as np
 
+from tightrope import core
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
 from tightrope.model import LayeredMDP
@@ -71,7 +72,8 @@ class RenewalDriftPlusPenalty(LearnerBase[RenewalState]):
     def offer(self, state: RenewalState) -> Offer:
         """Line 1."""
         Q = state.multipliers
-        return Offer(best_policy(self.model, self.V * state.mean_loss + Q @ state.mean_constraints)[1], Q)
+        priced = core.weigh(self.V, state.mean_loss, Q, state.mean_constraints, 1.0)
+        return Offer(best_policy(self.model, priced)[1], Q)
 
     def step(self, state: RenewalState, seen: Seen) -> RenewalState:
         """Line 3."""

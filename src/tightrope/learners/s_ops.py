@@ -33,13 +33,13 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tightrope import core
 from tightrope.arguments import whole
+from tightrope.arithmetic import log, power
 from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
 from tightrope.confidence.extremes import Bounds, bounds_of, most_paid, worst_use
 from tightrope.errors import ConvergenceError, InfeasibleError
 from tightrope.learners.base import Offer, Seen, require
-from tightrope.learners.kernels.lower_means import lower_means
-from tightrope.learners.kernels.primal_dual import mix_pairs
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, parameter
 from tightrope.learners.parts import Dynamics, MirrorStep, Warmed, WarmStart, even_measure, policy_of_measure
 from tightrope.learners.shared.counting import CountingLearner
@@ -133,7 +133,7 @@ class SOPS(CountingLearner[SOPSState]):
             f"the safe policy uses {usage} of the budgets {self.budgets}; less is needed of each",
         )
         apart = float(np.min((self.budgets - usage) / np.maximum(space.n_layers - usage, 1e-300), initial=1.0))
-        self.first_weight = (1 - apart) ** (1 / space.n_layers)  #: μ₀
+        self.first_weight = power(1 - apart, 1 / space.n_layers)  #: μ₀
         self._dynamics = Dynamics.of(self)
         self._mirror_step = MirrorStep(space, self._dynamics.rule, TOLERANCE)
         self._projector = Warmed(InequalityProjector(space, n, TOLERANCE))
@@ -183,11 +183,11 @@ class SOPS(CountingLearner[SOPSState]):
 
     def _upper(self, t: int, mean: FloatArray, squares: FloatArray) -> FloatArray:
         """Line 1: g⁺ (I, n_tuples). (1 − g)/2 is in [0, 1], and what is below its mean is above that of g."""
-        log_inverse = np.log(max(1, mean.size) / self.level)
-        lower = np.empty_like(mean)
+        log_inverse = log(max(1, mean.size) / self.level)
         n = np.full(self.space.n_tuples, t)
-        lower_means(n, t * (1 - mean) / 2, squares / 4, log_inverse, self.radius_scale, lower)
-        return 1 - 2 * lower
+        lower = core.lower_means(n, t * (1 - mean) / 2, squares / 4, log_inverse, self.radius_scale)
+        upper: FloatArray = 1 - 2 * lower
+        return upper
 
     def _step_on(self, state: SOPSState, f: FloatArray, upper: FloatArray, counts: Counts) -> Stepped:
         """Lines 2 to 5."""
@@ -195,8 +195,7 @@ class SOPS(CountingLearner[SOPSState]):
         bounds, policy = bounds_of(confidence_set, self.space), self.offered(state).policy
         F, S = spans_after(self.space, f, state.last_loss, state.largest_span, state.changes, state.steps)
         eta = rate(F, S, self.first_rate, self.change_rate)
-        reference = np.empty_like(f)
-        mix_pairs(self.space.csr.pair_ptr, state.theta, 1 / (10 + m), self._even, reference)
+        reference = core.mix_pairs(self.space.native, state.theta, 1 / (10 + m), self._even)
         multipliers = state.multipliers
         if len(self.budgets) == 0:
             theta, solver = self._mirror_step(state.solver, counts, reference, eta * f)

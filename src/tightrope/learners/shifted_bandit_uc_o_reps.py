@@ -22,14 +22,14 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.arithmetic import log
 from tightrope.confidence import Box, ConfidenceSet, Counts, L1Ball, PaperRadius
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Offer, Seen
-from tightrope.learners.kernels.estimators import importance_weighted
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.parts import MirrorStep, even_measure, policy_of_measure, positive
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.importance import NEVER
+from tightrope.learners.shared.importance import NEVER, importance_weighted
 from tightrope.learners.shared.mirror import MirrorState
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -80,8 +80,8 @@ class ShiftedBanditUCOREPS(CountingLearner[MirrorState]):
     def configure(self) -> None:
         L, S, A, T = self.space.n_layers, self.space.n_states, self.space.n_actions, self.episodes
         W = max(self.space.layer_sizes)
-        self.default_to(shift=min(0.5, np.sqrt(W * S / L) * (A / max(1, T)) ** 0.25))
-        self.default_to(learning_rate=np.sqrt(self.shift * np.log(S**2 * A / L**2) / (W * A * T)))
+        self.default_to(shift=min(0.5, np.sqrt(W * S / L) * np.sqrt(np.sqrt(A / max(1, T)))))
+        self.default_to(learning_rate=np.sqrt(self.shift * log(S**2 * A / L**2) / (W * A * T)))
         unshifted = PaperRadius(episodes=T, level=self.level, scale=self.radius_scale)
         self._mirror_step = MirrorStep(self.space, ShiftedRadius(unshifted=unshifted, shift=self.shift))
 
@@ -120,6 +120,4 @@ class ShiftedBanditUCOREPS(CountingLearner[MirrorState]):
     def estimate(self, theta: FloatArray, path: NDArray[np.int64], losses: FloatArray) -> FloatArray:
         """Line 2: ℓ̂_t (n_tuples,) from the losses (L,) in [0, 1] that the path met."""
         q = self.space.expand_to_tuples(self.space.sum_over_successors(theta))
-        estimate = np.empty(self.space.n_tuples)
-        importance_weighted(self.space.csr.pair_ptr, path, losses, q[path], 0.0, estimate)
-        return estimate
+        return importance_weighted(self.space, path, losses, q[path])

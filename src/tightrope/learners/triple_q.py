@@ -28,7 +28,9 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope import core
 from tightrope.arguments import choice
+from tightrope.arithmetic import log, power
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, parameter
 from tightrope.planning.policies import greedy
@@ -76,8 +78,8 @@ class TripleQ(LearnerBase[TripleQState]):
     def configure(self) -> None:
         choice(self.tuning, "tuning", ("published", "code"))
         H, K, n, m = self.space.n_layers, self.episodes, self.space.n_pairs, len(self.budgets)
-        self._chi, self.frame = K**0.2, int(K**0.6 * (1 + ROUNDING))
-        iota = 128 * np.log(np.sqrt(2 * n) * K)
+        self._chi, self.frame = power(K, 0.2), int(power(K, 0.6) * (1 + ROUNDING))
+        iota = 128 * log(np.sqrt(2 * n) * K)
         if self.tuning == "published":
             self.default_to(eta=self._chi, tightness=8 * np.sqrt(n * H**5 * iota**3) / self._chi)
             self._lift = 2 * H**3 * np.sqrt(iota) / self.eta
@@ -85,7 +87,7 @@ class TripleQ(LearnerBase[TripleQState]):
         else:
             self.default_to(eta=0.0032 * self._chi * np.sqrt(n * H**3), tightness=0.5)
             self._lift = 3 / 32
-            self._bonus = np.sqrt(np.log(K)) * np.array([[0.2 / 32], *[[0.002]] * m])  # over √t
+            self._bonus = np.sqrt(log(K)) * np.array([[0.2 / 32], *[[0.002]] * m])  # over √t
         self.least = (H - self.budgets) / 2  #: (I,) ρ
 
     def initial(self) -> TripleQState:
@@ -100,7 +102,7 @@ class TripleQ(LearnerBase[TripleQState]):
     def offer(self, state: TripleQState) -> Offer:
         """Line 1."""
         prices = state.queues / self.eta
-        policy = greedy(self.space, -(state.values[0] + prices @ state.values[1:]))
+        policy = greedy(self.space, -core.weigh(1.0, state.values[0], prices, state.values[1:], 1.0))
         return Offer(policy, prices, epoch=1 + state.observed // self.frame)
 
     def step(self, state: TripleQState, seen: Seen) -> TripleQState:

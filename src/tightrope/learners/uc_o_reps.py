@@ -17,6 +17,7 @@ from dataclasses import field
 
 import numpy as np
 
+from tightrope.arithmetic import log
 from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
@@ -54,7 +55,7 @@ class UCOREPS(CountingLearner[MirrorState]):
 
     def configure(self) -> None:
         S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
-        self.default_to(learning_rate=np.sqrt(np.log(S**2 * A / L**2) / T))
+        self.default_to(learning_rate=np.sqrt(log(S**2 * A / L**2) / T))
         self._dynamics = Dynamics.of(self)
         self._mirror_step = MirrorStep(self.space, self._dynamics.rule)
 

@@ -16,9 +16,10 @@ steps into the last state, where nothing follows, have that last term only.
 
 import numpy as np
 
+from tightrope import core
+from tightrope.arithmetic import log
 from tightrope.confidence import Counts
 from tightrope.learners.base import Offer, Seen
-from tightrope.learners.kernels.bonus_values import bonus_values
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
@@ -60,7 +61,7 @@ class UCBVI(CountingLearner[UCBVIState]):
 
     def configure(self) -> None:
         H, S, A = self.space.n_layers, self.space.n_states, self.space.n_actions
-        self._iota = float(np.log(5 * S * A * H * self.episodes / self.level))
+        self._iota = log(5 * S * A * H * self.episodes / self.level)
         self._rare = 100.0**2 * H**3 * S**2 * A * self._iota**2
 
     def initial(self) -> UCBVIState:
@@ -83,9 +84,7 @@ class UCBVI(CountingLearner[UCBVIState]):
 
     def _plan(self, counts: Counts, total_loss: FloatArray, before: FloatArray) -> tuple[FloatArray, Policy]:
         """Lines 1 to 3: Q, given that of the episode before, and the policy that takes the least."""
-        space, Q = self.space, before.copy()
-        V, best = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64)
-        bonus_values(
-            space.csr, counts.N, *counts.laws, total_loss, self._iota, self._rare, self.radius_scale, Q, V, best
+        Q, best = core.bonus_values(
+            self.space.native, counts.N, *counts.laws, total_loss, self._iota, self._rare, self.radius_scale, before
         )
-        return Q, deterministic(space, best)
+        return Q, deterministic(self.space, best)

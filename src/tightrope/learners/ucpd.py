@@ -24,11 +24,10 @@ from typing import Any, Literal
 
 import numpy as np
 
+from tightrope import core
 from tightrope.arguments import choice
 from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
 from tightrope.learners.base import Episode, Offer, Seen
-from tightrope.learners.kernels.played import believe, uses
-from tightrope.learners.kernels.primal_dual import dual_step, mix, weigh
 from tightrope.learners.parameters import (
     NOT_NEGATIVE,
     POSITIVE,
@@ -110,7 +109,6 @@ class UCPD(CountingLearner[UCPDState]):
         self.loss_weight = self.V
         self._dynamics = Dynamics.of(self)
         self._mirror_step = MirrorStep(space, self._dynamics.rule)
-        self._tuples_before = space.tuples_before
         self._kappa = self.proportional * float(np.sqrt(T))
         self._looks_back = self.charge == "played" or self._kappa > 0
 
@@ -147,20 +145,17 @@ class UCPD(CountingLearner[UCPDState]):
             g = mean = mean + (g - mean) / (state.observed + 1)
         e: Any = self._used(state, g) - c if self._looks_back else 0.0  # by how much π_t is over its budgets
         weights = Q + self._kappa * np.maximum(e, 0.0) if self._kappa > 0 else Q
-        psi, reference = np.empty(self.space.n_tuples), np.empty(self.space.n_tuples)
-        weigh(self.V, f, weights, g, self.alpha, psi)  # (V f + Σ_i Q_i g_i) / α
-        mix(self._tuples_before, state.theta, self.mixing, reference)  # (1 − λ) θ + λ uniform
+        psi = core.weigh(self.V, f, weights, g, self.alpha)  # (V f + Σ_i Q_i g_i) / α
+        reference = core.mix(self.space.native, state.theta, self.mixing)  # (1 − λ) θ + λ uniform
         counts = state.counts.counted(path)
         theta, solver = self._mirror_step(state.solver, counts, reference, psi)
-        Q = dual_step(Q, g, theta, c) if self.charge == "optimistic" else np.maximum(Q + e, 0.0)
+        Q = core.dual_step(Q, g, theta, c) if self.charge == "optimistic" else np.maximum(Q + e, 0.0)
         return UCPDState(
             observed=state.observed + 1, counts=counts, theta=theta, multipliers=Q, mean_constraints=mean, solver=solver
         )
 
     def _used(self, state: UCPDState, g: FloatArray) -> FloatArray:
         """Return (I,) what the policy just played uses by the counts, and by θ where little was counted."""
-        space, use = self.space, np.empty(len(g))
-        P, theta, d = np.empty(space.n_tuples), np.empty(space.n_tuples), np.empty(space.n_states)
-        believe(space.csr.pair_ptr, *self._dynamics.evidence(state.counts), state.theta, P)
-        uses(space.csr, policy_of_measure(space, state.theta).probabilities, P, g, d, theta, use)
+        laws, pi = self._dynamics.evidence(state.counts), self.offered(state).policy.probabilities
+        use: FloatArray = core.uses(self.space.native, pi, *laws, state.theta, g)
         return use

@@ -10,7 +10,7 @@ b. f̂ = m + Δ, with Δ(s,a) = (f(s,a) − m(s,a)) / (u(s,a) + γ_t) along the 
    known.
 c. ḡ_i(s,a): the mean of what was met there; before the first visit, of what was met anywhere. With it π is charged
    (line 2). The step (line 4) takes ω (ḡ_i − g̲_i) off g̃_i: g̲_i is below the true means of all pairs at all times with
-   probability 1 − ζ (`kernels.lower_means`), and −1 before the first visit.
+   probability 1 − ζ (`core.lower_means`), and −1 before the first visit.
 d. F = 2, the most that losses can differ by, and S = Σ <θ, (a block's mean of Δ)²>, but for the products of different
    episodes, whose means are 0.
 
@@ -25,11 +25,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope import core
 from tightrope.arguments import whole
+from tightrope.arithmetic import dot, log
 from tightrope.confidence import Box, ConfidenceRule, Counts
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Offer, Seen
-from tightrope.learners.kernels.lower_means import lower_means
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, SHARE, parameter
 from tightrope.learners.parts import Dynamics, policy_of_measure
 from tightrope.learners.shared.counting import CountingLearner
@@ -138,7 +139,7 @@ class UCPDBandit(CountingLearner[BanditState]):
         believed = self._believed(state)
         gamma = published_exploration(space, self.level, t)
         delta = estimated(played, self.set_of(state.counts), path, f - believed[path], gamma)
-        S = state.changes + float(state.theta @ delta**2) / block_length(state, self.block) ** 2
+        S = state.changes + dot(state.theta, delta * delta) / block_length(state, self.block) ** 2
         cost_sum, spread, last_visit = state.cost_sum.copy(), state.spread.copy(), state.last_visit.copy()
         cost_sum[:, pairs] += (np.vstack([f, g]) + 1) / 2
         counts = state.counts.counted(path)
@@ -170,10 +171,10 @@ class UCPDBandit(CountingLearner[BanditState]):
 
     def _constraints(self, counts: Counts, cost_sum: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Line c: ḡ and ω (ḡ − g̲), (I, n_tuples) each."""
-        visits, total, lower = counts.totals()[0], cost_sum[1:], np.empty_like(spread)
-        log_inverse = np.log(max(1, spread.size) / self.level)
-        lower_means(visits, total, spread, log_inverse, self.radius_scale, lower)
+        visits, total = counts.totals()[0], cost_sum[1:]
+        log_inverse = log(max(1, spread.size) / self.level)
+        lower = core.lower_means(visits, total, spread, log_inverse, self.radius_scale)
         anywhere = total.sum(axis=1, keepdims=True) / visits.sum()
         mean = np.where(visits > 0, total / np.maximum(1, visits), anywhere)
-        pair = self.space.pair_of_tuple
-        return (2 * mean - 1)[:, pair], (2 * self.optimism * (mean - lower))[:, pair]
+        by_tuple = self.space.expand_to_tuples
+        return by_tuple(2 * mean - 1), by_tuple(2 * self.optimism * (mean - lower))

@@ -10,7 +10,7 @@ spans:
    differences of successive ones. (Algorithm 1 charges the optimistic θ, which believes to be within budget while sets
    are wide.) Q_i ← Q_i + ρ_m e_i, held between 0 and the most of line 3, ρ_m = 3 F / (L √m).
 3. Prices: w = argmin over w >= 0 of ½ wᵀ A w − w·(A Q + k e / η − b), at most B/η for what g̃_i differs by in a layer. A
-   step of length η changes the uses by −η (b + A w) to first order (`kernels.played.responses`), so −b/A is the price
+   step of length η changes the uses by −η (b + A w) to first order (`core/played.hpp`), so −b/A is the price
    at which losses and budgets balance, k e / (η A) brings back a share k of the excess in one step, and Q collects what
    this picture gets wrong. For one budget, w = [Q + (k e / η − b) / A]_+.
 4. θ ← argmin over θ in Δ of η <f + Σ_i w_i g̃_i, θ> + D(θ, (1 − λ_m) θ + λ_m even), λ_m = 1/(10 + m); even, which

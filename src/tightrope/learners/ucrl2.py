@@ -17,6 +17,7 @@ loss of a step may depend on the state it leads to, and ℓ(s,a) is its mean.
 
 import numpy as np
 
+from tightrope.arithmetic import log
 from tightrope.confidence import Counts, L1Ball, frequencies
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
@@ -77,7 +78,7 @@ class UCRL2(CountingLearner[UCRL2State]):
     def plausible(self, counts: Counts, total_loss: FloatArray, t: int) -> tuple[L1Ball, FloatArray]:
         """Line 1: the ball of models, and the least plausible loss of every pair; all is, for one never visited."""
         space, (N, M) = self.space, counts.laws
-        log_term = np.log(2 * space.n_states * space.n_actions * t / self.level)
+        log_term = log(2 * space.n_states * space.n_actions * t / self.level)
         eps = self.radius_scale * np.sqrt(14 * self._width * log_term / np.maximum(1, N))
         visits, seen = np.maximum(1, counts.N), counts.N > 0
         eps_loss = self.radius_scale * np.sqrt(7 * log_term / (2 * visits))

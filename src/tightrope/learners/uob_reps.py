@@ -3,7 +3,7 @@
 In every episode t, with losses ℓ in [0, 1]:
 1. Play π_t(a|s) ∝ Σ_s' q_t(s,a,s'); q_1 as θ^1 of `ucpd`.
 2. For each pair (s,a) of the trajectory, find its upper occupancy bound u_t(s,a): the largest probability of passing
-   (s,a) with π_t under any model of the confidence set (Comp-UOB, `learners/kernels/upper_occupancy.py`).
+   (s,a) with π_t under any model of the confidence set (Comp-UOB, `core/upper_occupancy.hpp`).
 3. Estimate the losses: ℓ̂_t(s,a) = ℓ_t(s,a) / (u_t(s,a) + γ) where the trajectory went, 0 elsewhere. Both u_t in place
    of the unknown probability and γ (implicit exploration) make it optimistic.
 4. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new

@@ -25,8 +25,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope import core
+from tightrope.arithmetic import log, power
 from tightrope.learners.base import Offer, Seen
-from tightrope.learners.kernels.regularised import regularised_step, regularised_values
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, SHARE, parameter
 from tightrope.learners.shared.averaging import (
     AveragesState,
@@ -94,11 +95,10 @@ class UOptRPGPD(CountingLearner[RPGPDState]):
     def step(self, state: RPGPDState, seen: Seen) -> RPGPDState:
         """Lines 1 to 5."""
         counts, cost_sum = sums_after(state, seen, self.space)
-        eta, tau = (state.observed + 3) ** -self.rate_exponent, (state.observed + 3) ** -self.entropy_exponent
+        eta, tau = power(state.observed + 3, -self.rate_exponent), power(state.observed + 3, -self.entropy_exponent)
         V, Q = self._evaluate(estimates(counts, cost_sum), state.policy, tau)
-        pi = np.empty(self.space.n_pairs)
-        worth = Q[0] + state.multipliers @ Q[1:]
-        regularised_step(self.space.csr, state.policy.probabilities, worth, eta, tau, pi)
+        worth = core.weigh(1.0, Q[0], state.multipliers, Q[1:], 1.0)
+        pi = core.regularised_step(self.space.native, state.policy.probabilities, worth, eta, tau)
         due = self.space.n_layers - self.alpha
         prices = np.maximum(0.0, state.multipliers + eta * (due - V[1:, 0] - tau * state.multipliers))
         return RPGPDState(
@@ -108,19 +108,19 @@ class UOptRPGPD(CountingLearner[RPGPDState]):
 
     def _evaluate(self, averages: Estimates, policy: Policy, tau: float) -> tuple[FloatArray, FloatArray]:
         """Lines 2 and 3: V (1 + I, n_states) and Q (1 + I, n_pairs), of r, then of each u_i."""
-        space, n = self.space, 1 + len(self.budgets)
+        space = self.space
         model = LayeredMDP.from_occupancy(space, averages.M.astype(np.float64))
         phi, roots = self._phi(averages.N), space.sum_over_successors(np.sqrt(model.transitions))
         bonus = self._phi(averages.visits) + space.n_layers * (phi * roots + 5 * phi**2)
         rewards = 1 - averages.costs + self.radius_scale * bonus
-        V, Q, taus = np.empty((n, space.n_states)), np.empty((n, space.n_pairs)), np.zeros(n)
+        pi, taus = policy.probabilities, np.zeros(1 + len(self.budgets))
         taus[0] = tau
-        regularised_values(space.csr, policy.probabilities, model.transitions, rewards, taus, V, Q)
+        V, Q = core.regularised_values(space.native, pi, model.transitions, rewards, taus)
         return V, Q
 
     def _phi(self, visits: NDArray[np.int64]) -> FloatArray:
         """φ(max(1, n))."""
         n = np.maximum(1, visits)
-        log_term = np.log(np.log(np.maximum(2 * n, np.e))) + np.log(48 * self.space.n_tuples / self.level)
+        log_term = log(log(np.maximum(2 * n, np.e))) + log(48 * self.space.n_tuples / self.level)
         phi: FloatArray = np.sqrt(2 * log_term / n)
         return phi

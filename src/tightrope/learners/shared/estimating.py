@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.arithmetic import log
 from tightrope.learners.base import require
 from tightrope.learners.shared.averaging import Estimates
 from tightrope.model import flat
@@ -27,13 +28,13 @@ class Radii:
 
     def of_costs(self, visits: NDArray[np.int64]) -> FloatArray:
         """Return β^c(s,a) = √(2 log(6 SAH max(1, I) K / δ) / max(1, n)) (Hoeffding), times the scale."""
-        log_term = np.log(6 * self.space.n_pairs * max(1, self.n_budgets) * self.episodes / self.level)
+        log_term = log(6 * self.space.n_pairs * max(1, self.n_budgets) * self.episodes / self.level)
         radius: FloatArray = self.scale * np.sqrt(2 * log_term / np.maximum(1, visits))
         return radius
 
     def box(self, estimates: Estimates) -> Intervals:
         """Return P̂ ± β^p with log(6 S²AH K / δ) (empirical Bernstein), β^p times the scale."""
-        log_term = float(np.log(6 * self.space.n_tuples * self.episodes / self.level))
+        log_term = log(6 * self.space.n_tuples * self.episodes / self.level)
         return Intervals.of_counts(self.space, estimates.N, estimates.M, log_term, self.scale)
 
 

@@ -9,7 +9,8 @@ are ℓ = (f + 1)/2 in [0, 1], so Q lies between 0 and L.
 
 import numpy as np
 
-from tightrope.learners.kernels.policies import evaluate, mirror_step
+from tightrope import core
+from tightrope.arithmetic import log
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.state import State, numbers, state
@@ -24,21 +25,19 @@ class ExpertsState(State):
 
 def exponential_weights(space: LayeredSpace, total_values: FloatArray, learning_rate: float) -> Policy:
     """Return π(a|s) ∝ exp(−η Σ_t Q_t(s,a)) for total values (n_pairs,)."""
-    pi = np.empty(space.n_pairs)
-    mirror_step(space.csr, Policy.uniform(space).probabilities, total_values, learning_rate, pi)
-    return Policy.unchecked(space, pi)
+    uniform = Policy.uniform(space).probabilities
+    return Policy.unchecked(space, core.mirror_step(space.native, uniform, total_values, learning_rate))
 
 
 def hedge_rate(space: LayeredSpace, rounds: float) -> float:
     """η = √(8 log|A| / rounds) / L, at which the regret of exponential weights is least: L √(rounds log|A| / 2)."""
-    return float(np.sqrt(8 * np.log(space.n_actions) / rounds)) / space.n_layers
+    return float(np.sqrt(8 * log(space.n_actions) / rounds)) / space.n_layers
 
 
 def action_values(model: LayeredMDP, policy: Policy, losses: FloatArray) -> FloatArray:
     """Q(s,a) = ℓ(s,a) + Σ_s' P(s'|s,a) V(s'), V(s) = Σ_a π(a|s) Q(s,a), of losses (n_pairs,) that are not negative."""
     space, unit = model.space, max(1.0, float(losses.max()))  # the kernel knows losses in [0, 1]
-    V, Q = np.empty((1, space.n_states)), np.empty((1, space.n_pairs))
     P, ones = model.transitions, np.ones(space.n_pairs)
-    evaluate(space.csr, policy.probabilities, P, ones, losses[np.newaxis] / unit, V, Q)
+    _, Q = core.evaluate(space.native, policy.probabilities, P, ones, losses[np.newaxis] / unit)
     values: FloatArray = unit * Q[0]
     return values

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from tightrope import core
 from tightrope.confidence import Counts
-from tightrope.learners.kernels.played import assess, from_least, in_spans, least_prices
-from tightrope.learners.kernels.primal_dual import mix_pairs, weigh
 from tightrope.learners.parts import Dynamics, MirrorStep, WarmStart, even_measure
 from tightrope.learners.shared.mirror import MirrorState
 from tightrope.learners.shared.rates import rate
@@ -88,7 +87,6 @@ class PriceStep:
         self._learner, self._dynamics = learner, dynamics
         self.mirror_step = MirrorStep(space, dynamics.rule, tolerance=1e-6)
         self._even = even_measure(space)[space.csr.pair_ptr[:-1]]  # the same for all successors of a pair
-        self._tuples_before = space.tuples_before
         self._laws: tuple[Any, Any] | None = None  # the last counts N, and the evidence that they are
 
     def _evidence(self, counts: Counts) -> tuple[Any, Any]:
@@ -108,33 +106,29 @@ class PriceStep:
         self, state: PricingState, policy: Policy, view: View, F: float, S: float, squares: FloatArray, counts: Counts
     ) -> Stepped:
         """Take the step after `policy`, with the span F, the changes S and the squares (I,) of line 2."""
-        learner, space, n, m = self._learner, counts.space, len(squares), state.steps + 1
-        loss, costs = np.empty(space.n_tuples), np.empty((n, space.n_tuples))
-        limits, units, over, b, prices, spans, A = *np.empty((6, n)), np.empty((n, n))
-        from_least(self._tuples_before, view.loss, loss)
-        in_spans(self._tuples_before, view.mean, self._aims(state.observed + 1, squares), costs, limits, units)
+        learner, space, m = self._learner, counts.space, state.steps + 1
+        loss = core.from_least(space.native, view.loss)
+        aims = self._aims(state.observed + 1, squares)
+        costs, limits, units = core.in_spans(space.native, view.mean, aims)
         picture = loss if view.picture is view.loss else view.picture
-        assess(
-            space.csr, policy.probabilities, *self._evidence(counts), state.theta, picture, costs, learner.realism,
-            limits, over, b, A,
+        over, b, A, spans = core.assess(
+            space.native, policy.probabilities, *self._evidence(counts), state.theta, picture, costs, learner.realism,
+            limits,
         )  # fmt: skip
-        for i in range(n):
-            spans[i], _ = from_least(self._tuples_before, costs[i], costs[i])
 
         eta = rate(F, S, learner.first_rate, learner.change_rate)
         rho, mixing = learner.integral * F / (space.n_layers * np.sqrt(m)), 1 / (10 + m)
         most = learner.largest_tilt / eta / np.maximum(spans, LEAST_SPAN)
 
         integrals = np.clip(state.integrals + rho * over, 0.0, most)
-        least_prices(A, A @ integrals + learner.correction / eta * over - b, prices)
+        prices = core.least_prices(A, (A * integrals).sum(axis=1) + learner.correction / eta * over - b)
         np.minimum(prices, most, out=prices)
         multipliers = np.where(costs.any(axis=1), prices / units, 0.0)
         if view.optimism is not None:
             costs -= view.optimism / units[:, None]
         np.minimum(loss, learner.largest_tilt / eta, out=loss)
-        weigh(1.0, loss, prices, costs, 1 / eta, loss)  # η (f + Σ_i w_i g̃_i), in place of f
-        del picture, costs  # the solver needs the memory next
-        reference = np.empty(space.n_tuples)
-        mix_pairs(space.csr.pair_ptr, state.theta, mixing, self._even, reference)
-        theta, solver = self.mirror_step(state.solver, counts, reference, loss)
+        cost = core.weigh(1.0, loss, prices, costs, 1 / eta)  # η (f + Σ_i w_i g̃_i)
+        del loss, picture, costs  # the solver needs the memory next
+        reference = core.mix_pairs(space.native, state.theta, mixing, self._even)
+        theta, solver = self.mirror_step(state.solver, counts, reference, cost)
         return Stepped(theta, solver, integrals, multipliers)

@@ -3,6 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.arithmetic import exp
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -10,7 +11,7 @@ from tightrope.space import FloatArray, LayeredSpace
 def softmax(space: LayeredSpace, w: FloatArray) -> Policy:
     """Return π(a|s) ∝ exp w(s,a) for preferences w (n_pairs,)."""
     state, first = space.pairs[:, 0], space.csr.state_ptr[:-2]
-    weights = np.exp(w - np.maximum.reduceat(w, first)[state])
+    weights = exp(w - np.maximum.reduceat(w, first)[state])
     return Policy.unchecked(space, weights / np.add.reduceat(weights, first)[state])
 
 
