@@ -63,6 +63,12 @@ def dot(values: ArrayLike, weights: FloatArray) -> Any:
     return np.array([core.dot(row, weights) for row in rows]).reshape(values.shape[:-1])
 
 
+def combine(weights: FloatArray, rows: FloatArray) -> FloatArray:
+    """Return the sum of weights[i] * rows[i] over i, (n,), for weights (m,) and rows (m, n)."""
+    total: FloatArray = core.combine(np.ascontiguousarray(weights), np.ascontiguousarray(rows))
+    return total
+
+
 def _mapped(function: Callable[[FloatArray, FloatArray], None], x: Any) -> Any:
     values = np.asarray(x, dtype=np.float64, order="C")
     result = np.empty(values.shape)

@@ -5,6 +5,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope import core
 from tightrope.arguments import instance
 from tightrope.arguments.arrays import floats
 from tightrope.core import NONE
@@ -40,6 +41,8 @@ class L1Ball:
         flat(self.center, instance(space, "space", LayeredSpace).n_tuples, "center")
         if self.radius.shape != (space.n_pairs,):
             raise InvalidInputError(f"radius has shape {self.radius.shape}; expected ({space.n_pairs},)")
+        if core.are_balls(space.native, self.center, self.radius, SUM_TOLERANCE):
+            return
         totals = space.sum_over_successors(self.center)
         smallest = np.minimum.reduceat(self.center, space.csr.pair_ptr[:-1])
         wrong = (np.abs(totals - 1) > SUM_TOLERANCE) | (smallest < 0)

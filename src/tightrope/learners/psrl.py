@@ -24,13 +24,13 @@ from typing import Literal
 
 import numpy as np
 
+from tightrope import core
 from tightrope.arguments import choice
 from tightrope.confidence import Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import POSITIVE, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
-from tightrope.planning.kernels.dynamic_programming import best_actions
 from tightrope.planning.policies import deterministic
 from tightrope.space import FloatArray
 from tightrope.storage.state import State, numbers, part, state
@@ -112,6 +112,5 @@ class PSRL(CountingLearner[PSRLState]):
         P = weights / space.expand_to_tuples(space.sum_over_successors(weights))
         R = np.clip(total_loss, 0, n)  # a loss may be beyond its bounds by rounding
         loss = space.expand_to_tuples(draws.beta(self.prior + R, self.prior + n - R))
-        V, best = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64)
-        best_actions(space.csr, P, loss, V, best)
+        _, best = core.best_actions(space.native, P, loss)
         return deterministic(space, best)
