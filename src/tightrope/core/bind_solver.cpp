@@ -43,6 +43,11 @@ public:
     }
 
     template <class A>
+    void require_states(const A& array, const char* name, int axis = 0) const {
+        require_size(array, space().n_states, name, axis);
+    }
+
+    template <class A>
     void require_pairs(const A& array, const char* name, int axis = 0) const {
         require_size(array, space().n_pairs, name, axis);
     }
@@ -104,7 +109,7 @@ public:
         require_tuples(A, "A", 1);
         require_tuples(theta, "theta");
         require_size(dbeta, m, "dbeta");
-        require_size(dbeta, space().n_states, "dbeta", 1);
+        require_states(dbeta, "dbeta", 1);
         require_size(dtheta, m, "dtheta");
         require_tuples(dtheta, "dtheta", 1);
         const nb::gil_scoped_release unlocked;
@@ -138,7 +143,7 @@ public:
 
     void restore(Floats potentials, Table thresholds, Floats factor, double factor_damping) {
         Turn solver(*this);
-        require_size(potentials, space().n_states, "potentials");
+        require_states(potentials, "potentials");
         require_size(thresholds, 2, "thresholds");
         require_pairs(thresholds, "thresholds", 1);
         require_size(factor, static_cast<Index>(solver->factor().size()), "factor");
@@ -154,6 +159,150 @@ private:
     Solver solver_;
     std::atomic<bool> taken_{false};
 };
+
+template <class T>
+nb::object copied(const std::vector<T>& values) {
+    T* data = new T[values.size()];
+    std::copy(values.begin(), values.end(), data);
+    const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
+    return nb::cast(nb::ndarray<nb::numpy, T, nb::ndim<1>>(data, {values.size()}, owner));
+}
+
+/// A solver whose parts can be called one by one, and its arrays be read: for tests, and for who wants to look.
+class Parts : public BoundSolver {
+public:
+    using BoundSolver::BoundSolver;
+
+    /// Tilt, and evaluate at β: F and the flow residual. By logarithms if asked to, or if it must.
+    std::tuple<double, double> evaluate(Floats reference, Floats cost, Floats beta, bool logarithmic) {
+        require_tuples(reference, "reference");
+        require_tuples(cost, "cost");
+        require_states(beta, "beta");
+        Turn solver(*this);
+        Workspace& work = solver->work();
+        theta_.resize(space().n_tuples);
+        Value value{};
+        solver->visit([&](const auto& set) {
+            const Subproblem problem{space(), reference.data(), cost.data()};
+            logarithmic_ = tilt(problem, solver->lanes(), work, theta_.data());
+            if (logarithmic && !logarithmic_) {
+                logarithmic_ = true;
+                for (double& u : work.u) u = log(u);
+                for (double& u : theta_) u = log(u);
+            }
+            value = tightrope::evaluate(solver->lanes(), set, beta.data(), logarithmic_, work);
+        });
+        return {value.F, value.residual};
+    }
+
+    /// θ at the last evaluation; to be asked for once.
+    nb::object divided() {
+        Turn solver(*this);
+        require_evaluated();
+        divide(space(), solver->lanes(), logarithmic_, solver->work(), theta_.data());
+        return copied(theta_);
+    }
+
+    /// The panels of H at the last evaluation.
+    nb::object assembled(double damping) {
+        Turn solver(*this);
+        require_evaluated();
+        solver->visit([&](const auto& set) { assemble(solver->lanes(), set, damping, solver->work()); });
+        return copied(solver->factor());
+    }
+
+    void find_pivots(double damping) {
+        Turn solver(*this);
+        require_evaluated();
+        solver->visit([&](const auto& set) { tightrope::find_pivots(solver->lanes(), set, damping, solver->work()); });
+    }
+
+    /// sweep_back and sweep_forward from x, which returns x · y.
+    double sweep(Floats x, bool back) {
+        require_states(x, "x");
+        Turn solver(*this);
+        require_evaluated();
+        double product = 0.0;
+        solver->visit([&](const auto& set) {
+            if (back)
+                sweep_back(solver->lanes(), set, solver->work(), x.data());
+            else
+                product = sweep_forward(solver->lanes(), solver->work(), x.data());
+        });
+        return product;
+    }
+
+    /// Overwrite x by (H + damping · diag(inflow + outflow))⁻¹ x, and return the iterations.
+    Index conjugate_gradients(double damping, double accuracy, FloatsOut x) {
+        require_states(x, "x");
+        Turn solver(*this);
+        require_evaluated();
+        Interrupt interrupt(nullptr);
+        Index iterations = 0;
+        solver->visit([&](const auto& set) {
+            iterations = tightrope::conjugate_gradients(solver->lanes(), set, damping, accuracy, newton::MAX_CG,
+                                                        solver->work(), x.data(), interrupt);
+        });
+        return iterations;
+    }
+
+    /// Copies of the arrays of the layout and of the workspace, by name.
+    nb::dict arrays() {
+        Turn solver(*this);
+        const Lanes& lanes = solver->lanes();
+        const Workspace& work = solver->work();
+        nb::dict found;
+        found["layer_chunk"] = copied(lanes.layer_chunk);
+        found["chunk_pair"] = copied(lanes.chunk_pair);
+        found["chunk_slot"] = copied(lanes.chunk_slot);
+        found["aligned"] = copied(lanes.aligned);
+        found["origin"] = copied(lanes.origin);
+        found["successor"] = copied(lanes.successor);
+        found["slot"] = copied(lanes.slot);
+        found["pair"] = copied(lanes.pair);
+        found["u"] = copied(work.u);
+        found["p"] = copied(work.p);
+        found["label"] = copied(work.label);
+        found["W"] = copied(work.W);
+        found["share"] = copied(work.share);
+        found["inflow"] = copied(work.inflow);
+        found["outflow"] = copied(work.outflow);
+        found["C"] = copied(work.C);
+        found["D"] = copied(work.D);
+        found["t"] = copied(work.t);
+        found["y"] = copied(work.y);
+        return found;
+    }
+
+private:
+    void require_evaluated() const {
+        if (theta_.empty()) throw std::logic_error("nothing was evaluated");
+    }
+
+    std::vector<double> theta_;
+    bool logarithmic_ = false;
+};
+
+/// Factorise the block-tridiagonal matrix in these panels, and overwrite x by its solution.
+void solve_tridiagonal(Ints sizes, FloatsOut values, FloatsOut x) {
+    const std::vector<Index> layers(sizes.data(), sizes.data() + sizes.shape(0));
+    const Index most = static_cast<Index>(x.shape(0));
+    Index n_states = 0, size = 0;
+    for (std::size_t k = 0; k < layers.size(); ++k) {
+        const Index onward = k + 1 < layers.size() ? layers[k + 1] : 0;
+        if (layers[k] < 1 || layers[k] > most || onward > most)
+            throw nb::value_error("sizes must be 1 or more, and fit x");
+        n_states += layers[k];
+        size += layers[k] * (layers[k] + onward);
+    }
+    require_size(x, n_states, "x");
+    require_size(values, size, "values");
+    Panels panels(layers);
+    std::copy_n(values.data(), panels.values.size(), panels.values.begin());
+    factorise(panels);
+    solve(panels, x.data());
+    std::copy_n(panels.values.begin(), panels.values.size(), values.data());
+}
 
 /// y, which has as many entries as r; S is square.
 void least_prices(Table S, Floats r, FloatsOut y) {
@@ -197,6 +346,20 @@ void bind_solver(nb::module_& m) {
         .def("restore", &BoundSolver::restore, "potentials"_a.noconvert(), "thresholds"_a.noconvert(),
              "factor"_a.noconvert(), "factor_damping"_a, "Go on from the state of another solver.")
         .def("forget", &BoundSolver::forget, "Start cold next time.");
+
+    nb::class_<Parts, BoundSolver>(m, "Parts", "A solver whose parts can be called one by one, for tests.")
+        .def(nb::init<nb::object, bool>(), "csr"_a, "direct"_a)
+        .def("evaluate", &Parts::evaluate, "reference"_a.noconvert(), "cost"_a.noconvert(), "beta"_a.noconvert(),
+             "logarithmic"_a = false, "F and the flow residual at beta.")
+        .def("divided", &Parts::divided, "theta at the last evaluation; to be asked for once.")
+        .def("assembled", &Parts::assembled, "damping"_a, "The panels of H at the last evaluation.")
+        .def("find_pivots", &Parts::find_pivots, "damping"_a, "C and D of conjugate.hpp.")
+        .def("sweep", &Parts::sweep, "x"_a.noconvert(), "back"_a, "A sweep back, or forward: then x · y is returned.")
+        .def("conjugate_gradients", &Parts::conjugate_gradients, "damping"_a, "accuracy"_a, "x"_a.noconvert(),
+             "Overwrite x by (H + damping diag(inflow + outflow))^-1 x, and return the iterations.")
+        .def("arrays", &Parts::arrays, "Copies of the arrays of the layout and of the workspace, by name.");
+    m.def("solve_tridiagonal", solve_tridiagonal, "sizes"_a.noconvert(), "values"_a.noconvert(), "x"_a.noconvert(),
+          "Overwrite the panels of a block-tridiagonal matrix by their factor, and x by the solution.");
 }
 
 }  // namespace tightrope

@@ -50,6 +50,8 @@ public:
     }
 
     bool ready() const { return laid_out_; }
+    const Lanes& lanes() const { return lanes_; }
+    Workspace& work() { return work_; }
 
     /// Start cold next time.
     void forget() {
@@ -66,6 +68,19 @@ public:
         work_.factor_damping = factor_damping;
         for (int row = 0; row < 2; ++row) std::copy_n(thresholds + row * space_.n_pairs, space_.n_pairs, thresholds_[row].begin());
         if (ready()) scatter_thresholds();
+    }
+
+    /// visitor(set), for the set that is in use.
+    template <class Visitor>
+    void visit(const Visitor& visitor) {
+        std::visit(
+            [&](auto& data) {
+                if constexpr (requires { data.set(); })
+                    visitor(data.set());
+                else
+                    throw std::logic_error("the solver was given no confidence set");
+            },
+            set_);
     }
 
     Outcome solve(const double* reference, const double* cost, double tolerance, double* theta, Interrupt& interrupt) {
@@ -94,19 +109,6 @@ private:
         std::copy_n(free, space_.n_pairs, free_.get());
         laid_out_ = true;
         scatter_thresholds();
-    }
-
-    /// visitor(set), for the set that is in use.
-    template <class Visitor>
-    void visit(const Visitor& visitor) {
-        std::visit(
-            [&](auto& data) {
-                if constexpr (requires { data.set(); })
-                    visitor(data.set());
-                else
-                    throw std::logic_error("the solver was given no confidence set");
-            },
-            set_);
     }
 
     void scatter_thresholds() {
