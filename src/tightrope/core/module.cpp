@@ -5,6 +5,7 @@ namespace tightrope {
 
 void bind_arithmetic(nb::module_& m);
 void bind_sets(nb::module_& m);
+void bind_solver(nb::module_& m);
 
 namespace {
 
@@ -32,4 +33,5 @@ NB_MODULE(TIGHTROPE_MODULE, m) {
     bind_arithmetic(m);
     bind_sets(m);
     bind_space(m);
+    bind_solver(m);
 }
