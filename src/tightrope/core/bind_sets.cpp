@@ -3,6 +3,7 @@
 #include "box.hpp"
 #include "kl.hpp"
 #include "kl_movement.hpp"
+#include "l1.hpp"
 
 namespace tightrope {
 
@@ -46,6 +47,13 @@ struct OneChunk {
         set.answer(chunk, answers, scratch);
     }
 };
+
+void answer_l1(Table center, Floats radius, TableOut p, FloatsOut W, Labels label, TableOut thresholds) {
+    OneChunk one(p, W, label, thresholds);
+    one.require_table(center, "center");
+    require_size(radius, one.chunk.n_lanes, "radius");
+    one.answer(L1Set{center.data(), radius.data()});
+}
 
 void answer_box(Table lower, Table upper, Table center, Floats radius, TableOut p, FloatsOut W, Labels label,
                 TableOut thresholds) {
@@ -104,11 +112,14 @@ void move_kl(TableOut kappa, TableOut p, FloatsOut W, Labels label, TableOut thr
 }  // namespace
 
 void bind_sets(nb::module_& m) {
+    m.def("answer_l1", answer_l1, "center"_a, "radius"_a, "p"_a.noconvert(), "W"_a.noconvert(), "label"_a.noconvert(),
+          "thresholds"_a.noconvert(),
+          "Answer for L1 balls: p holds w on entry and W p* on exit; W, label and thresholds are written.");
     m.def("answer_box", answer_box, "lower"_a, "upper"_a, "center"_a, "radius"_a, "p"_a.noconvert(), "W"_a.noconvert(),
           "label"_a.noconvert(), "thresholds"_a.noconvert(),
-          "Answer for boxes: p holds w on entry and W p* on exit; W, label and thresholds are written.");
+          "Answer for boxes, as for L1 balls.");
     m.def("answer_kl", answer_kl, "center"_a, "radius"_a, "p"_a.noconvert(), "W"_a.noconvert(), "label"_a.noconvert(),
-          "thresholds"_a.noconvert(), "kappa"_a.noconvert(), "Answer for KL balls, as for boxes; kappa is written too.");
+          "thresholds"_a.noconvert(), "kappa"_a.noconvert(), "Answer for KL balls, as for L1 balls; kappa is written too.");
     m.def("move_kl", move_kl, "kappa"_a.noconvert(), "p"_a.noconvert(), "W"_a.noconvert(), "label"_a.noconvert(),
           "thresholds"_a.noconvert(), "share"_a, "aligned"_a, "x"_a, "block"_a.noconvert(), "D"_a.noconvert(),
           "y"_a.noconvert(), "d"_a.noconvert(),
