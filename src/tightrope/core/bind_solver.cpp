@@ -2,6 +2,7 @@
 #include <atomic>
 
 #include "bindings.hpp"
+#include "prices.hpp"
 #include "solver.hpp"
 
 namespace tightrope {
@@ -36,18 +37,54 @@ public:
 
     const Space& space() const { return solver_.space(); }
 
+    template <class A>
+    void require_tuples(const A& array, const char* name, int axis = 0) const {
+        require_size(array, space().n_tuples, name, axis);
+    }
+
+    template <class A>
+    void require_pairs(const A& array, const char* name, int axis = 0) const {
+        require_size(array, space().n_pairs, name, axis);
+    }
+
     void set_l1(Floats center, Floats radius, Flags free) {
-        require_size(center, space().n_tuples, "center");
-        require_size(radius, space().n_pairs, "radius");
-        require_size(free, space().n_pairs, "free");
+        require_tuples(center, "center");
+        require_pairs(radius, "radius");
+        require_pairs(free, "free");
         const nb::gil_scoped_release unlocked;
-        Turn(*this)->use<L1>(free.data(), center.data(), radius.data());
+        Turn(*this)->use<L1Data>(free.data(), center.data(), radius.data());
+    }
+
+    void set_box(Floats lower, Floats upper, Flags free) {
+        require_tuples(lower, "lower");
+        require_tuples(upper, "upper");
+        require_pairs(free, "free");
+        const nb::gil_scoped_release unlocked;
+        Turn(*this)->use<BoxData>(free.data(), lower.data(), upper.data());
+    }
+
+    void set_cut_box(Floats lower, Floats upper, Floats center, Floats radius, Flags free) {
+        require_tuples(lower, "lower");
+        require_tuples(upper, "upper");
+        require_tuples(center, "center");
+        require_pairs(radius, "radius");
+        require_pairs(free, "free");
+        const nb::gil_scoped_release unlocked;
+        Turn(*this)->use<CutBoxData>(free.data(), lower.data(), upper.data(), center.data(), radius.data());
+    }
+
+    void set_kl(Floats center, Floats radius, Flags free) {
+        require_tuples(center, "center");
+        require_pairs(radius, "radius");
+        require_pairs(free, "free");
+        const nb::gil_scoped_release unlocked;
+        Turn(*this)->use<KLData>(free.data(), free.data(), center.data(), radius.data());
     }
 
     std::tuple<double, double, Index, bool> solve(Floats reference, Floats cost, double tolerance, FloatsOut theta) {
-        require_size(reference, space().n_tuples, "reference");
-        require_size(cost, space().n_tuples, "cost");
-        require_size(theta, space().n_tuples, "theta");
+        require_tuples(reference, "reference");
+        require_tuples(cost, "cost");
+        require_tuples(theta, "theta");
         const nb::gil_scoped_release unlocked;
         Turn solver(*this);
         Interrupt interrupt(raise_signals);
@@ -62,14 +99,14 @@ public:
 
     void sensitivities(Floats reference, Floats cost, Table A, Floats theta, TableOut dbeta, TableOut dtheta) {
         const Index m = static_cast<Index>(A.shape(0));
-        require_size(reference, space().n_tuples, "reference");
-        require_size(cost, space().n_tuples, "cost");
-        require_size(A, space().n_tuples, "A", 1);
-        require_size(theta, space().n_tuples, "theta");
+        require_tuples(reference, "reference");
+        require_tuples(cost, "cost");
+        require_tuples(A, "A", 1);
+        require_tuples(theta, "theta");
         require_size(dbeta, m, "dbeta");
         require_size(dbeta, space().n_states, "dbeta", 1);
         require_size(dtheta, m, "dtheta");
-        require_size(dtheta, space().n_tuples, "dtheta", 1);
+        require_tuples(dtheta, "dtheta", 1);
         const nb::gil_scoped_release unlocked;
         Turn solver(*this);
         Interrupt interrupt(raise_signals);
@@ -91,7 +128,7 @@ public:
     /// Write the thresholds (2, n_pairs) and the factor into arrays of the caller.
     void state(TableOut thresholds, FloatsOut factor) {
         require_size(thresholds, 2, "thresholds");
-        require_size(thresholds, space().n_pairs, "thresholds", 1);
+        require_pairs(thresholds, "thresholds", 1);
         Turn solver(*this);
         require_size(factor, static_cast<Index>(solver->factor().size()), "factor");
         const auto* rows = solver->thresholds();
@@ -103,7 +140,7 @@ public:
         Turn solver(*this);
         require_size(potentials, space().n_states, "potentials");
         require_size(thresholds, 2, "thresholds");
-        require_size(thresholds, space().n_pairs, "thresholds", 1);
+        require_pairs(thresholds, "thresholds", 1);
         require_size(factor, static_cast<Index>(solver->factor().size()), "factor");
         solver->restore(potentials.data(), thresholds.data(), factor.data(), factor_damping);
     }
@@ -118,14 +155,33 @@ private:
     std::atomic<bool> taken_{false};
 };
 
+/// y, which has as many entries as r; S is square.
+void least_prices(Table S, Floats r, FloatsOut y) {
+    const Index m = static_cast<Index>(r.shape(0));
+    require_size(S, m, "S");
+    require_size(S, m, "S", 1);
+    require_size(y, m, "y");
+    const LeastPrices found(S.data(), r.data(), m);
+    std::copy(found.y().begin(), found.y().end(), y.data());
+}
+
 }  // namespace
 
 void bind_solver(nb::module_& m) {
+    m.def("least_prices", least_prices, "S"_a.noconvert(), "r"_a.noconvert(), "y"_a.noconvert(),
+          "Write the argmin over y >= 0 of <y, S y> / 2 - <r, y>; S is symmetric, positive definite but for rounding.");
     nb::class_<BoundSolver>(m, "Solver", "Projects on a confidence set again and again, from where the last answer was.")
         .def(nb::init<nb::object, bool>(), "csr"_a, "direct"_a,
              "direct: Newton's steps come from a factor of H; otherwise from conjugate gradients.")
         .def("set_l1", &BoundSolver::set_l1, "center"_a.noconvert(), "radius"_a.noconvert(), "free"_a.noconvert(),
              "Project on L1 balls from now on; free says which pairs may have any conditional.")
+        .def("set_box", &BoundSolver::set_box, "lower"_a.noconvert(), "upper"_a.noconvert(), "free"_a.noconvert(),
+             "Project on boxes from now on.")
+        .def("set_cut_box", &BoundSolver::set_cut_box, "lower"_a.noconvert(), "upper"_a.noconvert(),
+             "center"_a.noconvert(), "radius"_a.noconvert(), "free"_a.noconvert(),
+             "Project on boxes that are cut by L1 balls from now on.")
+        .def("set_kl", &BoundSolver::set_kl, "center"_a.noconvert(), "radius"_a.noconvert(), "free"_a.noconvert(),
+             "Project on KL balls from now on.")
         .def("solve", &BoundSolver::solve, "reference"_a.noconvert(), "cost"_a.noconvert(), "tolerance"_a,
              "theta"_a.noconvert(),
              "Write the answer into theta, NaN if there is none; return F, the flow residual, the number of Newton steps\n"

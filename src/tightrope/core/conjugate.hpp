@@ -31,9 +31,10 @@ inline constexpr double FILL = 0.99;
 
 /// Take the θ of what does not move from D, for a chunk of which some pairs are not WHOLE.
 template <class Set>
-void hold(const Set&, const Lanes& lanes, const Chunk& chunk, Workspace& work, Scratch& scratch) {
+void hold(const Set& set, const Lanes& lanes, const Chunk& chunk, Workspace& work) {
+    if constexpr (requires { &Set::hold; }) return set.hold(chunk, work.flow(lanes), work.D.data());
     const Index n = chunk.n_lanes;
-    double* factor = scratch.row(0);
+    double factor[LANES];
     for (Index v = 0; v < n; ++v) factor[v] = work.label[chunk.first + v] != WHOLE ? work.share[chunk.pair + v] : 0.0;
     for (Index row = chunk.first; row < chunk.last; row += n)
         for (Index v = 0; v < n; ++v)
@@ -43,8 +44,7 @@ void hold(const Set&, const Lanes& lanes, const Chunk& chunk, Workspace& work, S
 /// C and D for H + damping · diag(inflow + outflow). C is at least the outflow, so M is positive definite.
 template <class Set>
 void find_pivots(const Lanes& lanes, const Set& set, double damping, Workspace& work) {
-    Scratch& scratch = work.scratch[0];
-    double* __restrict factor = scratch.row(0);
+    double factor[LANES];
     for (Index s = 0; s < lanes.n_states(); ++s)
         work.D[s] = work.C[s] = (1.0 + damping) * (work.inflow[s] + work.outflow[s]) + TINY;
     for (Index c = 0; c < lanes.n_chunks(); ++c) {
@@ -56,23 +56,23 @@ void find_pivots(const Lanes& lanes, const Set& set, double damping, Workspace& 
             factor[v] = fill * work.share[chunk.pair + v] * work.outflow[origin[v]] / work.C[origin[v]];
         for (Index row = chunk.first; row < chunk.last; row += n)
             for (Index v = 0; v < n; ++v) work.C[lanes.successor[row + v]] -= factor[v] * work.p[row + v];
-        if (work.clipped[c]) hold(set, lanes, chunk, work, scratch);
+        if (work.clipped[c]) hold(set, lanes, chunk, work);
     }
 }
 
 /// Add E t to y, for a chunk of which some pairs are not WHOLE, and write Σ p t of every pair into `all`.
 template <class Set>
-void respond(const Set&, const Lanes& lanes, const Chunk& chunk, const Workspace& work, const double* __restrict t,
-             double* __restrict y, double* __restrict all, Scratch& scratch) {
+void respond(const Set& set, const Lanes& lanes, const Chunk& chunk, const Workspace& work, const double* __restrict t,
+             double* __restrict y, double* __restrict all) {
+    for (Index v = 0; v < chunk.n_lanes; ++v) all[v] = 0.0;
+    if constexpr (requires { &Set::respond; }) return set.respond(chunk, work.flow(lanes), t, y, all);
     const Index n = chunk.n_lanes;
     const double *__restrict p = work.p.data(), *__restrict W = work.W.data() + chunk.pair;
     const double* __restrict share = work.share.data() + chunk.pair;
     const std::int8_t* __restrict label = work.label.data();
     const std::uint32_t* __restrict successor = lanes.successor.data();
-    double *__restrict mean = scratch.row(1), *__restrict moved = scratch.row(2), *__restrict factor = scratch.row(3);
-    double *__restrict group_1 = scratch.row(4), *__restrict group_2 = scratch.row(5);
-    double *__restrict mass_1 = scratch.row(6), *__restrict mass_2 = scratch.row(7);
-    for (Index v = 0; v < n; ++v) all[v] = group_1[v] = group_2[v] = mass_1[v] = mass_2[v] = 0.0;
+    double mean[LANES], moved[LANES], factor[LANES], group_1[LANES], group_2[LANES], mass_1[LANES], mass_2[LANES];
+    for (Index v = 0; v < n; ++v) group_1[v] = group_2[v] = mass_1[v] = mass_2[v] = 0.0;
     for (Index row = chunk.first; row < chunk.last; row += n) {
         for (Index v = 0; v < n; ++v) moved[v] = p[row + v] * t[successor[row + v]];  // look-ups: a loop of their own
         for (Index v = 0; v < n; ++v) {
@@ -103,8 +103,7 @@ void respond(const Set&, const Lanes& lanes, const Chunk& chunk, const Workspace
 /// t = U⁻¹ x and y = E t; the last state takes no part.
 template <class Set>
 void sweep_back(const Lanes& lanes, const Set& set, Workspace& work, const double* x) {
-    Scratch& scratch = work.scratch[0];
-    double *all = scratch.row(0), *t = work.t.data(), *y = work.y.data();
+    double all[LANES], *t = work.t.data(), *y = work.y.data();
     t[lanes.n_states() - 1] = 0.0;
     for (Index k = lanes.n_layers() - 1; k >= 0; --k) {
         const Index begin = lanes.first_state(k), end = lanes.first_state(k + 1);
@@ -114,7 +113,7 @@ void sweep_back(const Lanes& lanes, const Set& set, Workspace& work, const doubl
             const Chunk chunk = lanes.chunk(c);
             const Index n = chunk.n_lanes;
             if (work.clipped[c]) {
-                respond(set, lanes, chunk, work, t, y, all, scratch);
+                respond(set, lanes, chunk, work, t, y, all);
             } else {
                 for (Index v = 0; v < n; ++v) all[v] = 0.0;
                 for (Index row = chunk.first; row < chunk.last; row += n)
@@ -128,7 +127,7 @@ void sweep_back(const Lanes& lanes, const Set& set, Workspace& work, const doubl
 
 /// y = t + U⁻ᵀ (y + x + (D − 2 C) t), and return x · y; the last state takes no part.
 inline double sweep_forward(const Lanes& lanes, Workspace& work, const double* __restrict x) {
-    double *__restrict factor = work.scratch[0].row(0), *__restrict y = work.y.data();
+    double factor[LANES], *__restrict y = work.y.data();
     const double *__restrict t = work.t.data(), *__restrict C = work.C.data(), *__restrict D = work.D.data();
     const double *__restrict p = work.p.data(), *__restrict share = work.share.data();
     const std::uint32_t *__restrict successor = lanes.successor.data(), *__restrict origin = lanes.origin.data();

@@ -13,12 +13,12 @@
 
 namespace tightrope {
 
-/// A block of H: rows of a panel. Entry (t, t') is between states first_row + t and first_column + t'.
+/// A panel of H, whose rows and columns are states from `first` on.
 struct Block {
     double* values;
-    Index width, first_row, first_column;
+    Index width, first;
 
-    double* row(Index s) const { return values + (s - first_row) * width - first_column; }  ///< indexed by state
+    double* row(Index s) const { return values + (s - first) * width - first; }  ///< indexed by state
 };
 
 /// −q p between each pair's state and its successors.
@@ -120,9 +120,11 @@ inline void spread_together(const Lanes& lanes, const Chunk& chunk, const Worksp
 
 /// q (p pᵀ + ∂p/∂β) for a chunk of which some pairs are not WHOLE, added to the upper triangle of the block.
 template <class Set>
-void spread_moving(const Set&, const Lanes& lanes, const Chunk& chunk, const Workspace& work, Block block,
+void spread_moving(const Set& set, const Lanes& lanes, const Chunk& chunk, const Workspace& work, Block block,
                    Scratch& scratch) {
-    if (chunk.aligned)
+    if constexpr (requires { &Set::spread; })
+        set.spread(chunk, work.flow(lanes), block.first, block.width, block.values, scratch);
+    else if (chunk.aligned)
         spread_together(lanes, chunk, work, block, scratch);
     else
         spread_one_by_one(lanes, chunk, work, block);
@@ -135,7 +137,7 @@ void assemble(const Lanes& lanes, const Set& set, double damping, Workspace& wor
     work.pool.each(L, [&](Index k, int worker) {
         Panels& panels = work.panels;
         const Index first = lanes.first_state(k), width = panels.width(k);
-        const Block block{panels.panel(k), width, first, first};
+        const Block block{panels.panel(k), width, first};
         std::fill(block.values, block.values + panels.sizes[k] * width, 0.0);
         for (Index c = k > 0 ? lanes.first_chunk(k - 1) : 0; c < lanes.first_chunk(k); ++c) {
             const Chunk chunk = lanes.chunk(c);

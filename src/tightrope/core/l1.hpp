@@ -5,28 +5,21 @@
 // unless w normalised is in the ball: then that is p.
 #pragma once
 
-#include <vector>
-
 #include "arithmetic.hpp"
 #include "sets.hpp"
 
 namespace tightrope {
 
-/// ‖p − P̂‖₁ <= ε for every pair; a radius of 2 or more leaves the pair free.
-struct L1 {
-    std::vector<double> center;  ///< (n_slots,) P̂, 0 in the padding
-    std::vector<double> radius;  ///< (n_pairs,) ε
-
-    static constexpr double SMALLEST_RADIUS = 1e-14;  ///< A smaller ball is a point: rounding would lose its thresholds.
-    static constexpr double NORMALISED = 1e-13;       ///< A center whose sum is further from 1 is divided by it.
-    static constexpr double LARGE = 1e280;            ///< Times any weight, more than any probability.
-
-    L1() = default;
-    L1(const Space& space, const Lanes& lanes, const double* center, const double* radius);
+/// ‖p − P̂‖₁ <= ε.
+struct L1Set {
+    const double* center;  ///< (n_slots,) P̂, 0 in the padding
+    const double* radius;  ///< (n_pairs,) ε; 2 or more: the pair is free
 
     bool answer(const Chunk& chunk, const Answers& answers, Scratch& scratch) const;
 
 private:
+    static constexpr double LARGE = 1e280;  ///< Times any weight, more than any probability.
+
     /// Rows of scratch.
     struct Rows {
         double *__restrict norm, *__restrict distance, *__restrict x, *__restrict y;
@@ -42,30 +35,15 @@ private:
     bool move_thresholds(const Chunk& chunk, Rows z) const;
 };
 
-/// By tuple and by pair of the space in, by slot and by pair of the lanes held.
-inline L1::L1(const Space& space, const Lanes& lanes, const double* by_tuple, const double* by_pair)
-    : center(lanes.n_slots(), 0.0), radius(lanes.n_pairs()) {
-    for (Index i = 0; i < space.n_pairs; ++i) {
-        const Index begin = space.pair_ptr[i], end = space.pair_ptr[i + 1];
-        const double total = sum(by_tuple + begin, end - begin);
-        const bool scaled = abs(total - 1.0) > NORMALISED && by_pair[i] < 2.0;
-        for (Index j = begin; j < end; ++j) center[lanes.slot[j]] = scaled ? by_tuple[j] / total : by_tuple[j];
-    }
-    for (Index i = 0; i < lanes.n_pairs(); ++i) {
-        const double eps = by_pair[lanes.pair[i]];
-        radius[i] = eps < 2.0 ? (eps < SMALLEST_RADIUS ? 0.0 : eps) : INF;
-    }
-}
-
 /// p = w normalised where that is in the ball; `clip` has the chunks where some pair is not.
-inline bool L1::answer(const Chunk& chunk, const Answers& answers, Scratch& scratch) const {
+inline bool L1Set::answer(const Chunk& chunk, const Answers& answers, Scratch& scratch) const {
     const Index n = chunk.n_lanes;
     for (Index v = 0; v < n; ++v) answers.label[chunk.first + v] = WHOLE;
     if (radius[chunk.pair] >= 2.0) return false;  // pairs of one chunk are all free or none is
 
     const Rows z(scratch);
-    const double *__restrict p = answers.p, *__restrict P_hat = center.data();
-    const double *__restrict W = answers.W + chunk.pair, *__restrict eps = radius.data() + chunk.pair;
+    const double *__restrict p = answers.p, *__restrict P_hat = center;
+    const double *__restrict W = answers.W + chunk.pair, *__restrict eps = radius + chunk.pair;
     for (Index v = 0; v < n; ++v) z.norm[v] = 1.0 / W[v];
     for (Index v = 0; v < n; ++v) z.distance[v] = 0.0;
     for (Index row = chunk.first; row < chunk.last; row += n)
@@ -80,10 +58,10 @@ inline bool L1::answer(const Chunk& chunk, const Answers& answers, Scratch& scra
 ///
 /// Each equation is convex and piecewise linear, so from any start one step lands on the far side of the root, and the
 /// steps after it are monotone and end.
-inline void L1::find_thresholds(const Chunk& chunk, const double* __restrict p, Rows z) const {
+inline void L1Set::find_thresholds(const Chunk& chunk, const double* __restrict p, Rows z) const {
     const Index n = chunk.n_lanes;
-    const double* __restrict P_hat = center.data();
-    for (Index pass = 0; pass < 2 * chunk.rows() + 4; ++pass) {
+    const double* __restrict P_hat = center;
+    for (Index passes = 2 * chunk.rows() + 4; passes > 0; --passes) {
         for (Index v = 0; v < n; ++v) z.up_w[v] = z.up_p[v] = z.low_w[v] = z.low_p[v] = 0.0;
         for (Index row = chunk.first; row < chunk.last; row += n)
             for (Index v = 0; v < n; ++v) {
@@ -94,13 +72,13 @@ inline void L1::find_thresholds(const Chunk& chunk, const double* __restrict p, 
                 z.low_w[v] += low ? w : 0.0;
                 z.low_p[v] += low ? P : 0.0;
             }
-        if (!move_thresholds(chunk, z)) break;
+        if (passes > 1 && !move_thresholds(chunk, z)) break;  // the last sums are those at x and y
     }
 }
 
 /// One step of Newton's method in every lane outside its ball; returns whether some threshold changed.
-inline bool L1::move_thresholds(const Chunk& chunk, Rows z) const {
-    const double* __restrict eps = radius.data() + chunk.pair;
+inline bool L1Set::move_thresholds(const Chunk& chunk, Rows z) const {
+    const double* __restrict eps = radius + chunk.pair;
     bool changed = false;
     for (Index v = 0; v < chunk.n_lanes; ++v) {
         const double half = 0.5 * eps[v];
@@ -116,9 +94,9 @@ inline bool L1::move_thresholds(const Chunk& chunk, Rows z) const {
 }
 
 /// The pairs of a chunk of which some leave their ball. Lanes inside their ball come out as they are.
-inline void L1::clip(const Chunk& chunk, const Answers& answers, Rows z) const {
+inline void L1Set::clip(const Chunk& chunk, const Answers& answers, Rows z) const {
     const Index n = chunk.n_lanes;
-    const double *__restrict P_hat = center.data(), *__restrict eps = radius.data() + chunk.pair;
+    const double *__restrict P_hat = center, *__restrict eps = radius + chunk.pair;
     double *__restrict p = answers.p, *__restrict W = answers.W + chunk.pair;
     double *__restrict old_x = answers.thresholds[0] + chunk.pair, *__restrict old_y = answers.thresholds[1] + chunk.pair;
     std::int8_t* __restrict label = answers.label;
@@ -129,7 +107,7 @@ inline void L1::clip(const Chunk& chunk, const Answers& answers, Rows z) const {
     }
     find_thresholds(chunk, p, z);
 
-    double* __restrict log_W = z.norm;  // no longer needed
+    double log_W[LANES];
     for (Index v = 0; v < n; ++v) {
         // Thresholds that meet: the pair is on the surface by rounding alone, and as good as inside.
         const bool met = z.x[v] >= z.y[v];

@@ -36,9 +36,9 @@ inline constexpr double UNSEEN = 1e-6;         ///< Share of the tolerance; a st
 
 /// The end of a search.
 struct Outcome {
-    double F, residual;
-    Index steps;
-    bool far;  ///< Weights may have left the range of numbers.
+    double F = INF, residual = INF;
+    Index steps = 0;
+    bool far = false;  ///< Weights may have left the range of numbers.
 };
 
 /// How a step is computed.

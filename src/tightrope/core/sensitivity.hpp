@@ -18,31 +18,24 @@ inline constexpr double ACCURACY = 1e-9;  ///< Of dβ by conjugate gradients.
 inline constexpr double LARGEST = 1e12;   ///< A dβ beyond is rounding: β stays, and θ is said to move more than it will.
 }  // namespace sensitivity
 
-/// The tuples first .. last of a pair that is not WHOLE, and its mass q.
-struct Moving {
-    const Lanes& lanes;
-    const std::int8_t* label;  ///< by slot
-    Index first, last;
-    double q;
-    const double* theta;
-};
-
-/// d = q (∂p/∂log w) x for one pair that is not WHOLE.
+/// d = q (∂p/∂log w) x for one pair that is not WHOLE, with tuples first .. last and mass q.
 template <class Set>
-void move_within(const Set&, const Moving& pair, const double* x, double* d) {
+void move_within(const Set& set, Index first, Index last, const std::uint32_t* slot, const std::int8_t* label, double q,
+                 const double* theta, const double* x, double* d) {
+    if constexpr (requires { &Set::move_within; }) return set.move_within(first, last, slot, label, q, theta, x, d);
     double mass_1 = 0.0, mass_2 = 0.0, mean_1 = 0.0, mean_2 = 0.0;
-    for (Index j = pair.first; j < pair.last; ++j) {
-        const std::int8_t mine = pair.label[pair.lanes.slot[j]];
-        mass_1 += mine == SCALED_1 ? pair.theta[j] : 0.0;
-        mean_1 += mine == SCALED_1 ? pair.theta[j] * x[j] : 0.0;
-        mass_2 += mine == SCALED_2 ? pair.theta[j] : 0.0;
-        mean_2 += mine == SCALED_2 ? pair.theta[j] * x[j] : 0.0;
+    for (Index j = first; j < last; ++j) {
+        const std::int8_t mine = label[slot[j]];
+        mass_1 += mine == SCALED_1 ? theta[j] : 0.0;
+        mean_1 += mine == SCALED_1 ? theta[j] * x[j] : 0.0;
+        mass_2 += mine == SCALED_2 ? theta[j] : 0.0;
+        mean_2 += mine == SCALED_2 ? theta[j] * x[j] : 0.0;
     }
     mean_1 = mass_1 > 0.0 ? mean_1 / mass_1 : 0.0;
     mean_2 = mass_2 > 0.0 ? mean_2 / mass_2 : 0.0;
-    for (Index j = pair.first; j < pair.last; ++j) {
-        const std::int8_t mine = pair.label[pair.lanes.slot[j]];
-        d[j] = mine == FIXED ? 0.0 : pair.theta[j] * (x[j] - (mine == SCALED_1 ? mean_1 : mean_2));
+    for (Index j = first; j < last; ++j) {
+        const std::int8_t mine = label[slot[j]];
+        d[j] = mine == FIXED ? 0.0 : theta[j] * (x[j] - (mine == SCALED_1 ? mean_1 : mean_2));
     }
 }
 
@@ -65,7 +58,7 @@ void move(const Space& space, const Lanes& lanes, const Set& set, const bool* fr
             if (free[i] || label[lanes.slot[first]] == WHOLE) {
                 for (Index j = first; j < last; ++j) d[j] = theta[j] * (x[j] - overall);
             } else {
-                move_within(set, Moving{lanes, label, first, last, q, theta}, x, d);
+                move_within(set, first, last, lanes.slot.data(), label, q, theta, x, d);
                 for (Index j = first; j < last; ++j) d[j] += theta[j] * (mean - overall);
             }
         }

@@ -7,7 +7,7 @@
 #include <utility>
 #include <variant>
 
-#include "l1.hpp"
+#include "confidence.hpp"
 #include "newton.hpp"
 #include "sensitivity.hpp"
 
@@ -41,12 +41,12 @@ public:
     }
 
     /// Project on another set; the tuples are laid out anew if other pairs than before are free.
-    template <class Set, class... Arrays>
+    template <class Data, class... Arrays>
     void use(const bool* free, const Arrays*... arrays) {
         const bool same_free = laid_out_ && std::equal(free, free + space_.n_pairs, free_.get());
         set_ = std::monostate();  // its memory is needed
         if (!same_free) lay_out(free);
-        set_.emplace<Set>(space_, lanes_, arrays...);
+        set_.emplace<Data>(space_, lanes_, arrays...);
     }
 
     bool ready() const { return laid_out_; }
@@ -68,24 +68,12 @@ public:
         if (ready()) scatter_thresholds();
     }
 
-private:
-    template <class Visitor>
-    auto visit(const Visitor& visitor) -> decltype(visitor(L1())) {
-        return std::visit(
-            [&](const auto& set) -> decltype(visitor(L1())) {
-                if constexpr (std::is_same_v<std::decay_t<decltype(set)>, std::monostate>)
-                    throw std::logic_error("the solver was given no confidence set");
-                else
-                    return visitor(set);
-            },
-            set_);
-    }
-
-public:
     Outcome solve(const double* reference, const double* cost, double tolerance, double* theta, Interrupt& interrupt) {
-        return visit([&](const auto& set) {
-            return tightrope::solve({space_, reference, cost}, lanes_, set, tolerance, work_, theta, interrupt);
+        Outcome found;
+        visit([&](const auto& set) {
+            found = tightrope::solve({space_, reference, cost}, lanes_, set, tolerance, work_, theta, interrupt);
         });
+        return found;
     }
 
     void sensitivities(const double* reference, const double* cost, const double* A, Index m, const double* theta,
@@ -108,6 +96,19 @@ private:
         scatter_thresholds();
     }
 
+    /// visitor(set), for the set that is in use.
+    template <class Visitor>
+    void visit(const Visitor& visitor) {
+        std::visit(
+            [&](auto& data) {
+                if constexpr (requires { data.set(); })
+                    visitor(data.set());
+                else
+                    throw std::logic_error("the solver was given no confidence set");
+            },
+            set_);
+    }
+
     void scatter_thresholds() {
         for (int row = 0; row < 2; ++row)
             for (Index i = 0; i < lanes_.n_pairs(); ++i) work_.thresholds[row][i] = thresholds_[row][lanes_.pair[i]];
@@ -117,7 +118,7 @@ private:
     bool laid_out_ = false;
     std::unique_ptr<bool[]> free_;  ///< (n_pairs,)
     Lanes lanes_;
-    std::variant<std::monostate, L1> set_;
+    std::variant<std::monostate, L1Data, BoxData, CutBoxData, KLData> set_;
     std::vector<double> thresholds_[2];  ///< by pair of the space, up to date while nothing is laid out
     Workspace work_;
 };

@@ -60,6 +60,10 @@ struct Workspace {
         return {p.data(), W.data(), label.data(), {thresholds[0].data(), thresholds[1].data()}};
     }
 
+    Flow flow(const Lanes& lanes) const {
+        return {lanes.successor.data(), p.data(), label.data(), W.data(), share.data()};
+    }
+
 private:
     /// All 0, and no memory beyond: layouts shrink and grow by a factor of the number of actions.
     static void resize(Vector& vector, std::size_t size) {
