@@ -4,6 +4,7 @@
 namespace tightrope {
 
 void bind_arithmetic(nb::module_& m);
+void bind_sets(nb::module_& m);
 void bind_solver(nb::module_& m);
 
 namespace {
@@ -30,6 +31,7 @@ NB_MODULE(TIGHTROPE_MODULE, m) {
     using namespace tightrope;
     m.def("cpu_level", &cpu_level, "The level of x86-64 that this CPU supports, 2 to 4; 0 on other machines.");
     bind_arithmetic(m);
+    bind_sets(m);
     bind_space(m);
     bind_solver(m);
 }
