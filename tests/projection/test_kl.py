@@ -18,7 +18,6 @@ from tests.conic import measures
 from tests.instances import flow_residual, objective, random_instance
 from tests.projection.test_solver import Evaluated, potentials
 from tightrope.checks.learners.play import drive, ordinary_world
-from tightrope.projection.kernels import conjugate
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 
@@ -72,10 +71,10 @@ def answers(center: FloatArray, radius: FloatArray, w: FloatArray) -> tuple[Floa
     confidence.check(space)
     instance = Curved(space, np.append(w, np.ones(rest)), np.zeros(space.n_tuples), confidence)
     ours = Evaluated(instance, np.zeros(space.n_states))  # type: ignore[arg-type]
-    lane = ours.lanes.slot[: w.size].reshape(n_pairs, d)
-    W = ours.work.p[lane].sum(axis=1)
-    W_of = dict(zip(ours.lanes.pair.tolist(), ours.work.W, strict=True))
-    p = ours.work.p[lane] / W[:, None]
+    lane = ours["slot"][: w.size].reshape(n_pairs, d)
+    W = ours["p"][lane].sum(axis=1)
+    W_of = dict(zip(ours["pair"].tolist(), ours["W"], strict=True))
+    p = ours["p"][lane] / W[:, None]
     log_W = np.log([W_of.get(i, np.nan) for i in range(n_pairs)])
     return log_W, p
 
@@ -184,11 +183,11 @@ def test_movement(seed: int) -> None:
     if not kinked:
         np.testing.assert_allclose(found, H, atol=1e-6)
 
-    b = ours.work.outflow - ours.work.inflow
+    b = ours["outflow"] - ours["inflow"]
     b[[0, -1]] = 0.0
     x = b.copy()
-    damped = found + 0.1 * np.diag(ours.work.inflow + ours.work.outflow)
-    conjugate.conjugate_gradients(ours.lanes, ours.projector._data, 0.1, 1e-11, 500, ours.work, x)
+    damped = found + 0.1 * np.diag(ours["inflow"] + ours["outflow"])
+    ours.parts.conjugate_gradients(0.1, 1e-11, x)
     assert np.abs(damped[:-1, :-1] @ x[:-1] - b[:-1]).sum() <= 1e-9 * max(np.abs(b).sum(), 1e-3)
 
 

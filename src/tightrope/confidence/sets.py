@@ -16,7 +16,7 @@ from tightrope.space import FloatArray, LayeredSpace
 
 @runtime_checkable
 class ConfidenceSet(Protocol):
-    """A set of conditionals for every pair. To project on sets of a new kind, see `projection/sets.py`."""
+    """A set of conditionals for every pair: an `L1Ball`, a `Box`, a `KLBall`, or a set of your own (`OwnSet`)."""
 
     def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
         """(n_pairs,) which pairs may have any conditional at all; these are solved for together."""
@@ -26,6 +26,30 @@ class ConfidenceSet(Protocol):
 
     def violation(self, space: LayeredSpace, theta: FloatArray) -> float:
         """The most by which a conditional of `theta` leaves the set, over the pairs with a mass above 1e-300."""
+
+
+@runtime_checkable
+class OwnSet(ConfidenceSet, Protocol):
+    """A confidence set of your own: beside the methods of every set it answers the pair's question.
+
+    Such sets are solved for in NumPy (`projection/reference.py`), which is for small problems.
+    """
+
+    def pair_question(self, i: int, log_w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The distribution p of pair i in the set that maximises Σ p log(w/p), and how it moves with w.
+
+        Parameters
+        ----------
+        i : index of the pair, never one that is free.
+        log_w : (n_successors,) log w, finite; its entries may be hundreds apart.
+
+        Returns
+        -------
+        p : (n_successors,) the maximiser.
+        movement : (n_successors, n_successors) ∂p/∂log w, symmetric. With p = w normalised, diag(p) − p pᵀ. On a
+            surface c(p) = 0 of the set, with multiplier μ, D − D A (Aᵀ D A)⁻¹ Aᵀ D for D = (1/p + μ ∇²c(p))⁻¹ and
+            A = [1, ∇c(p)]. Inexact derivatives take more steps and do not change the answer.
+        """
 
 
 class L1Ball:

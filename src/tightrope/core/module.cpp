@@ -9,6 +9,8 @@ void bind_model(nb::module_& m);
 void bind_confidence(nb::module_& m);
 void bind_planning(nb::module_& m);
 void bind_small_dense(nb::module_& m);
+void bind_sets(nb::module_& m);
+void bind_solver(nb::module_& m);
 
 namespace {
 
@@ -41,4 +43,7 @@ NB_MODULE(TIGHTROPE_MODULE, m) {
     bind_space(m);
     bind_model(m);
     bind_learners(m);
+    bind_sets(m);
+    bind_space(m);
+    bind_solver(m);
 }
