@@ -44,6 +44,5 @@ NB_MODULE(TIGHTROPE_MODULE, m) {
     bind_model(m);
     bind_learners(m);
     bind_sets(m);
-    bind_space(m);
     bind_solver(m);
 }
