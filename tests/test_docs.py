@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 #: A dotted name inside tightrope; `space.n_states` and the like are attributes of instances.
 NAME = re.compile(
-    r"`((?:confidence|kernels|learners|model|planning|problems|projection|simulate|space(?=\.[A-Z]))(?:\.\w+)+)`"
+    r"`((?:confidence|core|learners|model|planning|problems|projection|simulate|space(?=\.[A-Z]))(?:\.\w+)+)`"
 )
 
 

@@ -32,7 +32,7 @@ AMBIGUOUS = -1
 
 
 class Csr(NamedTuple):
-    """Compressed rows of a space, as kernels read them.
+    """Compressed rows of a space.
 
     The pairs of state s are state_ptr[s]:state_ptr[s+1], the tuples of pair i are pair_ptr[i]:pair_ptr[i+1],
     the states of layer k are layer_ptr[k]:layer_ptr[k+1].

@@ -56,17 +56,3 @@ def test_a_kernel_is_read_from_disk_until_one_that_it_contains_is_edited(
 
     (tmp_path / "inner_of_a_test.py").write_text(INNER.format("10"))
     assert imported(tmp_path, monkeypatch).outer(1) == 11
-
-
-def test_whether_anything_was_compiled_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a new installation, as the next time, and as after an update, which leaves machine code of old sources."""
-    (tmp_path / "inner_of_a_test.py").write_text(INNER.format("1"))
-    (tmp_path / "outer_of_a_test.py").write_text(OUTER)
-    first = imported(tmp_path, monkeypatch)
-    assert not compiling.compiled_before()
-    assert first.outer(1) == 2
-    imported(tmp_path, monkeypatch)
-    assert compiling.compiled_before()
-    (tmp_path / "inner_of_a_test.py").write_text(INNER.format("10"))
-    imported(tmp_path, monkeypatch)
-    assert list(tmp_path.rglob("*.nbi")) and not compiling.compiled_before()

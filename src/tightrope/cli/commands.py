@@ -14,7 +14,7 @@ from tightrope.errors import InvalidInputError
 
 __all__ = ["app"]
 
-# all else of ours is imported by the commands that need it: help does not wait for numba, scipy and matplotlib
+# all else of ours is imported by the commands that need it: help does not wait for NumPy, SciPy and Matplotlib
 
 
 class Kind(StrEnum):

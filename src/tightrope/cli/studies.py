@@ -13,7 +13,6 @@ from tightrope.experiments.studies.engines import Engine
 from tightrope.experiments.studies.estimate import estimate
 from tightrope.experiments.studies.study import Study
 from tightrope.experiments.studies.summary import sections
-from tightrope.kernels.compile import compiled_before
 from tightrope.report.serving import served
 
 __all__ = ["folder_name", "is_conducted", "show"]
@@ -29,8 +28,6 @@ def show(study: Study, folder: Path, conduct: Conduct, *, beside: Path = Path(),
     if conduct.dry_run:
         say("\n".join(estimate(study, folder, engine, beside)))
         return
-    if not compiled_before():
-        note("compiling first, which takes a minute or less and is kept for the next time")
     with ExitStack() as meanwhile:
         if conduct.watch:
             note(f"watch it at {meanwhile.enter_context(served(folder, conduct.port))}")

@@ -56,11 +56,6 @@ def depend_on(source: str) -> None:
             cache._source_stamp = stamp
 
 
-def compiled_before() -> bool:
-    """Whether machine code of some kernel is on disk that is of these very sources; older ones are of no use."""
-    return any(cache._load_index() for cache in _caches)
-
-
 def _stamp() -> tuple[float, int]:
     """Newest change and total size of all sources: one kernel may contain any other."""
     stats = [path.stat() for path in _sources]

@@ -17,7 +17,7 @@ from tightrope.experiments.studies.folder import RunFolder, finished
 from tightrope.experiments.studies.study import Study
 from tightrope.experiments.tables import aligned
 
-#: Seconds that a trial may take, and the episodes that come before it: up to there everything is compiled.
+#: Seconds that a trial may take, and the episodes that come before it: the first ones renew sets and fill caches.
 TRIAL, WARM_UP = 0.5, 3
 
 

@@ -22,7 +22,7 @@ from tightrope.streams import Streams
 RUN, HISTORY, CHECKPOINT, LOG, PROGRESS = "run.json", "history.csv", "checkpoint", "log.txt", "progress"
 
 #: What decides on bits, apart from us.
-PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "joblib")
+PACKAGES = ("numpy", "scipy", "joblib")
 
 #: "running" in a folder that nobody holds: it was cut, and goes on from its checkpoint.
 Status = Literal["running", "finished", "stopped", "failed"]

@@ -27,7 +27,7 @@ def planned(study: Study, beside: Path = Path()) -> list[Configuration]:
     Whatever is wrong is refused here, before anything is played: every problem is made once.
     """
     plan = Plan(study)
-    conditions = list(plan.conditions(beside))  # before the learners, which may have to be compiled
+    conditions = list(plan.conditions(beside))
     learners, horizons, seeds = plan.learners(), study.horizons, study.all_seeds
     _check_room(len(conditions), len(horizons), len(learners), len(seeds))
     configurations = [
