@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.arguments import printable
-from tightrope.durable import DurableLearner
-from tightrope.durable.journal import NAME
 from tightrope.errors import InvalidInputError, in_words, missing
-from tightrope.service.limits import Limits
-from tightrope.service.tables import Tables
+from tightrope.ops.learner import DurableLearner
+from tightrope.ops.limits import Limits
+from tightrope.ops.store import JOURNAL
+from tightrope.ops.tables import Tables
 
 try:
     import uvicorn
 
-    from tightrope.service.app import make_app
-    from tightrope.service.gate import is_loopback
-    from tightrope.service.keeper import Keeper, Opener
+    from tightrope.ops.app import make_app
+    from tightrope.ops.auth import is_loopback
+    from tightrope.ops.served_learner import Keeper, Opener
 except ImportError as error:
     raise missing(str(error.name), "service") from error
 
@@ -103,9 +103,9 @@ def token_of(file: Path | None) -> str | None:
 
 def learners_in(directory: Path, made: Made | None) -> dict[str, Path]:
     """The folders of learners by name: the directory itself, or those in it."""
-    folders = [directory] if (directory / NAME).is_file() else []
+    folders = [directory] if (directory / JOURNAL).is_file() else []
     if not folders and directory.is_dir():
-        folders = sorted(path for path in directory.iterdir() if (path / NAME).is_file())
+        folders = sorted(path for path in directory.iterdir() if (path / JOURNAL).is_file())
     if made is not None and made.folder not in folders:
         if directory in folders:
             raise InvalidInputError(f"{printable(directory)} is the directory of one learner; name one for several")

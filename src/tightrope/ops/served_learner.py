@@ -4,21 +4,21 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec.structs import asdict
 
-from tightrope.durable import DurableLearner
-from tightrope.durable.status import BudgetUnits
 from tightrope.errors import StorageError, UnknownEpisodeError
 from tightrope.model import Policy
-from tightrope.service.messages import Acted, Answered, Asked, Called, Series, Space, Spent, State, Table, Tell
-from tightrope.service.reading import Reader
-from tightrope.service.refusals import Refusal
-from tightrope.service.rehearsal import rehearse
-from tightrope.service.tables import Tables
+from tightrope.ops.api import Acted, Answered, Asked, Called, Series, Space, Spent, State, Table, Tell
+from tightrope.ops.inputs import Reader
+from tightrope.ops.learner import DurableLearner
+from tightrope.ops.refusals import Refusal
+from tightrope.ops.rehearsal import rehearse
+from tightrope.ops.status import BudgetUnits
+from tightrope.ops.tables import Tables
 
 Result = TypeVar("Result")
 
@@ -160,7 +160,7 @@ class Keeper:
 
     def spending(self) -> list[Spent]:
         """Every budget."""
-        return [Spent(**asdict(one), share=finite(one.share)) for one in self.learner.status.spending]
+        return [Spent(**(asdict(one) | {"share": finite(one.share)})) for one in self.learner.status.spending]
 
     def state(self) -> State:
         """All in short."""
