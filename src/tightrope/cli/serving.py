@@ -1,9 +1,9 @@
-"""`tightrope serve`: the learner to begin with."""
+"""`tightrope serve`: create the learner."""
 
 from pathlib import Path
 
 from tightrope.errors import InvalidInputError
-from tightrope.experiments.studies.plan import folder_of
+from tightrope.lab.plan import folder_of
 from tightrope.learners import make_learner
 from tightrope.ops.server import Made
 from tightrope.problems import make
@@ -11,9 +11,9 @@ from tightrope.problems.files import load_problem
 
 
 def made_for(directory: Path, problem: str, learner: str, episodes: int | None, name: str | None) -> Made:
-    """The learner that the options ask for, and where it is to live."""
+    """Make the learner that the options describe, for its directory."""
     if name is not None and (not name or name in (".", "..") or "/" in name):
-        raise InvalidInputError(f"--name {name!r} is no name of a folder")
+        raise InvalidInputError(f"--name {name!r} cannot be the name of a folder")
     place = folder_of(problem, Path())
     found = make(problem) if place is None else load_problem(place)
     return Made(directory / name if name else directory, found, make_learner(learner, found, episodes=episodes))
