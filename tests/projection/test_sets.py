@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import wrightomega
 
 from tests.conftest import random_shares, rngs
 from tightrope import core
@@ -74,8 +75,8 @@ def ask_reference(sets: Sets, i: int, log_w: FloatArray) -> reference.Answer:
     """The answer for pair i."""
     if sets.kind == "kl":
         return reference.answer_for_kl_ball(log_w, sets.center[i], float(sets.radius[i]))
-    bounds = (np.zeros_like(log_w), np.ones_like(log_w)) if sets.kind == "l1" else (sets.lower[i], sets.upper[i])
-    return reference.answer_for_box(log_w, *bounds, sets.center[i], float(sets.radius[i]))
+    lower, upper = (sets.lower[i], sets.upper[i]) if sets.kind != "l1" else (0 * log_w, 0 * log_w + 1)
+    return reference.answer_for_box(log_w, lower, upper, sets.center[i], float(sets.radius[i]))
 
 
 def value(p: FloatArray, log_w: FloatArray) -> float:
@@ -83,7 +84,17 @@ def value(p: FloatArray, log_w: FloatArray) -> float:
     return float(np.sum(np.where(p > 0, p * (log_w - np.log(np.where(p > 0, p, 1.0))), 0.0)))
 
 
-def movement(sets: Sets, answers: Answers, i: int) -> FloatArray:
+def divergence(P: FloatArray, p: FloatArray) -> FloatArray:
+    """KL(P‖p) + Σ p − Σ P over the last axis: nothing cancels where P is close to p."""
+    tau = (P - p) / np.maximum(p, 1e-300)
+    x = np.clip(tau, -1e-4, 1e-4)
+    series = x**2 * (1 / 2 - x * (2 / 3 - x * 3 / 4))
+    each = np.where(x == tau, series, np.log1p(np.maximum(tau, -0.999999)) - tau * p / np.maximum(P, 1e-300))
+    total: FloatArray = np.sum(np.where(P > 0, P * each, p), axis=-1)
+    return total
+
+
+def movement(answers: Answers, i: int) -> FloatArray:
     """∂p/∂log w of pair i, as its labels say."""
     p, label = answers.p[i], answers.label[i]
     if label[0] == CURVED:
@@ -93,7 +104,7 @@ def movement(sets: Sets, answers: Answers, i: int) -> FloatArray:
             return np.zeros((len(p), len(p)))
         v, sigma = p * (1 - kappa / mean), np.sum(p * (1 - kappa / mean) ** 2 / kappa)
         across = np.outer(v, v) / sigma if sigma > 0 else 0.0
-        return np.diag(p * kappa) - np.outer(p * kappa, p * kappa) / mean - across
+        return np.asarray(np.diag(p * kappa) - np.outer(p * kappa, p * kappa) / mean - across)
     groups = [np.full(len(p), True)] if label[0] == WHOLE else [label == SCALED_1, label == SCALED_2]
     moves = np.zeros((len(p), len(p)))
     for group in groups:
@@ -108,12 +119,10 @@ def movement(sets: Sets, answers: Answers, i: int) -> FloatArray:
 def test_answers_are_those_of_the_reference(
     kind: str, rng: np.random.Generator, n: int, d: int, spread: float, left: float
 ) -> None:
-    """Whatever an earlier call left: W, p and how p moves, the last where p is not at a kink."""
-    if kind == "l1" and np.isnan(left):
-        left = 0.0
+    """W and p, whatever an earlier call left."""
     sets, log_w = random_sets(rng, kind, n, d), spread * rng.uniform(-1, 1, (n, d))
     found = ask_core(sets, log_w, np.full((2, n), left))
-    np.testing.assert_allclose(found.p.sum(axis=1), 1.0, rtol=1e-11)
+    np.testing.assert_allclose(found.p.sum(axis=1), 1.0, rtol=1e-9)
     for i in range(min(n, 11)):
         expected = ask_reference(sets, i, log_w[i])
         assert found.log_W[i] == pytest.approx(value(expected.p, log_w[i]), abs=1e-8 * (1 + spread))
@@ -140,7 +149,7 @@ def test_answers_move_as_they_say(kind: str, rng: np.random.Generator, d: int, s
     n, h = 8, 1e-6
     sets, log_w = random_sets(rng, kind, n, d), spread * rng.uniform(-1, 1, (n, d))
     found = ask_core(sets, log_w)
-    said = np.stack([movement(sets, found, i) for i in range(n)])
+    said = np.stack([movement(found, i) for i in range(n)])
     for j in range(d):
         step = h * np.eye(d)[j]
         up, down = ask_core(sets, log_w + step), ask_core(sets, log_w - step)
@@ -195,6 +204,51 @@ def test_bounds_that_are_tiny_or_a_point() -> None:
 # ------------------------------------------------------------------------------------------------ KL balls
 
 
+def kl_twin(P: FloatArray, r: float, w: FloatArray) -> tuple[float, FloatArray]:
+    """(log W, p*) of one pair by bisection: of μ, and of λ for each μ; every p by Wright's function."""
+    w_bar = w / w.sum()
+    if P @ (np.log(np.where(P > 0, P, 1.0)) - np.log(w_bar)) <= r:
+        return float(np.log(w.sum())), w_bar
+    seen = P > 0
+
+    def at(mu: float, lam: float) -> FloatArray:
+        p: FloatArray = w_bar * np.exp(-mu - lam)
+        a = lam - np.log(w_bar[seen] / P[seen])
+        p[seen] = P[seen] * mu / wrightomega(a + mu + np.log(mu))
+        return p
+
+    def given(mu: float) -> FloatArray:
+        low, high = -750.0, 1.0
+        for _ in range(50):
+            lam = 0.5 * (low + high)
+            low, high = (lam, high) if at(mu, lam).sum() > 1 else (low, lam)
+        return at(mu, 0.5 * (low + high))
+
+    low, high = -30.0, 30.0
+    for _ in range(45):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if divergence(P, given(np.exp(middle))) > r else (low, middle)
+    p = given(np.exp(0.5 * (low + high)))
+    p /= p.sum()
+    return value(p, np.log(w)), p
+
+
+@settings(max_examples=25)
+@given(rngs(), st.integers(2, 9), st.sampled_from([0.0, 0.4, 0.8]), st.sampled_from([0.3, 3.0, 12.0]))
+def test_answers_for_kl_balls_by_bisection(rng: np.random.Generator, d: int, zeros: float, spread: float) -> None:
+    """Of the core and of the reference."""
+    n = 3
+    center = random_shares(rng, np.repeat(np.arange(n), d), zeros).reshape(n, d)
+    radius = np.exp(rng.uniform(np.log(1e-4), np.log(3.0), n))
+    log_w = spread * rng.standard_normal((n, d))
+    found = ask_core(Sets("kl", radius, center, center, center), log_w)
+    for i in range(n):
+        log_W, p = kl_twin(center[i], radius[i], np.exp(log_w[i]))
+        assert found.log_W[i] == pytest.approx(log_W, abs=1e-7)
+        np.testing.assert_allclose(found.p[i], p, atol=1e-6)
+        np.testing.assert_allclose(reference.answer_for_kl_ball(log_w[i], center[i], radius[i]).p, p, atol=1e-6)
+
+
 @settings(max_examples=60)
 @given(rngs(), st.integers(2, 70), st.sampled_from([0.0, 0.5]), st.sampled_from([1e-9, 0.1, 1.0, 10.0, 30.0]))
 def test_answers_for_kl_balls_are_stationary_points_on_the_surface(
@@ -223,22 +277,13 @@ def test_answers_for_kl_balls_are_stationary_points_on_the_surface(
         np.testing.assert_allclose(left, mu * right, atol=1e-9 + 1e-5 * np.abs(left).max())
 
 
-def divergence(P: FloatArray, p: FloatArray) -> float:
-    """KL(P‖p) + Σ p − Σ P, by a series where P is close to p."""
-    tau = (P - p) / np.maximum(p, 1e-300)
-    x = np.clip(tau, -1e-4, 1e-4)
-    series = x**2 * (1 / 2 - x * (2 / 3 - x * 3 / 4))
-    each = np.where(x == tau, series, np.log1p(np.maximum(tau, -0.999999)) - tau * p / np.maximum(P, 1e-300))
-    return float(np.sum(np.where(P > 0, P * each, p)))
-
-
 @settings(max_examples=50)
 @given(rngs(), st.integers(2, 9), PAIRS, st.booleans())
 def test_the_movement_of_kl_balls_in_every_form(rng: np.random.Generator, d: int, n: int, aligned: bool) -> None:
     """Added to a block of H, split into D and E, and along a direction: all are the same q (p pᵀ + ∂p/∂log w)."""
     sets, log_w = random_sets(rng, "kl", n, d), rng.standard_normal((n, d))
     found, q = ask_core(sets, log_w), rng.random(n)
-    moves = [movement(sets, found, i) for i in range(n)]
+    moves = [movement(found, i) for i in range(n)]
     clipped = found.label[:, 0] == CURVED
     if not clipped.any():  # the solver does not ask
         return
