@@ -49,7 +49,7 @@ def spent(problem: Problem, learner: UCPD, episodes: int) -> tuple[FloatArray, F
     for t in range(1, episodes + 1):
         f, g = adversary.loss(t), problem.constraints.sample(for_constraints)
         policy, P = learner.policy, np.empty(space.n_tuples)
-        believe(space.csr.pair_ptr, *learner.counts.laws, learner.theta, P)
+        believe(space.csr.pair_ptr, *learner.state.counts.laws, learner.state.theta, P)
         played = mdp.occupancy(policy)
         unknown += float(np.abs(LayeredMDP(space, P).occupancy(policy) - played).sum())
         over += g @ played - c
@@ -80,13 +80,13 @@ def test_one_step_with_what_was_played() -> None:
     nearest = np.inf
     for t in range(1, T + 1):
         f, g = problem.losses.begin(rng).loss(t), problem.constraints.sample(rng)
-        theta, Q, P = learner.theta, learner.multipliers, np.empty(space.n_tuples)
-        believe(space.csr.pair_ptr, *learner.counts.laws, theta, P)
+        theta, Q, P = learner.state.theta, learner.multipliers, np.empty(space.n_tuples)
+        believe(space.csr.pair_ptr, *learner.state.counts.laws, theta, P)
         believed = LayeredMDP(space, P).occupancy(learner.policy)
         reference = mixed(space, theta, 1 / T)
         learner.observe(Episode(*sampled(space, mdp.occupancy(learner.policy), rng), f, g))
         assert learner.confidence_set.violation(space, mdp.transitions) <= 0  # or nothing is claimed
-        new, e = learner.theta, g @ believed - c
+        new, e = learner.state.theta, g @ believed - c
         w, delta = Q + kappa * np.sqrt(T) * np.maximum(e, 0), np.abs(believed - new).sum()
         np.testing.assert_allclose(learner.multipliers, np.maximum(Q + e, 0), atol=1e-9)
         left = learner.V * f @ (new - other) + (learner.multipliers @ learner.multipliers - Q @ Q) / 2

@@ -70,6 +70,6 @@ def test_it_follows_losses_that_change() -> None:
 def test_what_is_no_measure_is_refused() -> None:
     at = WORLDS["one_step"]()
     learner = DynamicOREPS(at.space, at.budgets, episodes=9, model=at.mdp)
-    learner.measures[1] *= 1.1
+    learner.state.measures[1] *= 1.1
     with pytest.raises(InvalidInputError, match=r"measures\[1\] is no measure"):
         learner._restored()

@@ -137,7 +137,7 @@ def test_ucpd_practical_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPat
     twin, block, F, before = Twin(learner.rule, B), list[FloatArray](), 0.0, None
     mean = np.zeros((2, SPACE.n_tuples))
     for states, actions, steps, f, g in plays(learner, 60):
-        theta = learner.theta
+        theta = learner.state.theta
         learner.observe(Episode(states, actions, f, g))
         twin.count(steps, g[:, steps])
         mean = mean + (g - mean) / twin.t
@@ -159,7 +159,7 @@ def test_ucpd_bandit_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPatch)
     twin, block = Twin(learner.rule, B), list[FloatArray]()
     met: list[list[tuple[int, float, FloatArray]]] = [[] for _ in range(SPACE.n_pairs)]
     for states, actions, steps, f, g in plays(learner, 60):
-        theta, t, blocks = learner.theta, twin.t + 1, min(3, 1 + (twin.t + 1) // 20)
+        theta, t, blocks = learner.state.theta, twin.t + 1, min(3, 1 + (twin.t + 1) // 20)
         believed = np.array([np.mean([x[1] for x in at]) if at and 2 * at[-1][0] > t - 1 else -1.0 for at in met])
         u = upper_bounds(Policy(SPACE, policy_of(SPACE, theta)), twin.confidence_set(), np.array(steps))
         gamma, delta = np.sqrt(3 * np.log(3 * 12 / 0.01) / (t * 12)), np.zeros(SPACE.n_pairs)

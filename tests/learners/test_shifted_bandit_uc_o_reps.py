@@ -90,7 +90,7 @@ def test_a_whole_run_as_printed(sparse: bool) -> None:
             ball = L1Ball(center, np.where((N > 0) & (eps < 2), (1 - alpha) * eps, np.inf))
         instance = Boxed(space, np.maximum(theta, 1e-12), eta * estimate, Box(alpha * uniform, ones, ball))
         theta = np.maximum(conic_solution(instance, **PRECISE)[1], 0)
-        np.testing.assert_allclose(learner.theta, theta, atol=3e-6)
+        np.testing.assert_allclose(learner.state.theta, theta, atol=3e-6)
     assert learner.epoch > 3
 
 
@@ -103,7 +103,7 @@ def test_the_estimate_is_off_by_how_far_the_measure_is_off() -> None:
     for _ in range(50):
         f = rng.uniform(-1, 1, space.n_tuples)
         learner.observe(bandit_episode(space, learner.policy.probabilities, mdp.transitions, f, rng))
-    for theta in (learner.theta.copy(), occupancy(space, learner.policy.probabilities, mdp.transitions)[1]):
+    for theta in (learner.state.theta.copy(), occupancy(space, learner.policy.probabilities, mdp.transitions)[1]):
         learner.theta = theta
         q = np.bincount(pair, occupancy(space, learner.policy.probabilities, mdp.transitions)[1])
         mean = np.zeros(space.n_tuples)
@@ -122,7 +122,7 @@ def test_all_of_the_shift_is_a_uniform_model() -> None:
     for _ in range(20):
         f = rng.uniform(-1, 1, space.n_tuples)
         learner.observe(bandit_episode(space, learner.policy.probabilities, mdp.transitions, f, rng))
-    model = LayeredMDP.from_occupancy(space, learner.theta)
+    model = LayeredMDP.from_occupancy(space, learner.state.theta)
     np.testing.assert_allclose(model.transitions, 1 / space.expand_to_tuples(space.successors_per_pair), atol=1e-9)
 
 

@@ -245,7 +245,7 @@ def test_what_schema_3_wrote_of_ucpd_practical_is_read(at: World, tmp_path: Path
             del arrays[f"state/{name}"]
 
     rewritten(path, as_schema_3)
-    learner.last_use, learner.squares = np.zeros((2, len(at.budgets)))
+    learner.state.last_use, learner.squares = np.zeros((2, len(at.budgets)))
     assert checkpoints.fingerprint(load(path)) == checkpoints.fingerprint(learner)
 
 

@@ -44,9 +44,7 @@ def numbers(
     A checkpoint of a schema before `since` does not have it; it keeps the value that a new learner has.
     """
     limits = {"limits": Limits(least, most, since=since, written_as=written_as)}
-    return (
-        dataclasses.field(metadata=limits) if default is None else dataclasses.field(default=default, metadata=limits)
-    )
+    return dataclasses.field(default=default, metadata=limits)
 
 
 def measure() -> Any:
