@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tests.conftest import mdps, random_policy, rngs
 from tests.trajectories import sampled
 from tests.twins import divergence, mixed
 from tightrope import UCPD, Episode, LayeredMDP, make, make_learner, run
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceSet
-from tightrope.confidence.counts import Counts
 from tightrope.learners.kernels.played import believe
 from tightrope.problems.base import Problem
 from tightrope.projection.project import project
-from tightrope.space import FloatArray
+from tightrope.space import FloatArray, LayeredSpace
 from tightrope.streams import streams
 
 ANYTIME = ("kl", "kl-l1", "kl-box", "kl-l1-box")
@@ -119,17 +119,18 @@ def test_what_practical_believes_when_it_renews_its_sets(name: str) -> None:
     """P̃ of the old conditionals is in the new set too: not proved, looked at."""
     problem = make(name)
     learner: Any = make_learner("ucpd-practical", problem, episodes=100)
-    looked, renew = 0, learner._set_of
+    step = learner._price_step.mirror_step
+    looked, renew = 0, step.rule
 
-    def renewed(counts: Counts) -> ConfidenceSet:
+    def renewed(space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> ConfidenceSet:
         nonlocal looked
-        new: ConfidenceSet = renew(counts)
+        new: ConfidenceSet = renew(space, N, M)
         P = np.empty(problem.space.n_tuples)
-        believe(problem.space.csr.pair_ptr, *learner._evidence(counts), learner.theta, P)
+        believe(problem.space.csr.pair_ptr, N, M, learner.state.theta, P)
         assert new.violation(problem.space, P) <= 1e-6
         looked += 1
         return new
 
-    learner._set_of = renewed
+    step.rule = renewed
     run(problem, learner, episodes=100, regret="never", records=1)
     assert looked > 20

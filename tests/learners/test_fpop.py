@@ -1,6 +1,7 @@
 """FPOP against Algorithm 1 as it is printed, its perturbation, and that it learns."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tests.learners.gap import random_episodes, regret_per_episode
 from tests.planning.test_extended_values import least_in_ball
 from tests.twins import layer_of_state
 from tightrope import Episode, InvalidInputError, LayeredMDP, LayeredSpace
+from tightrope.confidence import Counts
 from tightrope.learners.fpop import FPOP
 from tightrope.planning.hindsight import best_policy
 from tightrope.space import FloatArray
@@ -97,11 +99,11 @@ def test_with_the_model_known_it_follows_the_perturbed_leader() -> None:
     """No radius and counts that are the model: the policy is the best one for the losses so far minus Y."""
     rng = np.random.default_rng(5)
     learner = fpop(radius_scale=0.0)
-    learner.state.counts.M = rng.integers(1, 50, SPACE.n_tuples)
-    learner.state.counts.N = np.bincount(pair_of_tuple(SPACE), learner.counts.M).astype(np.int64)
-    learner.total_loss = rng.uniform(0, 20, SPACE.n_tuples)
-    learner._restored()
-    mdp = LayeredMDP(SPACE, learner.state.counts.M / SPACE.expand_to_tuples(learner.counts.N))
+    counts = Counts(SPACE)
+    counts.M = rng.integers(1, 50, SPACE.n_tuples)
+    counts.N = np.bincount(pair_of_tuple(SPACE), counts.M).astype(np.int64)
+    learner.state = replace(learner.state, counts=counts, total_loss=rng.uniform(0, 20, SPACE.n_tuples))
+    mdp = LayeredMDP(SPACE, counts.M / SPACE.expand_to_tuples(counts.N))
     perturbed = learner.state.total_loss - SPACE.expand_to_tuples(learner.state.perturbation)
     assert mdp.occupancy(learner.policy) @ perturbed == pytest.approx(best_policy(mdp, perturbed)[0], abs=1e-9)
 

@@ -5,6 +5,7 @@ taken over from the learner after it was compared, so that nothing adds up.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -17,6 +18,7 @@ from tightrope import BanditEpisode, Episode, LayeredSpace, project
 from tightrope.learners.kernels.played import SMALLEST
 from tightrope.learners.shared import pricing
 from tightrope.learners.shared.importance import upper_bounds
+from tightrope.learners.shared.rates import spans_after
 from tightrope.learners.ucpd_bandit import UCPDBandit
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.model import Policy
@@ -124,10 +126,10 @@ def plays(learner: Any, episodes: int) -> Iterator[tuple[list[int], list[int], l
 
 
 def assert_alike(learner: Any, twin: Twin, theta: FloatArray, prices: FloatArray) -> None:
-    np.testing.assert_allclose(learner.theta, theta, atol=2e-5)
-    np.testing.assert_allclose(learner.integrals, twin.Q, rtol=1e-6)
+    np.testing.assert_allclose(learner.state.theta, theta, atol=2e-5)
+    np.testing.assert_allclose(learner.state.integrals, twin.Q, rtol=1e-6)
     np.testing.assert_allclose(learner.multipliers, prices, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(learner.changes, twin.S, rtol=1e-9)
+    np.testing.assert_allclose(learner.state.changes, twin.S, rtol=1e-9)
 
 
 @pytest.mark.parametrize("B", [100.0, 0.2])
@@ -183,10 +185,9 @@ def test_ucpd_bandit_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_blocks_are_longer_by_one_after_250_episodes_each() -> None:
-    learner, sizes = UCPDPractical(SPACE, BUDGETS), []
-    for learner.observed in (0, 248, 249, 498, 499, 1249, 10**6):
-        sizes.append(learner._block_now())
-    assert sizes == [1, 1, 2, 2, 3, 6, 6]
+    learner = UCPDPractical(SPACE, BUDGETS)
+    states = [replace(learner.state, observed=t) for t in (0, 248, 249, 498, 499, 1249, 10**6)]
+    assert [pricing.block_length(state, learner.block) for state in states] == [1, 1, 2, 2, 3, 6, 6]
 
 
 def below(at: list[tuple[int, float, FloatArray]], i: int) -> float:
@@ -203,5 +204,5 @@ def below(at: list[tuple[int, float, FloatArray]], i: int) -> float:
 
 @pytest.mark.parametrize(("span", "largest"), [(SMALLEST, SMALLEST), (SMALLEST / 2, 0.0)])
 def test_losses_that_differ_by_next_to_nothing(span: float, largest: float) -> None:
-    learner = UCPDPractical(SPACE, BUDGETS)
-    assert learner._spans(np.append(np.zeros(SPACE.n_tuples - 1), span)) == (largest, 0.0)
+    loss, before = np.append(np.zeros(SPACE.n_tuples - 1), span), np.zeros(SPACE.n_tuples)
+    assert spans_after(SPACE, loss, before, 0.0, 0.0, steps=0) == (largest, 0.0)

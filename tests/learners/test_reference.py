@@ -108,7 +108,7 @@ def test_ucpd_known_is_ucpd_with_a_point_for_a_set() -> None:
     known = make_learner("ucpd-known", at, episodes=20)
     point = UCPD(at.space, at.budgets, episodes=20, confidence=KnownModel(transitions=at.mdp.transitions))
     assert isinstance(known, UCPD)
-    point.state.theta, point.policy = known.theta, known.policy  # a set does not tell where to start
+    point.state = replace(point.state, theta=known.state.theta)  # a set does not tell where to start
     for (p, Q, epoch), (p_, Q_, _) in zip(drive(at, known), drive(at, point), strict=True):
         np.testing.assert_array_equal(p, p_)
         np.testing.assert_array_equal(Q, Q_)
@@ -233,7 +233,7 @@ def test_the_leader_plans_more_rarely_as_time_goes_by() -> None:
     planned = set()
 
     def look(t: int) -> None:
-        planned.add(learner._planned_at)
+        planned.add(learner.state.planned_at)
 
     drive(at, learner, last=20, between=look)
     assert sorted(planned) == [0, 1, 2, 3, 5, 8, 12, 18]

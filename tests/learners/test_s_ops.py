@@ -106,7 +106,7 @@ def test_what_it_plays_is_within_the_budgets_under_every_model_of_its_set() -> N
     assert worst_use(problem.mdp.space, bounds, learner.policy, mean).most < 0.7
     used = float(mean @ problem.mdp.occupancy(learner.policy))
     assert 0.5 < used < worst_use(problem.mdp.space, bounds, learner.policy, mean).most  # and not idle
-    upper = learner._upper(learner.state.mean_constraints, learner.state.squares)[0]
+    upper = learner._upper(learner.observed, learner.state.mean_constraints, learner.state.squares)[0]
     assert ((mean <= upper) & (upper <= mean + 0.1)).all()
 
 

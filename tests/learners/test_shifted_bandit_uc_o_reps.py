@@ -1,6 +1,7 @@
 """Shifted Bandit UC-O-REPS: its sets, its estimates in exact expectation, a run as printed, and that it learns."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -104,11 +105,10 @@ def test_the_estimate_is_off_by_how_far_the_measure_is_off() -> None:
         f = rng.uniform(-1, 1, space.n_tuples)
         learner.observe(bandit_episode(space, learner.policy.probabilities, mdp.transitions, f, rng))
     for theta in (learner.state.theta.copy(), occupancy(space, learner.policy.probabilities, mdp.transitions)[1]):
-        learner.theta = theta
         q = np.bincount(pair, occupancy(space, learner.policy.probabilities, mdp.transitions)[1])
         mean = np.zeros(space.n_tuples)
         for path, probability in trajectories(mdp, learner.policy):
-            mean += probability * learner.estimate(path, losses[path])
+            mean += probability * learner.estimate(theta, path, losses[path])
         expected = np.bincount(pair, losses * mdp.transitions) * q / np.bincount(pair, theta)
         np.testing.assert_allclose(mean, expected[pair], rtol=1e-10)
     np.testing.assert_allclose(mean, np.bincount(pair, losses * mdp.transitions)[pair], rtol=1e-10)
@@ -140,13 +140,20 @@ def test_bad_parameters_are_named(option: str, value: Any) -> None:
         ShiftedBanditUCOREPS(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7, **{option: value})
 
 
+def plays(learner: ShiftedBanditUCOREPS, probabilities: list[float]) -> None:
+    """Give the learner the measure of a policy where every successor is as likely."""
+    policy = Policy(learner.space, probabilities)
+    learner.state = replace(learner.state, theta=LayeredMDP.even(learner.space).occupancy(policy))
+    np.testing.assert_array_equal(learner.policy.probabilities, probabilities)
+
+
 def test_an_action_that_the_policy_never_takes_is_refused_in_words() -> None:
     space = LayeredSpace.dense([1, 2, 1], 2)
     learner = ShiftedBanditUCOREPS(space, [0.5], episodes=9)
-    learner.policy = Policy(space, [1.0, 0.0, 0.5, 0.5, 0.5, 0.5])
+    plays(learner, [1.0, 0.0, 0.5, 0.5, 0.5, 0.5])
     state = checkpoints.fingerprint(learner)
     with pytest.raises(InvalidInputError, match=r"episode 1: step 0 took action 1 at state 0, .* probability 0; play"):
         learner.observe(BanditEpisode([0, 1, 3], [1, 0], np.zeros(2), np.zeros((1, 2))))
     assert checkpoints.fingerprint(learner) == state
-    learner.policy = Policy(space, [1 - 2.0**-53, 2.0**-53, 0.5, 0.5, 0.5, 0.5])  # as rare as random numbers can be
-    learner._check_played(space.path([0, 1, 3], [1, 0]))
+    plays(learner, [1 - 2.0**-53, 2.0**-53, 0.5, 0.5, 0.5, 0.5])  # as rare as random numbers can be
+    learner._check_played(learner.state, space.path([0, 1, 3], [1, 0]))

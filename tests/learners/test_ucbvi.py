@@ -1,6 +1,7 @@
 """UCBVI: its values are optimistic, with everything known they are exact, and it learns."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from tests.conftest import pair_of_tuple, random_mdp, random_sparse_space
 from tests.learners.gap import gap_problem, regret_per_episode
 from tests.twins import pair_values, sample_path
 from tightrope import InvalidInputError, LayeredMDP, LayeredSpace
+from tightrope.confidence import Counts
 from tightrope.learners import BanditEpisode
 from tightrope.learners.ucbvi import UCBVI
 from tightrope.planning.hindsight import best_policy
@@ -31,8 +33,8 @@ def test_with_the_true_model_and_no_bonus_it_plans_optimally() -> None:
         space = random_sparse_space(rng, [1, 3, 4, 2, 1], 3, 0.6)
         learner = UCBVI(space, [], episodes=10, radius_scale=0.0)
         learner.state.counts.M = rng.integers(1, 30, space.n_tuples)
-        learner.state.counts.N = np.bincount(pair_of_tuple(space), learner.counts.M).astype(np.int64)
-        mdp = LayeredMDP(space, learner.state.counts.M / space.expand_to_tuples(learner.counts.N))
+        learner.state.counts.N = np.bincount(pair_of_tuple(space), learner.state.counts.M).astype(np.int64)
+        mdp = LayeredMDP(space, learner.state.counts.M / space.expand_to_tuples(learner.state.counts.N))
         losses = rng.random(space.n_tuples)
         total = learner.state.counts.N * space.sum_over_successors(losses * mdp.transitions)
         values, policy = learner._plan(learner.state.counts, total, np.zeros(space.n_pairs))
@@ -98,10 +100,12 @@ def test_a_run_after_so_many_visits_that_rare_ones_no_longer_matter_everywhere()
     """Two thousand million episodes have gone before, nearly all by way of state 1."""
     rng, space, T = np.random.default_rng(5), LayeredSpace.dense([1, 2, 1], 2), 60
     learner = UCBVI(space, [], episodes=T)
-    learner.state.counts.M[:] = [4000, 1000, 2 * 10**9, 3000, 10**9, 10**9 + 4000, 1500, 2500]
-    learner.state.counts.N[:] = [5000, 2 * 10**9 + 3000, 10**9, 10**9 + 4000, 1500, 2500]
-    learner.total_loss = learner.state.counts.N * np.array([0.3, 0.9, 0.8, 0.7, 0.9, 0.8])
-    N, M, total, Q = learner.state.counts.N.copy(), learner.counts.M.copy(), learner.state.total_loss.copy(), np.zeros(6)
+    counts = Counts(space)
+    counts.M[:] = [4000, 1000, 2 * 10**9, 3000, 10**9, 10**9 + 4000, 1500, 2500]
+    counts.N[:] = [5000, 2 * 10**9 + 3000, 10**9, 10**9 + 4000, 1500, 2500]
+    total = counts.N * np.array([0.3, 0.9, 0.8, 0.7, 0.9, 0.8])
+    learner.state = replace(learner.state, counts=counts, total_loss=total.copy())
+    N, M, Q = counts.N.copy(), counts.M.copy(), np.zeros(6)
     for t in range(T):
         a, s, b = t % 2, int(rng.integers(1, 3)), int(rng.integers(2))
         losses = rng.uniform(-1, 1, 2)
@@ -153,4 +157,10 @@ def test_a_planner_that_fails_leaves_everything_as_it_was(monkeypatch: pytest.Mo
         with pytest.raises(ZeroDivisionError):
             learner.observe(BanditEpisode([0, 1, 3], [0, 0], [0.5, 0.5], np.zeros((0, 2))))
     assert learner.policy is before
-    assert learner.observed == learner.state.counts.n.sum() == learner.state.total_loss.sum() == learner.state.values.sum() == 0
+    assert (
+        learner.observed
+        == learner.state.counts.n.sum()
+        == learner.state.total_loss.sum()
+        == learner.state.values.sum()
+        == 0
+    )

@@ -71,7 +71,7 @@ def test_prudence_aims_below_the_budget_by_standard_errors() -> None:
     for learner in (prudent, plain):
         learner.observe(Episode([0, 1, 3], [1, 0], f, g))
     np.testing.assert_allclose(prudent.multipliers, plain.multipliers, rtol=1e-12)
-    np.testing.assert_allclose(prudent.state.theta, plain.theta, atol=1e-9)
+    np.testing.assert_allclose(prudent.state.theta, plain.state.theta, atol=1e-9)
     assert prudent.multipliers[0] > 0
 
 

@@ -1,6 +1,7 @@
 """UOB-REPS against Algorithm 2 as it is printed, its bounds and estimates in exact expectation, and that it learns."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from tests.projection.test_box import conic_solution
 from tests.trajectories import trajectories
 from tests.twins import first_measure, occupancy, policy_of, sample_path
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace
-from tightrope.confidence import Box
+from tightrope.confidence import Box, Counts
 from tightrope.learners import BanditEpisode
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.projection.projector import Projector
@@ -136,9 +137,10 @@ def test_with_the_model_known_only_the_exploration_is_left() -> None:
     space = LayeredSpace.dense([1, 2, 2, 1], 2)
     pair, M = pair_of_tuple(space), rng.integers(1, 9, space.n_tuples)
     learner = UOBREPS(space, [], episodes=10, radius_scale=0.0, exploration=1e-9)
-    learner.state.counts.M, learner.counts.N = M, np.bincount(pair, M).astype(np.int64)
-    learner._restored()
-    mdp = LayeredMDP(space, M / learner.state.counts.N[pair])
+    counts = Counts(space)
+    counts.M, counts.N = M, np.bincount(pair, M).astype(np.int64)
+    learner.state = replace(learner.state, counts=counts)
+    mdp = LayeredMDP(space, M / counts.N[pair])
     losses, mean = rng.random(space.n_tuples), np.zeros(space.n_tuples)
     for path, probability in trajectories(mdp, learner.policy):
         mean += probability * learner.estimate(path, losses[path])

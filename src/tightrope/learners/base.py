@@ -185,7 +185,6 @@ class LearnerBase(ABC, Generic[S]):
     def offer(self, state: S) -> Offer:
         """Return the policy for the next episode, the prices and the epoch: a function of the state alone."""
 
-    @final
     def observe(self, episode: Any) -> None:
         """Learn from the episode just played.
 

@@ -48,7 +48,7 @@ def numbers(
 
 
 def measure() -> Any:
-    """Declare a field for an occupancy measure (n_tuples,)."""
+    """Declare a field for an occupancy measure (n_tuples,), or an array of them (k, n_tuples)."""
     return dataclasses.field(metadata={"limits": Limits(0.0, is_measure=True)})
 
 
@@ -90,5 +90,8 @@ def check_field(space: LayeredSpace, name: str, value: Any, limits: Limits) -> N
         raise InvalidInputError(
             f"{name} is {values[at]:.6g}{where}; expected a finite number from {limits.least:g} to {limits.most:g}"
         )
-    if limits.is_measure:
+    if limits.is_measure and values.ndim == 1:
         check_measure(space, values, name)
+    elif limits.is_measure:
+        for i, row in enumerate(values):
+            check_measure(space, row, f"{name}[{i}]")
