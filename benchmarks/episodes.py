@@ -78,8 +78,8 @@ class RecordedUCPD(tr.UCPD):
 
 def let_visit(learner: tr.UCPD, model: tr.LayeredMDP) -> None:
     """Give a learner as many visits as bring every radius down to RADIUS."""
-    learner.counts.N[:], learner.counts.M[:] = counted(learner, model.transitions)
-    learner.confidence_set = learner.rule(learner.space, learner.counts.N, learner.counts.M)
+    learner.state.counts.N[:], learner.state.counts.M[:] = counted(learner, model.transitions)
+    learner.confidence_set = learner.rule(learner.space, learner.state.counts.N, learner.state.counts.M)
 
 
 def counted(learner: tr.UCPD, transitions: FloatArray) -> tuple[IntArray, IntArray]:

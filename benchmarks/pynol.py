@@ -102,10 +102,10 @@ def main() -> None:
         bases = np.array(ensemble.x_bases)[:, pairs]
         their_losses += bases @ loss[pairs]
         clipped |= bases.min(axis=1) < 1.01 * CLIPPED
-        gap = np.abs(np.array([mdp.space.sum_over_successors(q) for q in dynamic.measures]) - bases).max(axis=1)
+        gap = np.abs(np.array([mdp.space.sum_over_successors(q) for q in dynamic.state.measures]) - bases).max(axis=1)
         apart, apart_free = max(apart, gap.max()), max([apart_free, *gap[~clipped]])
         for name, learner in ours.items():
-            costs[name, "ours"] += float(loss[pairs] @ mdp.space.sum_over_successors(learner.theta))
+            costs[name, "ours"] += float(loss[pairs] @ mdp.space.sum_over_successors(learner.state.theta))
             observe(learner, loss[pairs])
     rows = [
         (name, *(f"{costs[name, whose] / T:.4f}" if (name, whose) in costs else "" for whose in ("theirs", "ours")))

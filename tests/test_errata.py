@@ -157,7 +157,7 @@ def test_erratum_5_the_printed_lemma_fails() -> None:
     losses = np.array([[1.0, -1.0], [-1.0, 1.0]] * (T // 2))
     paid = 0.0
     for f in losses:
-        paid += float(f @ learner.theta)
+        paid += float(f @ learner.state.theta)
         learner.observe(Episode([0, 1], [0], loss=f, constraints=np.zeros((0, 2))))
     regret = paid - losses.sum(axis=0).min()
     L, S, A = 1, space.n_states, space.n_actions

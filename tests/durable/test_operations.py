@@ -397,7 +397,7 @@ class TestChallengers:
         with opened(tmp_path, fresh()) as learner:
             learner.challenge("dual", fresh("opt-primal-dual"))
             before = learner.fingerprint()
-            with pytest.raises(InvalidInputError, match="told its slack"):
+            with pytest.raises(InvalidInputError, match="was given its slack"):
                 learner.set_budgets(WORLD.budgets / 2)
             assert learner.fingerprint() == before
             learner.dismiss("dual")

@@ -226,4 +226,4 @@ def test_a_learner_goes_on_with_the_same_bits(tmp_path: Path) -> None:
     assert isinstance(again.confidence_set, tr.KLBall)
     for one in (learner, again):
         drive(at, one, first=31, last=60)
-    np.testing.assert_array_equal(learner.theta, again.theta)
+    np.testing.assert_array_equal(learner.state.theta, again.state.theta)

@@ -98,12 +98,6 @@ class Counts:
 
     def restored(self, state: dict[str, Any]) -> "Counts":
         """Return the counts that gave this `state`; raise `InvalidInputError` for counts that no paths can leave."""
-        counts = self._with({})
-        counts.restore(state)
-        return counts
-
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` gave; counts that no path can have left are refused."""
         csr = self.space.csr
         for visits, moves in (("N", "M"), ("n", "m")):
             N, M = state[visits].astype(np.int64), state[moves].astype(np.int64)
@@ -114,10 +108,11 @@ class Counts:
             came, left = np.bincount(csr.successor, M), np.add.reduceat(N, csr.state_ptr[:-2])
             if not np.array_equal(came[1:-1], left[1:]):
                 raise InvalidInputError(f"the counts {moves} are of no paths: what comes to a state also leaves it")
-        vars(self).update(state)
-        if not 1 <= self.epoch <= 1 + self.episodes:
-            raise InvalidInputError(f"the epoch is {self.epoch} after {self.episodes} episodes; the first is 1")
-        self._count_laws()
+        counts = self._with(state)
+        if not 1 <= counts.epoch <= 1 + counts.episodes:
+            raise InvalidInputError(f"the epoch is {counts.epoch} after {counts.episodes} episodes; the first is 1")
+        counts._count_laws()
+        return counts
 
 
 def checked_counts(space: LayeredSpace, N: Any, M: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:

@@ -13,7 +13,7 @@ to, and ℓ̂_t(s,a) then estimates its mean. Of an episode that another policy 
 import numpy as np
 
 from tightrope.arithmetic import log
-from tightrope.confidence import KnownModel
+from tightrope.confidence import ConfidenceSet, KnownModel
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.o_reps import first_state, stepped
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
@@ -52,11 +52,17 @@ class BanditOREPS(LearnerBase[MirrorState]):
     def configure(self) -> None:
         S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
         self.default_to(learning_rate=float(np.sqrt(L * log(S * A / L) / (T * S * A))))
-        self._mirror_step = MirrorStep(self.space, KnownModel(transitions=self.model.transitions))
+        self.rule = KnownModel(transitions=self.model.transitions)
+        self._mirror_step = MirrorStep(self.space, self.rule)
 
     def initial(self) -> MirrorState:
         """Line 1: the measure of largest entropy."""
         return first_state(self._mirror_step, self.model)
+
+    @property
+    def confidence_set(self) -> ConfidenceSet:
+        """The model."""
+        return self._mirror_step.set_of(self.state.counts)
 
     def offer(self, state: MirrorState) -> Offer:
         return Offer(policy_of_measure(self.space, state.theta), np.zeros(len(self.budgets)))

@@ -31,7 +31,7 @@ from tightrope.learners.shared.mirror import MirrorState
 from tightrope.model import LayeredMDP, inner
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, LayeredSpace
-from tightrope.storage.state import numbers, part, state
+from tightrope.storage.state import measure, numbers, part, state
 
 #: By how much the logarithm of a power of two may be above it.
 ROUNDING = 1e-9
@@ -58,7 +58,7 @@ class Projectors:
 class DynamicState(MirrorState):
     """What dynamic O-REPS carries from episode to episode."""
 
-    measures: FloatArray = numbers(least=0)  #: (N, n_tuples) q_{t,i}
+    measures: FloatArray = measure()  #: (N, n_tuples) q_{t,i}
     base_losses: FloatArray = numbers(least=-1e-3)  #: (N,) Σ_τ <ℓ^τ, q_{τ,i}>
     solvers: WarmStart = part(written_as="_projectors")
 
@@ -98,7 +98,8 @@ class DynamicOREPS(LearnerBase[DynamicState]):
         doublings = np.ceil(log(self.largest_rate / self.learning_rate) / log(2) - ROUNDING)
         self.rates = self.learning_rate * 2.0 ** np.arange(1 + max(0, int(doublings)))  #: η_i (N,)
         self.default_to(meta_rate=np.sqrt(log(len(self.rates)) / T) / L)
-        self._mirror_step = MirrorStep(self.space, KnownModel(transitions=self.model.transitions))
+        self.rule = KnownModel(transitions=self.model.transitions)
+        self._mirror_step = MirrorStep(self.space, self.rule)
         self._first = first_state(self._mirror_step, self.model)
         self._projectors = Warmed(Projectors(len(self.rates), self.space))
 

@@ -17,6 +17,8 @@ T + 1 stands for T in the logarithm, as in UCPD, and the epoch rule and unvisite
 (docs/errata.md).
 """
 
+from copy import deepcopy
+
 import numpy as np
 
 from tightrope.arithmetic import log
@@ -72,7 +74,7 @@ class FPOP(CountingLearner[FPOPState]):
 
     def initial(self) -> FPOPState:
         """Line 1."""
-        perturbation = self.rng.exponential(1 / self.learning_rate, size=self.space.n_pairs)
+        perturbation = deepcopy(self.rng).exponential(1 / self.learning_rate, size=self.space.n_pairs)
         return FPOPState(
             counts=Counts(self.space, self.ties), total_loss=np.zeros(self.space.n_tuples), perturbation=perturbation
         )
@@ -91,6 +93,11 @@ class FPOP(CountingLearner[FPOPState]):
         cost = state.total_loss - self.space.expand_to_tuples(state.perturbation)
         policy = optimistic_policy(self.space, self.set_of(state.counts), cost)
         return Offer(policy, np.zeros(len(self.budgets)), state.counts.epoch)
+
+    @property
+    def confidence_set(self) -> L1Ball:
+        """The confidence set of the next episode."""
+        return self.set_of(self.state.counts)
 
     def set_of(self, counts: Counts) -> L1Ball:
         """Return the confidence set of line 3."""

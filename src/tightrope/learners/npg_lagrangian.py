@@ -87,10 +87,15 @@ class NPGLagrangian(CountingLearner[NPGState]):
         """Lines 2 to 5."""
         counts, cost_sum = sums_after(state, seen, self.space)
         used, policy = improved(state.policy, estimates(counts, cost_sum), state.multipliers, self.policy_step)
-        prices = np.maximum(state.multipliers + self.dual_step * (used - self.alpha), 0.0)
         return NPGState(
-            observed=state.observed + 1, counts=counts, cost_sum=cost_sum, policy=policy, multipliers=prices
-        )
+            observed=state.observed + 1, counts=counts, cost_sum=cost_sum, policy=policy,
+            multipliers=self._prices(state, used),
+        )  # fmt: skip
+
+    def _prices(self, state: NPGState, used: FloatArray) -> FloatArray:
+        """Line 5: λ (I,) when so much is used of each budget."""
+        prices: FloatArray = np.maximum(state.multipliers + self.dual_step * (used - self.alpha), 0.0)
+        return prices
 
 
 def hedge_step(space: LayeredSpace, episodes: int) -> float:

@@ -88,7 +88,8 @@ class OMDPD(CountingLearner[OMDPDState]):
         root = float(np.sqrt(self.episodes))
         self.default_to(beta=1 / (2 * root), V=1 / root, mixing=1 / self.episodes)
         self._dynamics = Dynamics.of(self)
-        self._mirror_step = MirrorStep(self.space, self._dynamics.rule)
+        self.rule = self._dynamics.rule
+        self._mirror_step = MirrorStep(self.space, self.rule)
         self._ahead = Warmed(Projector(self.space))
         self._tuples_before = self.space.tuples_before
         self._most = 2 * self.beta / self.V * (1 + 2 * self.V * self.episodes)

@@ -18,10 +18,17 @@ played.
 
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
-from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, estimates, no_sums, sums_after
+from tightrope.learners.shared.averaging import (
+    AveragesState,
+    Estimates,
+    budgets_of_shares,
+    estimates,
+    no_sums,
+    sums_after,
+)
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.learners.shared.estimating import Radii
-from tightrope.planning.extended_lp import plan
+from tightrope.planning.extended_lp import OptimisticPlan, plan
 
 
 class OptCMDP(CountingLearner[AveragesState]):
@@ -57,8 +64,10 @@ class OptCMDP(CountingLearner[AveragesState]):
         return AveragesState(observed=state.observed + 1, counts=counts, cost_sum=cost_sum)
 
     def offer(self, state: AveragesState) -> Offer:
-        """Lines 2 and 3."""
-        averages = estimates(state.counts, state.cost_sum)
-        optimistic = averages.costs - self._radii.of_costs(averages.visits)
-        best = plan(self.space, self._radii.box(averages), optimistic[0], optimistic[1:], self.alpha)
+        best = self._plan(estimates(state.counts, state.cost_sum))
         return Offer(best.policy, best.multipliers, state.counts.epoch)
+
+    def _plan(self, averages: Estimates) -> OptimisticPlan:
+        """Lines 2 and 3."""
+        optimistic = averages.costs - self._radii.of_costs(averages.visits)
+        return plan(self.space, self._radii.box(averages), optimistic[0], optimistic[1:], self.alpha)

@@ -97,11 +97,12 @@ class OptDualCMDP(CountingLearner[OptDualState]):
 
     def _response(self, state: OptDualState) -> Response:
         """Lines 1 and 2; the last answer is kept."""
-        if self._responded is None or self._responded[0] is not state:
+        kept = self._responded
+        if kept is None or kept[0] is not state:
             averages, prices = estimates(state.counts, state.cost_sum), state.multipliers
             optimistic = averages.costs - self._radii.of_costs(averages.visits)
             box = self._radii.box(averages)
             priced = core.weigh(1.0, optimistic[0], prices, optimistic[1:], 1.0)
             _, x, policy = best_response(self.space, box, priced)
-            self._responded = (state, Response(dot(optimistic[1:], x), policy))
-        return self._responded[1]
+            kept = self._responded = (state, Response(dot(optimistic[1:], x), policy))
+        return kept[1]

@@ -87,6 +87,11 @@ class OptPOMD(CountingLearner[OptPOMDState]):
             total_values=state.total_values + values,
         )
 
+    @property
+    def confidence_set(self) -> Box:
+        """The confidence set of the next episode."""
+        return self.set_of(self.state.counts)
+
     def set_of(self, counts: Counts) -> Box:
         """Return the confidence set of line 4, of all counts so far."""
         return self.rule(self.space, *counts.laws_so_far)

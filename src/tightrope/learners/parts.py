@@ -1,8 +1,8 @@
 """Parts that learners are composed of: confidence rules, the mirror step with its solver, and their values.
 
-A part belongs to the configuration of a learner and never changes; what changes is a field of the learner's state, which
-the part takes and returns. Parts remember the last value of a pure function (a confidence set, a solver's workspace):
-that saves time and changes no result.
+A part belongs to the configuration of a learner and does not change. What changes is a field of the learner's state,
+which the part takes and returns. A part may keep the last value of a pure function (a confidence set, where its solver
+is): that saves time and changes no result.
 """
 
 from dataclasses import dataclass, fields
@@ -94,13 +94,15 @@ class MirrorStep:
 
         Raises `InvalidInputError` if a rule of the user's own makes no set, or one for another space.
         """
-        if self._set is None or self._set[0] is not counts.N:
-            made = self.rule(self.space, *counts.laws)
-            if not isinstance(made, ConfidenceSet):
-                raise InvalidInputError(f"the confidence rule made {shown(made)}; expected a set, such as L1Ball")
-            made.check(self.space)
-            self._set = (counts.N, made)
-        return self._set[1]
+        kept = self._set
+        if kept is not None and kept[0] is counts.N:
+            return kept[1]
+        made = self.rule(self.space, *counts.laws)
+        if not isinstance(made, ConfidenceSet):
+            raise InvalidInputError(f"the confidence rule made {shown(made)}; expected a set, such as L1Ball")
+        made.check(self.space)
+        self._set = (counts.N, made)
+        return made
 
     def begin(self, counts: Counts) -> WarmStart:
         """Return the warm start before the first step; raise what the rule raises for these counts."""

@@ -75,10 +75,14 @@ class PIDLagrangian(CountingLearner[PIDState]):
         """Lines 2 to 5."""
         counts, cost_sum = sums_after(state, seen, self.space)
         used, policy = improved(state.policy, estimates(counts, cost_sum), state.multipliers, self.policy_step)
-        over, rise = used - self.alpha, np.maximum(used - state.used, 0.0)
-        integrals = np.maximum(state.integrals + self.dual_step * over, 0.0)
-        prices = np.maximum(self.proportional * over + integrals + self.derivative * rise, 0.0)
+        prices, integrals = self._prices(state, used)
         return PIDState(
             observed=state.observed + 1, counts=counts, cost_sum=cost_sum, policy=policy, multipliers=prices,
             integrals=integrals, used=used,
         )  # fmt: skip
+
+    def _prices(self, state: PIDState, used: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Line 5: λ and I, (I,) each, when so much is used of each budget."""
+        over, rise = used - self.alpha, np.maximum(used - state.used, 0.0)
+        integrals = np.maximum(state.integrals + self.dual_step * over, 0.0)
+        return np.maximum(self.proportional * over + integrals + self.derivative * rise, 0.0), integrals

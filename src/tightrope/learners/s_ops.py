@@ -133,9 +133,10 @@ class SOPS(CountingLearner[SOPSState]):
             f"the safe policy uses {usage} of the budgets {self.budgets}; less is needed of each",
         )
         apart = float(np.min((self.budgets - usage) / np.maximum(space.n_layers - usage, 1e-300), initial=1.0))
-        self.first_weight = power(1 - apart, 1 / space.n_layers)  #: μ₀
+        self.first_weight: float = power(1 - apart, 1 / space.n_layers)  #: μ₀
         self._dynamics = Dynamics.of(self)
-        self._mirror_step = MirrorStep(space, self._dynamics.rule, TOLERANCE)
+        self.rule = self._dynamics.rule
+        self._mirror_step = MirrorStep(space, self.rule, TOLERANCE)
         self._projector = Warmed(InequalityProjector(space, n, TOLERANCE))
         self._even = even_measure(space)[space.csr.pair_ptr[:-1]]
 

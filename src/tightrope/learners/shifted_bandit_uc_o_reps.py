@@ -83,7 +83,8 @@ class ShiftedBanditUCOREPS(CountingLearner[MirrorState]):
         self.default_to(shift=min(0.5, np.sqrt(W * S / L) * np.sqrt(np.sqrt(A / max(1, T)))))
         self.default_to(learning_rate=np.sqrt(self.shift * log(S**2 * A / L**2) / (W * A * T)))
         unshifted = PaperRadius(episodes=T, level=self.level, scale=self.radius_scale)
-        self._mirror_step = MirrorStep(self.space, ShiftedRadius(unshifted=unshifted, shift=self.shift))
+        self.rule = ShiftedRadius(unshifted=unshifted, shift=self.shift)
+        self._mirror_step = MirrorStep(self.space, self.rule)
 
     def initial(self) -> MirrorState:
         counts = Counts(self.space, self.ties)

@@ -120,8 +120,13 @@ class TripleQ(LearnerBase[TripleQState]):
         target = (1 - np.vstack([losses, g])) / 2 + V[:, space.csr.successor[path]] + bonus
         values[:, pairs] = (1 - rate) * values[:, pairs] + rate * target
         if (state.observed + 1) % self.frame == 0:
-            queues = np.maximum(queues + self.least + self.tightness - earned / self.frame, 0.0)
-            values[0] += self._lift
-            values[:, (values >= space.n_layers).any(axis=0)] = space.n_layers
+            queues, values = self._next_frame(queues, values, earned)
             visits, earned = np.zeros_like(visits), np.zeros_like(earned)
         return TripleQState(observed=state.observed + 1, values=values, visits=visits, earned=earned, queues=queues)
+
+    def _next_frame(self, queues: FloatArray, values: FloatArray, earned: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Line 4: Z (I,), and Q and each C_i (1 + I, n_pairs)."""
+        queues = np.maximum(queues + self.least + self.tightness - earned / self.frame, 0.0)
+        values = np.vstack([values[:1] + self._lift, values[1:]])
+        values[:, (values >= self.space.n_layers).any(axis=0)] = self.space.n_layers
+        return queues, values

@@ -57,7 +57,8 @@ class UCOREPS(CountingLearner[MirrorState]):
         S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
         self.default_to(learning_rate=np.sqrt(log(S**2 * A / L**2) / T))
         self._dynamics = Dynamics.of(self)
-        self._mirror_step = MirrorStep(self.space, self._dynamics.rule)
+        self.rule = self._dynamics.rule
+        self._mirror_step = MirrorStep(self.space, self.rule)
 
     def initial(self) -> MirrorState:
         counts = Counts(self.space, self.ties, self.renewal)

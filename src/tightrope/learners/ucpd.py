@@ -108,7 +108,8 @@ class UCPD(CountingLearner[UCPDState]):
         self.default_to(alpha=L * T, V=L * np.sqrt(T), mixing=1 / T)
         self.loss_weight = self.V
         self._dynamics = Dynamics.of(self)
-        self._mirror_step = MirrorStep(space, self._dynamics.rule)
+        self.rule = self._dynamics.rule
+        self._mirror_step = MirrorStep(space, self.rule)
         self._kappa = self.proportional * float(np.sqrt(T))
         self._looks_back = self.charge == "played" or self._kappa > 0
 
@@ -121,11 +122,6 @@ class UCPD(CountingLearner[UCPDState]):
             mean_constraints=np.zeros((n, space.n_tuples) if self.draws == "mean" else (0, 0)),
             solver=self._mirror_step.begin(counts),
         )
-
-    @property
-    def rule(self) -> ConfidenceRule:
-        """The rule that makes the confidence sets."""
-        return self._dynamics.rule
 
     @property
     def confidence_set(self) -> ConfidenceSet:

@@ -101,6 +101,7 @@ class UCPDBandit(CountingLearner[BanditState]):
         self.block = whole(self.block, "block", 1)
         self.unreported = set() if self.confidence == "paper" else {"episodes"}
         self._dynamics = Dynamics.of(self)
+        self.rule = self._dynamics.rule
         self._price_step = PriceStep(self, self._dynamics)
 
     def initial(self) -> BanditState:

@@ -98,6 +98,7 @@ class UCPDPractical(CountingLearner[PracticalState]):
         self.block = whole(self.block, "block", 1)
         self.unreported = set() if getattr(self, "confidence", None) == "paper" else {"episodes"}
         self._dynamics = Dynamics.of(self)
+        self.rule = self._dynamics.rule
         self._price_step = PriceStep(self, self._dynamics)
 
     def initial(self) -> PracticalState:

@@ -59,8 +59,8 @@ class UOBREPS(CountingLearner[MirrorState]):
     def configure(self) -> None:
         published = published_exploration(self.space, self.level, self.episodes)
         self.default_to(learning_rate=published, exploration=published)
-        rule = BernsteinBox(episodes=self.episodes, level=self.level, scale=self.radius_scale)
-        self._mirror_step = MirrorStep(self.space, rule)
+        self.rule = BernsteinBox(episodes=self.episodes, level=self.level, scale=self.radius_scale)
+        self._mirror_step = MirrorStep(self.space, self.rule)
 
     def initial(self) -> MirrorState:
         counts = Counts(self.space, self.ties)

@@ -44,13 +44,11 @@ def numbers(
     A checkpoint of a schema before `since` does not have it; it keeps the value that a new learner has.
     """
     limits = {"limits": Limits(least, most, since=since, written_as=written_as)}
-    return (
-        dataclasses.field(metadata=limits) if default is None else dataclasses.field(default=default, metadata=limits)
-    )
+    return dataclasses.field(default=default, metadata=limits)
 
 
 def measure() -> Any:
-    """Declare a field for an occupancy measure (n_tuples,)."""
+    """Declare a field for an occupancy measure (n_tuples,), or an array of them (k, n_tuples)."""
     return dataclasses.field(metadata={"limits": Limits(0.0, is_measure=True)})
 
 
@@ -92,5 +90,8 @@ def check_field(space: LayeredSpace, name: str, value: Any, limits: Limits) -> N
         raise InvalidInputError(
             f"{name} is {values[at]:.6g}{where}; expected a finite number from {limits.least:g} to {limits.most:g}"
         )
-    if limits.is_measure:
+    if limits.is_measure and values.ndim == 1:
         check_measure(space, values, name)
+    elif limits.is_measure:
+        for i, row in enumerate(values):
+            check_measure(space, row, f"{name}[{i}]")

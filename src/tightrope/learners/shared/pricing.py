@@ -91,9 +91,10 @@ class PriceStep:
 
     def _evidence(self, counts: Counts) -> tuple[Any, Any]:
         """Return the evidence of the epoch of these counts; the last one is kept."""
-        if self._laws is None or self._laws[0] is not counts.N:
-            self._laws = (counts.N, self._dynamics.evidence(counts))
-        evidence: tuple[Any, Any] = self._laws[1]
+        kept = self._laws
+        if kept is None or kept[0] is not counts.N:
+            kept = self._laws = (counts.N, self._dynamics.evidence(counts))
+        evidence: tuple[Any, Any] = kept[1]
         return evidence
 
     def _aims(self, t: int, squares: FloatArray) -> FloatArray:
