@@ -205,6 +205,23 @@ def test_every_build_of_the_core_gives_the_same_bits(
             np.testing.assert_array_equal(mine, theirs)
 
 
+@pytest.mark.parametrize("kind", ["box", "box and ball"])
+@given(rng=rngs(), n=PAIRS, d=WIDTHS, few=st.booleans())
+def test_a_box_is_answered_as_if_it_were_alone(kind: str, rng: np.random.Generator, n: int, d: int, few: bool) -> None:
+    """To the bit, with few pairs of the chunk outside their sets or with most."""
+    sets, log_w = random_sets(rng, kind, n, d), rng.uniform(-1, 1, (n, d))
+    inside = rng.random(n) < (0.9 if few else 0.2)
+    sets.radius[inside], sets.lower[inside], sets.upper[inside], sets.center[inside] = 1.999, 0.0, 1.0, 1 / d
+    together = ask_core(sets, log_w)
+    for i in range(min(n, 20)):
+        alone = ask_core(Sets(kind, *(part[[i]] for part in sets[1:])), log_w[[i]])
+        np.testing.assert_array_equal(alone.p[0], together.p[i])
+        np.testing.assert_array_equal(alone.log_W[0], together.log_W[i])
+        np.testing.assert_array_equal(alone.thresholds[:, 0], together.thresholds[:, i])
+        rows = d if alone.label[0, 0] in (FIXED, SCALED_1, SCALED_2) else 1
+        np.testing.assert_array_equal(alone.label[0, :rows], together.label[i, :rows])
+
+
 def test_bounds_that_are_tiny_or_a_point() -> None:
     """Entries of next to no probability count for nothing, however large their weight."""
     lower = np.array([[1e-310, 0.3, 0.0], [0.2, 0.3, 0.5]])
