@@ -1,6 +1,7 @@
 """The pair's question in the core, set by set: against `projection.reference`, by optimality, and by differences."""
 
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
@@ -56,18 +57,18 @@ def random_sets(rng: np.random.Generator, kind: str, n: int, d: int) -> Sets:
     return Sets(kind, radius, center, lower, upper)
 
 
-def ask_core(sets: Sets, log_w: FloatArray, thresholds: FloatArray | None = None) -> Answers:
-    """The answers for the rows of log w (n_pairs, d)."""
+def ask_core(sets: Sets, log_w: FloatArray, thresholds: FloatArray | None = None, at: Any = core) -> Answers:
+    """The answers for the rows of log w (n_pairs, d), of the core or of one of its modules."""
     n, d = log_w.shape
     p, W, label, kappa = np.exp(log_w).T.copy(), np.empty(n), np.zeros((d, n), dtype=np.int8), np.ones((d, n))
     thresholds = np.zeros((2, n)) if thresholds is None else thresholds.copy()
     center, lower, upper = (np.ascontiguousarray(table.T) for table in (sets.center, sets.lower, sets.upper))
     if sets.kind == "l1":
-        core.answer_l1(center, sets.radius, p, W, label, thresholds)
+        at.answer_l1(center, sets.radius, p, W, label, thresholds)
     elif sets.kind == "kl":
-        core.answer_kl(center, sets.radius, p, W, label, thresholds, kappa)
+        at.answer_kl(center, sets.radius, p, W, label, thresholds, kappa)
     else:
-        core.answer_box(lower, upper, center, sets.radius, p, W, label, thresholds)
+        at.answer_box(lower, upper, center, sets.radius, p, W, label, thresholds)
     return Answers(np.log(W), (p / W).T, label.T, thresholds, kappa.T)
 
 
@@ -186,6 +187,39 @@ def test_pairs_inside_their_set_are_left_alone(rng: np.random.Generator, n: int,
         np.testing.assert_array_equal(found.label[inside, 0], WHOLE)
         np.testing.assert_allclose(found.p[inside], (w / w.sum(axis=1, keepdims=True))[inside], rtol=1e-15)
         np.testing.assert_allclose(found.log_W[inside], np.log(w.sum(axis=1))[inside], rtol=1e-13, atol=1e-14)
+
+
+@pytest.mark.parametrize("kind", ["l1", "box", "box and ball", "kl"])
+@given(rng=rngs(), n=st.integers(1, 64), d=WIDTHS, spread=SPREADS)
+def test_every_build_of_the_core_gives_the_same_bits(
+    kind: str, rng: np.random.Generator, n: int, d: int, spread: float
+) -> None:
+    sets, log_w = random_sets(rng, kind, n, d), spread * rng.uniform(-1, 1, (n, d))
+    builds = {"v2": "_portable", "v3": "_v3", "v4": "_v4"}
+    answers = [
+        ask_core(sets, log_w, at=import_module(f"tightrope.core.{builds.get(level, '_portable')}"))
+        for level in core.levels()
+    ]
+    for other in answers[1:]:
+        for mine, theirs in zip(answers[0], other, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("kind", ["box", "box and ball"])
+@given(rng=rngs(), n=PAIRS, d=WIDTHS, few=st.booleans())
+def test_a_box_is_answered_as_if_it_were_alone(kind: str, rng: np.random.Generator, n: int, d: int, few: bool) -> None:
+    """To the bit, with few pairs of the chunk outside their sets or with most."""
+    sets, log_w = random_sets(rng, kind, n, d), rng.uniform(-1, 1, (n, d))
+    inside = rng.random(n) < (0.9 if few else 0.2)
+    sets.radius[inside], sets.lower[inside], sets.upper[inside], sets.center[inside] = 1.999, 0.0, 1.0, 1 / d
+    together = ask_core(sets, log_w)
+    for i in range(min(n, 20)):
+        alone = ask_core(Sets(kind, *(part[[i]] for part in sets[1:])), log_w[[i]])
+        np.testing.assert_array_equal(alone.p[0], together.p[i])
+        np.testing.assert_array_equal(alone.log_W[0], together.log_W[i])
+        np.testing.assert_array_equal(alone.thresholds[:, 0], together.thresholds[:, i])
+        rows = d if alone.label[0, 0] in (FIXED, SCALED_1, SCALED_2) else 1
+        np.testing.assert_array_equal(alone.label[0, :rows], together.label[i, :rows])
 
 
 def test_bounds_that_are_tiny_or_a_point() -> None:
