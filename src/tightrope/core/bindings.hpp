@@ -7,6 +7,8 @@
 
 #include <stdexcept>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "space.hpp"
 
@@ -24,6 +26,14 @@ using Table = Array<const double, 2>;
 using TableOut = Array<double, 2>;
 using Ints = Array<const std::int64_t, 1>;
 using IntsOut = Array<std::int64_t, 1>;
+
+/// A NumPy array that owns these values. Needs the GIL.
+template <class T>
+nb::ndarray<nb::numpy, T, nb::ndim<1>> to_numpy(std::vector<T>&& values) {
+    auto* owned = new std::vector<T>(std::move(values));
+    nb::capsule owner(owned, [](void* p) noexcept { delete static_cast<std::vector<T>*>(p); });
+    return {owned->data(), {owned->size()}, owner};
+}
 
 /// Raise ValueError unless the array has as many entries along this axis.
 template <class A>
