@@ -5,10 +5,10 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope import core
 from tightrope.arguments import instance
 from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
-from tightrope.kernels.balls import are_balls
 from tightrope.kernels.occupancy import NONE
 from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
 from tightrope.space import FloatArray, LayeredSpace
@@ -41,7 +41,7 @@ class L1Ball:
         flat(self.center, instance(space, "space", LayeredSpace).n_tuples, "center")
         if self.radius.shape != (space.n_pairs,):
             raise InvalidInputError(f"radius has shape {self.radius.shape}; expected ({space.n_pairs},)")
-        if are_balls(space.csr.pair_ptr, self.center, self.radius, SUM_TOLERANCE):
+        if core.are_balls(space.native, self.center, self.radius, SUM_TOLERANCE):
             return
         totals = space.sum_over_successors(self.center)
         smallest = np.minimum.reduceat(self.center, space.csr.pair_ptr[:-1])

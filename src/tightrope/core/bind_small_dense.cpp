@@ -17,12 +17,9 @@ auto least_prices(Table S, Floats r) {
     require_size(S, n, "S", 1);
     require_finite(S.data(), n * n, "S");
     require_finite(r.data(), n, "r");
-    std::vector<double> y(n);
-    {
-        nb::gil_scoped_release unlocked;
-        NonNegativeQP(n).solve(S.data(), r.data(), y.data());
-    }
-    return to_numpy(std::move(y));
+    New<double> y(n);
+    unlocked([&] { NonNegativeQP(n).solve(S.data(), r.data(), y.data); });
+    return y.array;
 }
 
 }  // namespace

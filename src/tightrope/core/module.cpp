@@ -4,6 +4,8 @@
 namespace tightrope {
 
 void bind_arithmetic(nb::module_& m);
+void bind_confidence(nb::module_& m);
+void bind_planning(nb::module_& m);
 void bind_small_dense(nb::module_& m);
 
 namespace {
@@ -30,6 +32,8 @@ NB_MODULE(TIGHTROPE_MODULE, m) {
     using namespace tightrope;
     m.def("cpu_level", &cpu_level, "The level of x86-64 that this CPU supports, 2 to 4; 0 on other machines.");
     bind_arithmetic(m);
+    bind_confidence(m);
+    bind_planning(m);
     bind_small_dense(m);
     bind_space(m);
 }

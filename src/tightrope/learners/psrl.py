@@ -25,13 +25,13 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
 from tightrope.arguments import choice
 from tightrope.confidence import Counts
 from tightrope.learners.base import BanditEpisode, sums_of
 from tightrope.learners.parameters import POSITIVE, carried, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
-from tightrope.planning.kernels.dynamic_programming import best_actions
 from tightrope.planning.policies import deterministic
 from tightrope.space import FloatArray
 
@@ -101,8 +101,7 @@ class PSRL(CountingLearner):
         P = weights / space.expand_to_tuples(space.sum_over_successors(weights))
         R = np.clip(total_loss, 0, n)  # a loss may be beyond its bounds by rounding
         loss = space.expand_to_tuples(draws.beta(self.prior + R, self.prior + n - R))
-        V, best = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64)
-        best_actions(space.csr, P, loss, V, best)
+        _, best = core.best_actions(space.native, P, loss)
         return deterministic(space, best)
 
     def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
