@@ -131,10 +131,11 @@ def test_a_pair_of_another_state_is_refused() -> None:
             core.visits(space, np.array([best[0], wrong, *best[2:]]), P)
 
 
-def test_counts_that_are_none_are_refused() -> None:
-    space, N, M, *rest = CALLS[core.kl_radii]
-    for wrong in (-1, int(N[0]) + 1):
-        counts = M.copy()
-        counts[0] = wrong
-        with pytest.raises(ValueError, match="expected 0 to the N"):
-            core.kl_radii(space, N, counts, *rest)
+@pytest.mark.parametrize("kernel", [core.kl_radii, core.kl_bounds])
+def test_counts_that_are_none_are_refused(kernel: Callable[..., Any]) -> None:
+    space, N, M, *rest = CALLS[kernel]
+    for n, m, words in ((-1, 0, "N has a negative"), (0, -1, "M has a negative")):
+        with pytest.raises(ValueError, match=words):
+            kernel(space, np.append(n, N[1:]), np.append(m, M[1:]), *rest)
+    with pytest.raises(ValueError, match="more than N of its pair"):
+        core.kl_bounds(space, N, np.append(N[0] + 1, M[1:]), *rest)

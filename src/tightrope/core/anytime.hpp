@@ -82,30 +82,53 @@ inline void kl_radii(const Space& space, const std::int64_t* N, const std::int64
     }
 }
 
-/// 1 / (1 + e^−t).
-TIGHTROPE_INLINE double logistic(double t) {
-    const double e = exp(-abs(t));
-    return (t > 0.0 ? 1.0 : e) / (1.0 + e);
-}
-
-/// The largest p with P log(P/p) + (1 − P) log((1 − P)/(1 − p)) <= r, where rest = 1 − P.
+/// The largest p with P log(P/p) + (1 − P) log((1 − P)/(1 − p)) <= r, for n triples (P, rest, r), rest = 1 − P.
 ///
-/// Newton's method in t = log(p/(1 − p)), in which the left side is convex, and straight in the tails.
-inline double largest_within(double P, double rest, double r) {
-    if (P == 0.0) return -expm1(-r);
-    if (rest == 0.0 || r == 0.0) return P;
-    const double level = r - P * log(P) - rest * log(rest);
-    double t = log(P / rest) + sqrt(2.0 * r / (P * rest)) + r / rest;
-    for (int step = 0; step < 50; ++step) {
-        const double e = exp(-abs(t));
-        const double over = log1p(e) + max(t, 0.0) - P * t - level;
-        const double slope = (t > 0.0 ? 1.0 : e) / (1.0 + e) - P;
-        const double move = over / slope;
-        t -= move;
-        if (abs(move) <= 1e-13 * (1.0 + abs(t)) || !(slope > 0.0)) break;
+/// Newton's method in t = log(p/(1 − p)), in which the left side is convex, and straight in the tails. All n take their
+/// steps side by side; one that has converged moves no more, so that it does not matter which others there are.
+class LargestWithin {
+public:
+    static constexpr Index MOST = 64;  ///< triples at once
+
+    void operator()(const double* __restrict P, const double* __restrict rest, const double* __restrict r, Index n,
+                    double* __restrict p) {
+        for (Index h = 0; h < n; ++h) {
+            level_[h] = r[h] - P[h] * log(P[h]) - rest[h] * log(rest[h]);
+            t_[h] = log(P[h] / rest[h]) + sqrt(2.0 * r[h] / (P[h] * rest[h])) + r[h] / rest[h];
+            moves_[h] = P[h] > 0.0 && rest[h] > 0.0 && r[h] > 0.0 ? 1.0 : 0.0;
+        }
+        for (int step = 0; step < STEPS && any(n); ++step) take_step(P, n);
+        for (Index h = 0; h < n; ++h) {
+            const double e = exp(-abs(t_[h])), within = (t_[h] > 0.0 ? 1.0 : e) / (1.0 + e);
+            const double nothing_to_solve = P[h] == 0.0 ? -expm1(-r[h]) : P[h];
+            p[h] = P[h] > 0.0 && rest[h] > 0.0 && r[h] > 0.0 ? within : nothing_to_solve;
+        }
     }
-    return logistic(t);
-}
+
+private:
+    static constexpr int STEPS = 50;
+    static constexpr double EXACT = 1e-13;
+
+    void take_step(const double* __restrict P, Index n) {
+        for (Index h = 0; h < n; ++h) {
+            const double t = t_[h], e = exp(-abs(t));
+            const double over = log1p(e) + max(t, 0.0) - P[h] * t - level_[h];
+            const double slope = (t > 0.0 ? 1.0 : e) / (1.0 + e) - P[h];
+            const double moved = t - over / slope;
+            const bool done = abs(moved - t) <= EXACT * (1.0 + abs(moved)) || !(slope > 0.0);
+            t_[h] = moves_[h] > 0.0 ? moved : t;
+            moves_[h] = done ? 0.0 : moves_[h];
+        }
+    }
+
+    bool any(Index n) const {
+        double moving = 0.0;
+        for (Index h = 0; h < n; ++h) moving = max(moves_[h], moving);
+        return moving > 0.0;
+    }
+
+    double level_[MOST], t_[MOST], moves_[MOST];
+};
 
 /// The p with kl(P̂(s')‖p) <= scale · r for every successor by itself: happens or not, d = 2. Writes lower and upper.
 ///
@@ -114,20 +137,31 @@ inline double largest_within(double P, double rest, double r) {
 inline void kl_bounds(const Space& space, const std::int64_t* N, const std::int64_t* M, double log_inverse, double scale,
                       double* lower, double* upper) {
     TotalTerm total_term;
+    LargestWithin largest_within;
+    Index at[LargestWithin::MOST], n = 0;
+    double P[LargestWithin::MOST] = {}, rest[LargestWithin::MOST] = {}, r[LargestWithin::MOST] = {}, p[LargestWithin::MOST];
+    const auto bound = [&] {
+        largest_within(P, rest, r, n, p);
+        for (Index h = 0; h < n; ++h) upper[at[h]] = max(P[h], p[h]);
+        largest_within(rest, P, r, n, p);
+        for (Index h = 0; h < n; ++h) lower[at[h]] = min(P[h], 1.0 - p[h]);
+        n = 0;
+    };
     for (Index i = 0; i < space.n_pairs; ++i) {
         const Index first = space.pair_ptr[i], last = space.pair_ptr[i + 1], d = last - first;
         std::fill(lower + first, lower + last, 0.0);
         std::fill(upper + first, upper + last, 1.0);
         if (d == 1 || N[i] == 0) continue;
-        const double n = static_cast<double>(N[i]);
+        const double visits = static_cast<double>(N[i]);
         const double common = log_inverse + (d > 2 ? log(static_cast<double>(d)) : 0.0) + total_term(N[i], 2);
-        for (Index j = first; j < last; ++j) {
-            const double r = scale * (common - outcome_term(M[j]) - outcome_term(N[i] - M[j])) / n;
-            const double P = static_cast<double>(M[j]) / n, rest = static_cast<double>(N[i] - M[j]) / n;
-            upper[j] = max(P, largest_within(P, rest, r));
-            lower[j] = min(P, 1.0 - largest_within(rest, P, r));
+        for (Index j = first; j < last; ++j, ++n) {
+            if (n == LargestWithin::MOST) bound();
+            at[n] = j;
+            r[n] = scale * (common - outcome_term(M[j]) - outcome_term(N[i] - M[j])) / visits;
+            P[n] = static_cast<double>(M[j]) / visits, rest[n] = static_cast<double>(N[i] - M[j]) / visits;
         }
     }
+    bound();
 }
 
 /// Whether every radius is 0 or more, and every center a distribution where the radius is less than 2.

@@ -6,15 +6,28 @@ namespace tightrope {
 
 namespace {
 
-/// Raise ValueError unless N and M are counts of the space: 0 <= M, and no more than the N of the pair.
+/// Raise ValueError if a count is negative.
+void require_counts(const Ints& counts, const char* name) {
+    std::int64_t signs = 0;
+    for (Index j = 0; j < static_cast<Index>(counts.shape(0)); ++j) signs |= counts.data()[j];
+    if (signs < 0) throw nb::value_error((std::string(name) + " has a negative count").c_str());
+}
+
+/// Raise ValueError unless N and M are counts of the space.
 void require_counts(const Space& space, const Ints& N, const Ints& M) {
     require_size(N, space.n_pairs, "N");
     require_size(M, space.n_tuples, "M");
+    require_counts(N, "N");
+    require_counts(M, "M");
+}
+
+/// Raise ValueError if a tuple has more visits than its pair.
+void require_no_more(const Space& space, const Ints& N, const Ints& M) {
     for (Index i = 0; i < space.n_pairs; ++i)
         for (Index j = space.pair_ptr[i]; j < space.pair_ptr[i + 1]; ++j)
-            if (M.data()[j] < 0 || M.data()[j] > N.data()[i])
+            if (M.data()[j] > N.data()[i])
                 throw nb::value_error(("M is " + std::to_string(M.data()[j]) + " at tuple " + std::to_string(j) +
-                                       "; expected 0 to the N of its pair, " + std::to_string(N.data()[i]))
+                                       ", more than N of its pair, " + std::to_string(N.data()[i]))
                                           .c_str());
 }
 
@@ -29,6 +42,7 @@ auto kl_radii_of(const Csr& csr, Ints N, Ints M, double log_inverse, double scal
 auto kl_bounds_of(const Csr& csr, Ints N, Ints M, double log_inverse, double scale) {
     const Space& space = csr;
     require_counts(space, N, M);
+    require_no_more(space, N, M);
     New<double> lower(space.n_tuples), upper(space.n_tuples);
     unlocked([&] { kl_bounds(space, N.data(), M.data(), log_inverse, scale, lower.data, upper.data); });
     return nb::make_tuple(lower.array, upper.array);
