@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 from fuzz.twin import SAFE, Twin, challenger, digest, possible, rules, some_budgets, somebody, story, sums, watched
 from tightrope.durable import DurableLearner
-from tightrope.durable.state import UNKNOWN
+from tightrope.ops.state import UNKNOWN
 
 LEARNERS = ("ucpd-practical", "ucpd-bandit", "uob-reps", "ucpd")
 OPTIONS: dict[str, Any] = {"snapshot_every": 5, "remember": 50, "most_open": 6}

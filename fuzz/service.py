@@ -27,9 +27,9 @@ from urllib.request import urlopen
 import numpy as np
 
 from tightrope.durable import DurableLearner
-from tightrope.durable.journal import START, Journal
-from tightrope.durable.records import Form
 from tightrope.learners import LearnerBase, make_learner
+from tightrope.ops.journal import START, Journal
+from tightrope.ops.records import Form
 from tightrope.problems.base import Problem
 from tightrope.problems.files import load_problem, write_example
 from tightrope.service import Client, ServiceError

@@ -8,12 +8,12 @@ import numpy as np
 
 from tightrope.checks.learners.play import arrays, ordinary_world
 from tightrope.durable import StopLoss
-from tightrope.durable.account import Account
-from tightrope.durable.guard import Guard
-from tightrope.durable.shadow import Shadow
 from tightrope.learners import LearnerBase, make_learner
 from tightrope.learners.base import BanditEpisode, Episode
 from tightrope.model import Policy
+from tightrope.ops.account import Account
+from tightrope.ops.guard import Guard
+from tightrope.ops.shadow import Shadow
 from tightrope.space import FloatArray
 from tightrope.storage.checkpoints import fingerprint
 

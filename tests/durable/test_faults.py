@@ -19,14 +19,15 @@ from fuzz.durable import disturb
 from tests.durable.stories import WORLD, fresh, one_more, opened, played
 from tests.durable.test_learner import episode_fields, observe
 from tests.learners.test_interrupts import interrupted_after
-from tightrope.durable import DurableLearner, snapshots
-from tightrope.durable.arrays import digest_of_row
-from tightrope.durable.head import LOOK_EVERY, SIZE, _encoded
-from tightrope.durable.inspection import inspect
-from tightrope.durable.journal import START, Event, Handed, Journal, Snapshot
-from tightrope.durable.records import Form
+from tightrope.durable import DurableLearner
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, TightropeError
 from tightrope.learners.base import Feedback
+from tightrope.ops import snapshots
+from tightrope.ops.arrays import digest_of_row
+from tightrope.ops.head import LOOK_EVERY, SIZE, _encoded
+from tightrope.ops.inspection import inspect
+from tightrope.ops.journal import START, Event, Handed, Journal, Snapshot
+from tightrope.ops.records import Form
 from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
@@ -305,7 +306,7 @@ def test_a_commit_is_synced(tmp_path: Path) -> None:
 def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
     """Let as much time pass as nobody may look whether a directory is still there."""
     passed = [0.0]
-    monkeypatch.setattr("tightrope.durable.head.monotonic", lambda: time.monotonic() + passed[0])
+    monkeypatch.setattr("tightrope.ops.head.monotonic", lambda: time.monotonic() + passed[0])
 
     def pass_() -> None:
         passed[0] += LOOK_EVERY
@@ -529,7 +530,7 @@ def test_a_transaction_that_somebody_left_open_takes_nothing_with_it(tmp_path: P
 def test_of_too_much_that_was_told_what_a_snapshot_writes_is_read(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("tightrope.durable.journal.MOST_TOLD", 2)
+    monkeypatch.setattr("tightrope.ops.journal.MOST_TOLD", 2)
     told = {}
     with opened(tmp_path, fresh(), snapshot_every=5) as learner:
         for _ in range(15):  # of the first five nothing is at hand, of the others two

@@ -13,11 +13,12 @@ from typer.testing import CliRunner
 from tests.durable.stories import WORLD, fresh, one_more, opened
 from tightrope.cli.commands import app
 from tightrope.confidence import KLBall
-from tightrope.durable import DurableLearner, inspection, journal, snapshots
-from tightrope.durable.inspection import as_json, inspect, widths_of
-from tightrope.durable.page import page
-from tightrope.durable.status import BudgetUnits
+from tightrope.durable import DurableLearner
 from tightrope.errors import InvalidInputError, StorageError
+from tightrope.ops import inspection, journal, snapshots
+from tightrope.ops.inspection import as_json, inspect, widths_of
+from tightrope.ops.page import page
+from tightrope.ops.status import BudgetUnits
 
 
 class Named:

@@ -13,7 +13,6 @@ import pytest
 import tightrope as tr
 from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, story
 from tightrope.durable import DurableLearner, StopLoss
-from tightrope.durable.inspection import inspect
 from tightrope.errors import (
     ConflictError,
     ConvergenceError,
@@ -27,6 +26,7 @@ from tightrope.learners.base import BanditEpisode, Episode
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.model import Policy
+from tightrope.ops.inspection import inspect
 from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
@@ -391,7 +391,7 @@ def test_a_directory_of_another_format_is_refused(tmp_path: Path) -> None:
 
 def test_folders_that_are_made_on_the_way_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr("tightrope.durable.folder.sync_folder", synced.append)
+    monkeypatch.setattr("tightrope.ops.folder.sync_folder", synced.append)
     DurableLearner(tmp_path / "a" / "b" / "it", fresh()).close()
     assert set(synced) == {tmp_path, tmp_path / "a", tmp_path / "a" / "b"}
 

@@ -12,14 +12,14 @@ from fuzz.twin import with_one_more
 from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, story
 from tests.durable.test_learner import episode_fields, observe
 from tightrope.durable import DurableLearner, StopLoss
-from tightrope.durable.account import Account
-from tightrope.durable.guard import Guard
-from tightrope.durable.kernels import covers, weigh
-from tightrope.durable.shadow import LARGEST, Shadow
 from tightrope.errors import ConflictError, ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners.base import Episode
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.model import LayeredMDP, Policy
+from tightrope.ops.account import Account
+from tightrope.ops.guard import Guard
+from tightrope.ops.kernels import covers, weigh
+from tightrope.ops.shadow import LARGEST, Shadow
 from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 

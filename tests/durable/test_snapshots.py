@@ -9,8 +9,8 @@ import pytest
 
 from tests.durable.stories import fresh, one_more, opened
 from tightrope.durable import DurableLearner
-from tightrope.durable.inspection import inspect
 from tightrope.errors import StorageError
+from tightrope.ops.inspection import inspect
 
 
 def grown(folder: Path, told: int = 7) -> DurableLearner:

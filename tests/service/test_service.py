@@ -22,10 +22,10 @@ from fuzz.twin import with_one_more
 from tests.durable.conftest import MEMORY
 from tests.service.running import Running
 from tightrope.durable import DurableLearner
-from tightrope.durable.state import State
-from tightrope.durable.status import BudgetUnits
 from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners import Episode, make_learner
+from tightrope.ops.state import State
+from tightrope.ops.status import BudgetUnits
 from tightrope.problems.files import load_problem
 from tightrope.service import Client, ServiceError
 from tightrope.service.app import Service

@@ -4,9 +4,9 @@ import json
 from pathlib import Path
 
 from tightrope.cli.standard import note, show
-from tightrope.durable.export import write_policy
-from tightrope.durable.inspection import as_json, inspect
-from tightrope.durable.page import page
+from tightrope.ops.export import write_policy
+from tightrope.ops.inspection import as_json, inspect
+from tightrope.ops.page import page
 
 
 def inspect_directory(folder: Path, in_json: bool, policy: Path | None) -> bool:

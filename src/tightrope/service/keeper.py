@@ -10,10 +10,10 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tightrope.durable import DurableLearner
-from tightrope.durable.status import BudgetUnits
 from tightrope.errors import StorageError, UnknownEpisodeError
 from tightrope.model import Policy
+from tightrope.ops.learner import DurableLearner
+from tightrope.ops.status import BudgetUnits
 from tightrope.service.messages import Acted, Answered, Asked, Called, Series, Space, Spent, State, Table, Tell
 from tightrope.service.reading import Reader
 from tightrope.service.refusals import Refusal

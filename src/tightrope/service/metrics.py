@@ -5,7 +5,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 
-from tightrope.durable.status import Standing, Status
+from tightrope.ops.status import Standing, Status
 from tightrope.service.keeper import Keeper
 
 #: Seconds: the upper ends of the intervals in which durations are counted.

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tightrope import __version__
-from tightrope.durable.operations import LONGEST
+from tightrope.ops.operations import LONGEST
 from tightrope.service.calls import CALLS, IN_PATH, IN_QUERY, Call
 from tightrope.service.messages import Health, Names, Problem
 from tightrope.service.page import asset, styles

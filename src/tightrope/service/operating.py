@@ -8,13 +8,12 @@ from typing import Any
 
 from msgspec.structs import asdict
 
-from tightrope.durable import StopLoss
-from tightrope.durable.facts import difference
-from tightrope.durable.guard import LARGEST
-from tightrope.durable.state import checkpoint_of
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
 from tightrope.learners.registry import learner_for
+from tightrope.ops.facts import difference
+from tightrope.ops.guard import LARGEST, StopLoss
+from tightrope.ops.state import checkpoint_of
 from tightrope.service.keeper import Keeper
 from tightrope.service.messages import Asked, Budgets, Challenger, Rule, Rules, Spent, Standing, Watch
 from tightrope.service.refusals import Refusal

@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 from tightrope.arguments import shown, unknown
 from tightrope.arguments.arrays import floats
 from tightrope.assumptions import BOUND_TOLERANCE
-from tightrope.durable.status import BudgetUnits
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Feedback
 from tightrope.model import Policy
+from tightrope.ops.status import BudgetUnits
 from tightrope.service.messages import Called, Tell, Values
 from tightrope.service.tables import Tables
 from tightrope.space import FloatArray, LayeredSpace

@@ -4,10 +4,10 @@ from contextlib import suppress
 
 import numpy as np
 
-from tightrope.durable.journal import Event
-from tightrope.durable.state import State
 from tightrope.learners.base import Feedback
 from tightrope.learners.registry import load
+from tightrope.ops.journal import Event
+from tightrope.ops.state import State
 from tightrope.space import LayeredSpace
 
 #: In the second one there are multipliers.

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from tightrope.arguments import printable
-from tightrope.durable import DurableLearner
-from tightrope.durable.journal import NAME
 from tightrope.errors import InvalidInputError, in_words, missing
+from tightrope.ops.journal import NAME
+from tightrope.ops.learner import DurableLearner
 from tightrope.service.limits import Limits
 from tightrope.service.tables import Tables
 

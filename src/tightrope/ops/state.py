@@ -11,15 +11,15 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.durable.account import Account
-from tightrope.durable.arrays import bytes_of, decoded, digest_of
-from tightrope.durable.guard import Guard, StopLoss
-from tightrope.durable.journal import Event
-from tightrope.durable.records import Form, Told
-from tightrope.durable.shadow import Shadow
 from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners.base import LearnerBase
 from tightrope.model import Policy
+from tightrope.ops.account import Account
+from tightrope.ops.arrays import bytes_of, decoded, digest_of
+from tightrope.ops.guard import Guard, StopLoss
+from tightrope.ops.journal import Event
+from tightrope.ops.records import Form, Told
+from tightrope.ops.shadow import Shadow
 from tightrope.space import FloatArray
 from tightrope.storage import checkpoints
 

@@ -9,12 +9,12 @@ import numpy as np
 
 from tightrope.arguments import number, shown, text, texts, unknown
 from tightrope.arguments.arrays import floats
-from tightrope.durable.account import Account
-from tightrope.durable.guard import Guard
-from tightrope.durable.shadow import Shadow
-from tightrope.durable.state import State
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy
+from tightrope.ops.account import Account
+from tightrope.ops.guard import Guard
+from tightrope.ops.shadow import Shadow
+from tightrope.ops.state import State
 from tightrope.space import FloatArray
 from tightrope.units import Units
 

@@ -6,9 +6,9 @@ from os.path import realpath
 from pathlib import Path
 
 from tightrope.arguments import printable
-from tightrope.durable import head
-from tightrope.durable.journal import NAME, unbegun
 from tightrope.errors import InvalidInputError, StorageError
+from tightrope.ops import head
+from tightrope.ops.journal import NAME, unbegun
 from tightrope.storage.files import locked
 from tightrope.storage.replacing import is_temporary, sync_folder
 

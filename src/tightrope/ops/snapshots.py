@@ -9,10 +9,10 @@ from itertools import islice
 from pathlib import Path
 
 from tightrope.arguments import printable
-from tightrope.durable.arrays import digest_of
-from tightrope.durable.journal import Journal, Snapshot
-from tightrope.durable.state import Entrant, Reader, State, checkpoint_of
 from tightrope.errors import InvalidInputError, StorageError, in_words
+from tightrope.ops.arrays import digest_of
+from tightrope.ops.journal import Journal, Snapshot
+from tightrope.ops.state import Entrant, Reader, State, checkpoint_of
 from tightrope.storage import checkpoints
 from tightrope.storage.files import write_bytes
 from tightrope.storage.replacing import is_temporary

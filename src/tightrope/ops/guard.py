@@ -17,8 +17,8 @@ from typing import Any, Literal
 import numpy as np
 
 from tightrope.arguments import choice, number, whole
-from tightrope.durable.account import Account
 from tightrope.errors import InvalidInputError
+from tightrope.ops.account import Account
 from tightrope.space import FloatArray
 
 #: Larger sums are nobody's.

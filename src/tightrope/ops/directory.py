@@ -19,17 +19,17 @@ from typing import Any, Concatenate, ParamSpec, Protocol, TypeVar
 from msgspec.structs import replace
 
 from tightrope.arguments import printable, shown, text
-from tightrope.durable import snapshots
-from tightrope.durable.facts import facts_of, refuse_other
-from tightrope.durable.folder import claimed
-from tightrope.durable.journal import Event, Handed, Journal, unbegun
-from tightrope.durable.records import Told
-from tightrope.durable.state import CANNOT_LEARN, UNKNOWN, State
-from tightrope.durable.status import BudgetUnits, Status, status_of
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
 from tightrope.learners import load
 from tightrope.learners.base import LearnerBase
 from tightrope.model import Policy
+from tightrope.ops import snapshots
+from tightrope.ops.facts import facts_of, refuse_other
+from tightrope.ops.folder import claimed
+from tightrope.ops.journal import Event, Handed, Journal, unbegun
+from tightrope.ops.records import Told
+from tightrope.ops.state import CANNOT_LEARN, UNKNOWN, State
+from tightrope.ops.status import BudgetUnits, Status, status_of
 
 #: Bytes that a commit takes beside an episode, and more.
 PROBE = 2**17

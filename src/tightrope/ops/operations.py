@@ -7,14 +7,14 @@ from dataclasses import asdict
 from numpy.typing import ArrayLike
 
 from tightrope.arguments import instance, shown, text, unknown
-from tightrope.durable.arrays import bytes_of
-from tightrope.durable.directory import Directory, in_turn
-from tightrope.durable.guard import LARGEST, StopLoss
-from tightrope.durable.state import checkpoint_of
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
 from tightrope.learners.episodes import checked_budgets
 from tightrope.model import Policy
+from tightrope.ops.arrays import bytes_of
+from tightrope.ops.directory import Directory, in_turn
+from tightrope.ops.guard import LARGEST, StopLoss
+from tightrope.ops.state import checkpoint_of
 
 #: Characters of a name, and names that stand for something else in an address.
 LONGEST, DOTS = 100, (".", "..")

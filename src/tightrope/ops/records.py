@@ -6,11 +6,11 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.durable.arrays import bytes_of, decoded
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode, Feedback
 from tightrope.learners.episodes import CheckedEpisode, refuse_beyond, shaped_parts
 from tightrope.model import Policy
+from tightrope.ops.arrays import bytes_of, decoded
 from tightrope.space import FloatArray, LayeredSpace
 
 WHOLE = np.dtype("<i8")

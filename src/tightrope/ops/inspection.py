@@ -10,12 +10,12 @@ import numpy as np
 
 from tightrope.arguments import printable
 from tightrope.confidence import Box, KLBall, L1Ball
-from tightrope.durable import snapshots
-from tightrope.durable.directory import replayed
-from tightrope.durable.journal import NAME, Journal
-from tightrope.durable.status import BudgetUnits, Status, status_of
 from tightrope.errors import InvalidInputError, StorageError
 from tightrope.learners.base import LearnerBase
+from tightrope.ops import snapshots
+from tightrope.ops.directory import replayed
+from tightrope.ops.journal import NAME, Journal
+from tightrope.ops.status import BudgetUnits, Status, status_of
 from tightrope.space import FloatArray
 
 #: How often a directory that somebody writes to is looked at again.

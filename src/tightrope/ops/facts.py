@@ -7,11 +7,11 @@ from typing import Any
 
 from tightrope import __version__
 from tightrope.arguments import texts
-from tightrope.durable.arrays import digest_of_row
-from tightrope.durable.journal import FORMAT
-from tightrope.durable.status import BudgetUnits
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
+from tightrope.ops.arrays import digest_of_row
+from tightrope.ops.journal import FORMAT
+from tightrope.ops.status import BudgetUnits
 from tightrope.space import LayeredSpace
 
 

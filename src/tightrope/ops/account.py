@@ -5,8 +5,8 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.durable.kernels import meet
 from tightrope.errors import InvalidInputError
+from tightrope.ops.kernels import meet
 from tightrope.space import FloatArray, IntArray
 
 

@@ -16,8 +16,8 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.durable.kernels import covers, weigh
 from tightrope.errors import InvalidInputError
+from tightrope.ops.kernels import covers, weigh
 from tightrope.space import FloatArray, IntArray
 
 #: Of a weight; its square, summed over all episodes of a life, has room in a float.

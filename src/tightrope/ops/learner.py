@@ -8,15 +8,15 @@ from typing import Any, Literal, Self
 from numpy.typing import ArrayLike
 
 from tightrope.arguments import file_path, function, instance, listed, whole
-from tightrope.durable.arrays import bytes_of, digest_of
-from tightrope.durable.directory import Directory, Options, Progress, in_turn
-from tightrope.durable.journal import Handed
-from tightrope.durable.operations import Operations, checked
-from tightrope.durable.state import UNKNOWN
-from tightrope.durable.status import Status
 from tightrope.errors import ConflictError, StorageError
 from tightrope.learners.base import Feedback, LearnerBase
 from tightrope.model import Policy
+from tightrope.ops.arrays import bytes_of, digest_of
+from tightrope.ops.directory import Directory, Options, Progress, in_turn
+from tightrope.ops.journal import Handed
+from tightrope.ops.operations import Operations, checked
+from tightrope.ops.state import UNKNOWN
+from tightrope.ops.status import Status
 from tightrope.space import LayeredSpace
 from tightrope.storage import checkpoints
 

@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from math import isnan
 
-from tightrope.durable.inspection import Inspection, Widths
-from tightrope.durable.status import Standing, Status
+from tightrope.ops.inspection import Inspection, Widths
+from tightrope.ops.status import Standing, Status
 
 
 def page(found: Inspection) -> list[str]:

@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tightrope.arguments import printable
-from tightrope.durable.arrays import TABLE, Arrays, digest_of_row
-from tightrope.durable.head import Head
 from tightrope.errors import InvalidInputError, StorageError
+from tightrope.ops.arrays import TABLE, Arrays, digest_of_row
+from tightrope.ops.head import Head
 
 NAME = "journal.sqlite"
 
