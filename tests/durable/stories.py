@@ -1,5 +1,7 @@
 """Episodes that depend on the policy and on their number alone, so that a twin can play them again."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -39,6 +41,12 @@ def one_more(learner: DurableLearner) -> OpenEpisode:
     episode = learner.ask()
     assert learner.tell(episode.id, **played(learner, episode)) == "learned"
     return episode
+
+
+def rows(learner: DurableLearner, query: str) -> list[Any]:
+    """Return what a query finds in the journal on disk."""
+    with closing(sqlite3.connect(learner.directory / "journal.sqlite")) as sql:
+        return sql.execute(query).fetchall()
 
 
 def opened(folder: Path, learner: LearnerBase | None = None, **options: Any) -> DurableLearner:

@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,11 +24,9 @@ from tightrope.durable import DurableLearner
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, TightropeError
 from tightrope.learners.base import Feedback
 from tightrope.ops import snapshots
-from tightrope.ops.arrays import digest_of_row
-from tightrope.ops.head import LOOK_EVERY, SIZE, _encoded
-from tightrope.ops.inspection import inspect
-from tightrope.ops.journal import START, Event, Handed, Journal, Snapshot
-from tightrope.ops.records import Form
+from tightrope.ops.inspect import inspect
+from tightrope.ops.state import EpisodeFormat
+from tightrope.ops.store import ZEROS, Event, HighWaterMark, Journal, SnapshotRow, bytes_of, digest_of_row
 from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
@@ -261,7 +260,7 @@ def test_without_any_whole_snapshot_it_is_refused(tmp_path: Path) -> None:
     grown(tmp_path)
     for path in (tmp_path / "it").glob("snapshot-*"):
         path.write_bytes(path.read_bytes()[:-1])
-    with pytest.raises(StorageError, match="restore the directory from a copy"):
+    with pytest.raises(StorageError, match="restore the directory from a backup"):
         opened(tmp_path)
 
 
@@ -277,9 +276,11 @@ def test_a_row_in_place_of_another_is_found_out(tmp_path: Path) -> None:
     """One that has the right number and a digest of its own, but does not follow the one before."""
     grown(tmp_path)
     with sqlite3.connect(tmp_path / "it" / "journal.sqlite") as sql:
-        [row] = sql.execute("SELECT seq, kind, episode, policy, loss, constraints, body FROM events WHERE seq = 9")
-        other = Event(*row)._replace(body=bytes(len(row[-1])))
-        sql.execute("UPDATE events SET body = ?, digest = ? WHERE seq = 9", (other.body, digest_of_row(START, *other)))
+        [row] = sql.execute("SELECT seq, kind, body, episode, policy, loss, constraints FROM events WHERE seq = 9")
+        other = Event(*row)._replace(body=bytes(len(row[2])))
+        sql.execute(
+            "UPDATE events SET body = ?, digest = ? WHERE seq = 9", (other.body, digest_of_row(ZEROS, *other.row))
+        )
     with pytest.raises(StorageError, match="event 9 is damaged"):
         opened(tmp_path)
 
@@ -298,27 +299,14 @@ def test_a_schema_that_is_no_text_is_refused_in_words(tmp_path: Path) -> None:
 
 def test_a_commit_is_synced(tmp_path: Path) -> None:
     with opened(tmp_path, fresh()) as learner:
-        assert learner._in.journal.rows("PRAGMA synchronous") == [(2,)]
-        assert learner._in.journal.rows("PRAGMA journal_mode") == [("wal",)]
+        assert learner._store._query("PRAGMA synchronous") == [(2,)]
+        assert learner._store._query("PRAGMA journal_mode") == [("wal",)]
 
 
-@pytest.fixture
-def later(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
-    """Let as much time pass as nobody may look whether a directory is still there."""
-    passed = [0.0]
-    monkeypatch.setattr("tightrope.ops.head.monotonic", lambda: time.monotonic() + passed[0])
-
-    def pass_() -> None:
-        passed[0] += LOOK_EVERY
-
-    return pass_
-
-
-def test_a_directory_that_is_removed_acknowledges_nothing(tmp_path: Path, later: Callable[[], None]) -> None:
+def test_a_directory_that_is_removed_acknowledges_nothing(tmp_path: Path) -> None:
     with opened(tmp_path, fresh()) as learner:
         parts = played(learner, episode := learner.ask())
         shutil.rmtree(learner.directory)
-        later()
         for _ in range(2):
             with pytest.raises(StorageError):
                 learner.tell(episode.id, **parts)
@@ -328,14 +316,12 @@ def test_a_directory_that_is_removed_acknowledges_nothing(tmp_path: Path, later:
 
 
 def test_a_directory_that_is_mistyped_is_not_made(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="itt holds no learner yet; give it one to begin with"):
+    with pytest.raises(InvalidInputError, match="itt contains no learner yet; pass one to create it"):
         DurableLearner(tmp_path / "there" / "itt")
     assert not list(tmp_path.iterdir())
 
 
-def test_who_embeds_it_may_go_to_another_working_directory(
-    tmp_path: Path, later: Callable[[], None], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_embeds_it_may_go_to_another_working_directory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As daemons do; the one that was there is removed."""
     for name in ("here", "elsewhere"):
         (tmp_path / name).mkdir()
@@ -343,14 +329,13 @@ def test_who_embeds_it_may_go_to_another_working_directory(
     with DurableLearner("../it", fresh(), snapshot_every=1) as learner:
         monkeypatch.chdir("../elsewhere")
         (tmp_path / "here").rmdir()
-        later()
         one_more(learner)
         assert (learner.status.told, learner.status.trouble) == (1, "")
         assert learner.directory == tmp_path / "it"
     assert not list((tmp_path / "elsewhere").iterdir())
 
 
-def test_a_directory_that_is_replaced_acknowledges_nothing(tmp_path: Path, later: Callable[[], None]) -> None:
+def test_a_directory_that_is_replaced_acknowledges_nothing(tmp_path: Path) -> None:
     with opened(tmp_path, fresh(), snapshot_every=3) as learner:
         for _ in range(4):
             one_more(learner)
@@ -361,7 +346,6 @@ def test_a_directory_that_is_replaced_acknowledges_nothing(tmp_path: Path, later
         with pytest.raises(StorageError, match="was removed or replaced"):  # at once
             learner.snapshot()
         assert sorted(learner.directory.iterdir()) == kept  # not in the copy, of which the journal knows nothing
-        later()
         with pytest.raises(StorageError, match="was removed or replaced"):
             one_more(learner)
     for name in ("it", "moved"):
@@ -378,10 +362,10 @@ def test_a_directory_put_in_its_place_during_a_snapshot_loses_nothing(
             one_more(other)
         others = other.fingerprint()
     looked: list[Path] = []
-    is_whole = snapshots._is_whole
+    is_intact = snapshots._is_intact
 
-    def swapped_after(folder: Path, snapshot: Snapshot) -> bool:
-        answer = is_whole(folder, snapshot)
+    def swapped_after(folder: Path, snapshot: SnapshotRow) -> bool:
+        answer = is_intact(folder, snapshot)
         looked.append(folder)
         if len(looked) == 2:
             folder.rename(tmp_path / "moved")
@@ -392,7 +376,7 @@ def test_a_directory_put_in_its_place_during_a_snapshot_loses_nothing(
         for _ in range(4):
             one_more(learner)
         bits = learner.fingerprint()
-        monkeypatch.setattr(snapshots, "_is_whole", swapped_after)
+        monkeypatch.setattr(snapshots, "_is_intact", swapped_after)
         with pytest.raises(StorageError, match="was removed or replaced"):
             learner.snapshot()
         monkeypatch.undo()
@@ -420,16 +404,16 @@ def test_a_call_in_the_middle_of_another_is_refused(tmp_path: Path, monkeypatch:
     """As a handler of signals would make it, once the event is ready to be written."""
     with opened(tmp_path, fresh()) as learner:
         parts = played(learner, episode := learner.ask())
-        journal = learner._in.journal
+        journal = learner._store
         for call in (learner.open_ids, learner.close):
 
-            def interrupted(event: Event, handed: Handed | None, call: Callable[[], object] = call) -> None:
-                Journal.append(journal, event, handed)
+            def interrupted(events: Any, arrays: Any, call: Callable[[], object] = call) -> None:
                 call()
+                Journal.append(journal, events, arrays)
 
             with monkeypatch.context() as patch:
                 patch.setattr(journal, "append", interrupted)
-                with pytest.raises(ConflictError, match="a call is under way in this thread"):
+                with pytest.raises(ConflictError, match="a call is in progress in this thread"):
                     learner.tell(episode.id, **parts)
         assert learner.status.told == 0
         assert learner.tell(episode.id, **parts) == "learned"
@@ -442,7 +426,7 @@ def test_a_journal_without_snapshots_is_not_begun_anew(tmp_path: Path) -> None:
     grown(tmp_path)
     with sqlite3.connect(tmp_path / "it" / "journal.sqlite") as sql:
         sql.execute("DELETE FROM snapshots")
-    with pytest.raises(StorageError, match="no snapshot any more"):
+    with pytest.raises(StorageError, match="the snapshots are missing"):
         opened(tmp_path, fresh())
 
 
@@ -467,21 +451,21 @@ def test_a_head_that_never_ends_is_refused_in_words(tmp_path: Path) -> None:
     grown(tmp_path)
     (tmp_path / "it" / "head").unlink()
     os.mkfifo(tmp_path / "it" / "head")
-    with pytest.raises(StorageError, match="head: it is no file"):
+    with pytest.raises(StorageError, match="head: not a regular file"):
         opened(tmp_path)
 
 
 def test_a_head_that_somebody_added_to_says_nothing_until_the_next_commit(tmp_path: Path) -> None:
     grown(tmp_path)
     head = tmp_path / "it" / "head"
-    head.write_bytes(_encoded(1000, 1000) + b"more")
+    head.write_bytes(HighWaterMark.encode(1000, 1000) + b"more")
     for _ in range(2):  # opened, it is left as it is
         with opened(tmp_path) as learner:
             told = learner.status.told
     with opened(tmp_path) as learner:
         one_more(learner)
-    assert head.stat().st_size == SIZE
-    head.write_bytes(_encoded(1000, 1000))
+    assert head.stat().st_size == HighWaterMark.SIZE
+    head.write_bytes(HighWaterMark.encode(1000, 1000))
     with pytest.raises(StorageError, match="event 1000 was acknowledged"):
         opened(tmp_path)
     head.unlink()
@@ -520,20 +504,17 @@ def test_a_transaction_that_somebody_left_open_takes_nothing_with_it(tmp_path: P
     """As after an error of SQLite that could not be rolled back."""
     with opened(tmp_path, fresh()) as learner:
         episode = learner.ask()
-        learner._in.journal._sql.execute("BEGIN IMMEDIATE")
+        learner._store._sql.execute("BEGIN IMMEDIATE")
         learner.tell(episode.id, **played(learner, episode))
         shutil.copytree(tmp_path / "it", tmp_path / "copy" / "it")  # as it is on disk now
     with opened(tmp_path / "copy") as learner:
         assert learner.status.told == 1
 
 
-def test_of_too_much_that_was_told_what_a_snapshot_writes_is_read(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tightrope.ops.journal.MOST_TOLD", 2)
+def test_telling_again_is_answered_after_the_rows_were_settled_by_snapshots(tmp_path: Path) -> None:
     told = {}
     with opened(tmp_path, fresh(), snapshot_every=5) as learner:
-        for _ in range(15):  # of the first five nothing is at hand, of the others two
+        for _ in range(15):
             episode = learner.ask()
             told[episode.id] = played(learner, episode)
             learner.tell(episode.id, **told[episode.id])
@@ -544,19 +525,22 @@ def test_of_too_much_that_was_told_what_a_snapshot_writes_is_read(
 @pytest.mark.parametrize("feedback", ["full", "bandit"])
 def test_a_body_that_was_made_up_is_refused(feedback: Feedback) -> None:
     """Tuples 0 and 6 are (0,0,1) and (2,0,3)."""
-    form = Form(LayeredSpace.dense([1, 2, 1], 2), 1, feedback)
-    rest = np.zeros(4 if feedback == "bandit" else 0).tobytes()
-    functions = (np.zeros(8), np.zeros(8)) if feedback == "full" else ()
-    assert form.decode(np.array([1, 6]).tobytes() + rest, *functions).path.tolist() == [1, 6]
+    form = EpisodeFormat(LayeredSpace.dense([1, 2, 1], 2), 1, feedback)
+    rest = bytes_of(np.zeros(4 if feedback == "bandit" else 0))
+
+    def path_of(path: list[int]) -> list[int]:
+        event = Event(1, "tell", np.array(path).tobytes() + rest, 1, b"policy", b"loss", b"constraints")
+        return list(form.outcome(event, lambda digest: np.zeros(8)).path)
+
+    assert path_of([1, 6]) == [1, 6]
     for path in ([0, 6], [1], [1, 6, 6], [1, 8]):
         with pytest.raises(InvalidInputError):
-            form.decode(np.array(path).tobytes() + rest, *functions)
+            path_of(path)
 
 
 def test_a_version_that_knows_more_is_not_guessed_at(tmp_path: Path) -> None:
     with opened(tmp_path, fresh()) as learner:
-        learner._in.journal.append(Event(1, "sing", None, None, None, None, b""))
-        learner._in.journal.commit()
+        learner._store.append([Event(1, "sing", b"")], {})
     with pytest.raises(StorageError, match="'sing', which this version does not know"):
         opened(tmp_path)
 
@@ -573,7 +557,7 @@ def test_threads_wait_for_one_another_and_readers_do_not(tmp_path: Path) -> None
         threads = [threading.Thread(target=work) for _ in range(4)]
         for thread in threads:
             thread.start()
-        with learner._in.lock:  # a call that takes long
+        with learner._lock:  # a call that takes long
             assert learner.status.told <= 40
             assert len(learner.policy.probabilities) == WORLD.space.n_pairs
         for thread in threads:

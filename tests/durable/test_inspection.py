@@ -15,9 +15,9 @@ from tightrope.cli.commands import app
 from tightrope.confidence import KLBall
 from tightrope.durable import DurableLearner
 from tightrope.errors import InvalidInputError, StorageError
-from tightrope.ops import inspection, journal, snapshots
-from tightrope.ops.inspection import as_json, inspect, widths_of
-from tightrope.ops.page import page
+from tightrope.ops import inspect as inspection
+from tightrope.ops import snapshots, store
+from tightrope.ops.inspect import as_json, inspect, page, widths_of
 from tightrope.ops.status import BudgetUnits
 
 
@@ -91,14 +91,14 @@ def test_what_is_being_made_is_not_damaged(tmp_path: Path, monkeypatch: pytest.M
     def ended(*given: object) -> None:
         raise Ended
 
-    for place, name in ((journal.Journal, "_refuse_other_tables"), (snapshots, "write")):
+    for place, name in ((store.Journal, "_refuse_other_schema"), (snapshots, "write")):
         with monkeypatch.context() as patch, pytest.raises(Ended):
             patch.setattr(place, name, ended)
             if name != "write":
-                patch.setattr(journal, "SCHEMA", "SELECT 1;")
+                patch.setattr(store, "SCHEMA", "SELECT 1;")
             opened(tmp_path, fresh())
         code, said = run(tmp_path / "it")
-        assert (code, "it holds no learner yet; give it one to begin with" in said) == (2, True)
+        assert (code, "it contains no learner yet; pass one to create it" in said) == (2, True)
     with opened(tmp_path, fresh()) as learner:
         one_more(learner)
     assert inspect(tmp_path / "it").damage == ()
@@ -106,15 +106,15 @@ def test_what_is_being_made_is_not_damaged(tmp_path: Path, monkeypatch: pytest.M
 
 def test_tables_are_made_all_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch, pytest.raises(StorageError):
-        patch.setattr(journal, "SCHEMA", f"{journal.SCHEMA} SELECT nothing FROM nowhere;")
+        patch.setattr(store, "SCHEMA", f"{store.SCHEMA} SELECT nothing FROM nowhere;")
         opened(tmp_path, fresh())
-    with sqlite3.connect(tmp_path / "it" / journal.NAME) as sql:
+    with sqlite3.connect(tmp_path / "it" / store.JOURNAL) as sql:
         assert sql.execute("SELECT name FROM sqlite_schema").fetchall() == []
 
 
 def test_a_journal_that_is_empty_where_something_was_acknowledged_is_damaged(tmp_path: Path) -> None:
     found = directory(tmp_path)
-    (found / journal.NAME).write_bytes(b"")
+    (found / store.JOURNAL).write_bytes(b"")
     assert inspect(found).damage
 
 
@@ -128,9 +128,9 @@ def test_snapshots_that_are_pruned_meanwhile_are_no_damage(tmp_path: Path, monke
                 one_more(learner)
             return found(*at)
 
-        found = inspection._damaged
+        found = inspection._damage
         one_more(learner)
-        monkeypatch.setattr(inspection, "_damaged", damaged)
+        monkeypatch.setattr(inspection, "_damage", damaged)
         assert inspect(tmp_path / "it").damage == ()
         assert len(looks) == 4
 
@@ -151,7 +151,7 @@ def test_it_shows_what_the_learner_would(tmp_path: Path) -> None:
     assert counts == {"asked": 12, "told": 10, "open": 1, "given_up": 1, "event": 10}
     assert (found.growth.events, found.growth.since_snapshot) == (6, 2)
     lines = "\n".join(page(found))
-    for words in ("10 told, 1 open, 1 given up", "delay", "hops", "ucpd-practical", "KLBall", "whole: every row"):
+    for words in ("10 told, 1 open, 1 given up", "delay", "hops", "ucpd-practical", "KLBall", "intact: every row"):
         assert words in lines
 
 
@@ -160,8 +160,8 @@ def test_a_price_is_in_units_of_the_loss_whatever_a_learner_weighs_by(tmp_path: 
         assert [one.price for one in learner.status.spending] == [0.0, 0.0]
         learner.challenge("doubtful", fresh("ucpd", V=16.0))
         one_more(learner)
-        learner._in.state.learner.multipliers = np.array([3.0, 0.5])
-        learner._in.state.entrants["doubtful"].learner.multipliers = np.array([6.0, 1.0])
+        learner._state.learner.multipliers = np.array([3.0, 0.5])
+        learner._state.entrants["doubtful"].learner.multipliers = np.array([6.0, 1.0])
         for champion in ("doubtful", "ucpd"):  # who weighs all by twice as much asks the same price
             learner.promote(champion)
             delay, energy = learner.status.spending

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, story
+from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, rows, story
 from tightrope.durable import DurableLearner, StopLoss
 from tightrope.errors import (
     ConflictError,
@@ -26,7 +26,7 @@ from tightrope.learners.base import BanditEpisode, Episode
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.model import Policy
-from tightrope.ops.inspection import inspect
+from tightrope.ops.inspect import inspect
 from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
@@ -136,7 +136,7 @@ def test_telling_again_changes_nothing_and_telling_otherwise_is_refused(tmp_path
         assert (
             learner.tell(episode.id, **{name: np.asarray(part).tolist() for name, part in parts.items()}) == "already"
         )
-        with pytest.raises(ConflictError, match="told otherwise"):
+        with pytest.raises(ConflictError, match="told with another outcome"):
             learner.tell(episode.id, **other)
         with pytest.raises(ConflictError, match="was told before"):
             learner.give_up(episode.id)
@@ -275,7 +275,7 @@ def test_another_learner_is_refused_in_words(tmp_path: Path) -> None:
     for other, words in (
         (fresh("uniform"), "learner = 'ucpd-practical', the one given with 'uniform'"),
         (fresh(prudence=2.0), "prudence = 0.5, the one given with 2.0"),
-        (UCPDPractical(WORLD.space, WORLD.budgets * 0.5), "another budgets"),
+        (UCPDPractical(WORLD.space, WORLD.budgets * 0.5), "other budgets"),
     ):
         with pytest.raises(InvalidInputError, match=words):
             opened(tmp_path, other)
@@ -283,7 +283,7 @@ def test_another_learner_is_refused_in_words(tmp_path: Path) -> None:
 
 
 def test_a_directory_has_one_owner_and_nothing_else_in_it(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="no learner yet"):
+    with pytest.raises(InvalidInputError, match="contains no learner yet"):
         opened(tmp_path)
     with opened(tmp_path, fresh()), pytest.raises(InvalidInputError, match="one process at a time"):
         opened(tmp_path)
@@ -366,10 +366,9 @@ def test_what_is_the_same_in_many_episodes_is_kept_once(tmp_path: Path) -> None:
                 learner.snapshot()
                 learner.set_budgets(WORLD.budgets)
                 learner.snapshot()  # forgets the first two events, and with them both losses
-        rows = learner._in.journal.rows
-        assert rows("SELECT count(DISTINCT loss), count(DISTINCT constraints), max(length(body)) FROM events") == [
-            (1, 1, 8 * WORLD.space.n_layers)
-        ]
+        assert rows(
+            learner, "SELECT count(DISTINCT loss), count(DISTINCT constraints), max(length(body)) FROM events"
+        ) == [(1, 1, 8 * WORLD.space.n_layers)]
     with opened(tmp_path) as learner:
         assert learner.fingerprint() == fingerprint(twin)
 
@@ -382,16 +381,14 @@ def test_a_directory_of_another_format_is_refused(tmp_path: Path) -> None:
         sql.executemany("INSERT INTO facts VALUES (?, ?)", [("format", "1"), ("tightrope", '"0.1"')])
     before = (tmp_path / "it" / "journal.sqlite").read_bytes()
     for look in (lambda: opened(tmp_path), lambda: inspect(tmp_path / "it")):
-        with pytest.raises(
-            InvalidInputError, match=r'it is of format 1, written by tightrope "0.1"; .* reads format 6'
-        ):
+        with pytest.raises(InvalidInputError, match=r'it has format 1, written by tightrope "0.1"; .* reads format 6'):
             look()
     assert (tmp_path / "it" / "journal.sqlite").read_bytes() == before
 
 
 def test_folders_that_are_made_on_the_way_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr("tightrope.ops.folder.sync_folder", synced.append)
+    monkeypatch.setattr("tightrope.ops.store.sync_folder", synced.append)
     DurableLearner(tmp_path / "a" / "b" / "it", fresh()).close()
     assert set(synced) == {tmp_path, tmp_path / "a", tmp_path / "a" / "b"}
 
@@ -417,10 +414,10 @@ def test_the_journal_is_pruned_after_snapshots(tmp_path: Path) -> None:
         waiting = learner.ask()
         for _ in range(23):
             one_more(learner)
-        events = [seq for (seq,) in learner._in.journal.rows("SELECT seq FROM events ORDER BY seq")]
+        events = [seq for (seq,) in rows(learner, "SELECT seq FROM events ORDER BY seq")]
         assert events == list(range(16, 24))  # since the older of two snapshots, 15 and 20
         assert sorted(path.name for path in learner.directory.glob("snap*")) == ["snapshot-15.npz", "snapshot-20.npz"]
-        [[arrays]] = learner._in.journal.rows("SELECT count(*) FROM arrays")
+        [[arrays]] = rows(learner, "SELECT count(*) FROM arrays")
         assert arrays <= 9 + 2 * 8  # policies of 8 events and the open episode, losses and constraints of the events
     with opened(tmp_path) as learner:
         assert learner.tell(waiting.id, **played(learner, waiting)) == "learned"
@@ -486,7 +483,7 @@ def test_a_journal_that_goes_on_without_its_end_is_found_out(tmp_path: Path) -> 
     with opened(tmp_path, fresh()) as learner:
         for _ in range(3):
             assert number_of(one_more(learner)) == learner.status.asked
-        learner._in.journal._sql.execute("DELETE FROM events WHERE seq = 3")
+        learner._store._sql.execute("DELETE FROM events WHERE seq = 3")
     with pytest.raises(StorageError, match="ends at event 2, but event 3 was acknowledged"):
         opened(tmp_path)
 

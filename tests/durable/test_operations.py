@@ -9,17 +9,14 @@ import pytest
 from numpy.typing import NDArray
 
 from fuzz.twin import with_one_more
-from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, story
+from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, rows, story
 from tests.durable.test_learner import episode_fields, observe
 from tightrope.durable import DurableLearner, StopLoss
 from tightrope.errors import ConflictError, ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners.base import Episode
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.model import LayeredMDP, Policy
-from tightrope.ops.account import Account
-from tightrope.ops.guard import Guard
-from tightrope.ops.kernels import covers, weigh
-from tightrope.ops.shadow import LARGEST, Shadow
+from tightrope.ops.state import LARGEST_WEIGHT, Account, Guard, Shadow, importance_weights
 from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
@@ -43,10 +40,7 @@ def _pairs(told: dict[str, Any]) -> NDArray[np.int64]:
 
 
 def weights(own: list[float], played: list[float]) -> list[float]:
-    """ρ_k of every step: what its cost alone counts for."""
-    L, sums = len(own), np.zeros((3, len(own)))
-    weigh(np.arange(L), np.arange(L), np.array(own), np.array(played), LARGEST, np.eye(L), sums)
-    return [float(weight) for weight in sums[0]]
+    return [float(weight) for weight in importance_weights(np.array(own), np.array(played))]
 
 
 def told(learner: DurableLearner, id: str, policy: Policy) -> None:
@@ -72,12 +66,10 @@ class TestShadow:
         """Two steps, two actions each: π takes the first action with 0.9, μ with 0.5."""
         own, played_ = np.array([0.9, 0.1, 0.9, 0.1]), np.array([0.5, 0.5, 0.5, 0.5])
         costs = np.array([[1.0, 1.0], [0.5, 0.25]])
-        shadow = Shadow(1).after(
-            costs, np.array([0, 1]), np.array([0, 3]), own, played_
-        )  # the first action, then the second
+        shadow = Shadow.empty(1).after(costs, np.array([0, 3]), own, played_)  # the first action, then the second
         rho = [0.9 / 0.5, 0.9 / 0.5 * 0.1 / 0.5]
         assert shadow.by_importance == pytest.approx([rho[0] + rho[1], 0.5 * rho[0] + 0.25 * rho[1]])
-        again = shadow.after(costs, np.array([0, 1]), np.array([0, 3]), own, None)
+        again = shadow.after(costs, np.array([0, 3]), own, None)
         assert again.by_path == pytest.approx([2.0, 0.75])
         assert (again.weighed, again.met) == (1, 1)
 
@@ -98,7 +90,7 @@ class TestShadow:
             assert np.isfinite([*standing.would_have_spent, *standing.standard_errors]).all()
         with opened(tmp_path) as learner:
             assert learner.status.told == 1
-        assert weights([0.5, 0.5, 0.0], [rare, rare, 0.5]) == [LARGEST, LARGEST, 0.0]
+        assert weights([0.5, 0.5, 0.0], [rare, rare, 0.5]) == [LARGEST_WEIGHT, LARGEST_WEIGHT, 0.0]
         assert weights([0.5, 0.0, 0.5], [0.5, 0.0, 0.5]) == [1.0, 0.0, 0.0]
         assert weights([0.1, 0.7], [0.1, 0.7]) == [1.0, 1.0]
 
@@ -110,12 +102,12 @@ class TestShadow:
         own = Policy.unchecked(WORLD.space, biased / np.add.reduceat(biased, WORLD.space.csr.state_ptr[:-2]).repeat(
             np.diff(WORLD.space.csr.state_ptr[:-1])
         ))  # fmt: skip
-        shadow = Shadow(2)
+        shadow = Shadow.empty(2)
         for t in range(3000):
             parts = story(SAFE, "full", t)
             path = WORLD.space.path(parts["states"], parts["actions"])
             costs = np.vstack([parts["loss"], parts["constraints"]])[:, path]
-            shadow = shadow.after(costs, path, WORLD.space.pair_of_tuple, own.probabilities, SAFE.probabilities)
+            shadow = shadow.after(costs, WORLD.space.pair_of_tuple[path], own.probabilities, SAFE.probabilities)
         exact = 3000 * WORLD.mean @ mdp.occupancy(own)
         error = shadow.standard_error()[1:]
         assert (error < 0.03 * exact).all()
@@ -140,6 +132,10 @@ class TestShadow:
 
     def test_who_does_more_covers(self) -> None:
         some, all_, other = np.array([0.5, 0.5, 0.0]), np.array([0.8, 1e-310, 0.2]), np.array([0.0, 0.5, 0.5])
+
+        def covers(played: NDArray[np.float64], own: NDArray[np.float64]) -> bool:
+            return not Shadow.empty(0).after(np.zeros((1, 1)), np.array([0]), own, played).uncovered
+
         assert covers(all_, some) and covers(some, some)
         assert not covers(some, all_) and not covers(other, some)
 
@@ -159,16 +155,16 @@ class TestShadow:
 
     def test_who_cannot_learn_from_others_refuses(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh("ucpd-bandit")) as learner:
-            with pytest.raises(InvalidInputError, match="unless it is told their policy"):
+            with pytest.raises(InvalidInputError, match="only with their policy"):
                 learner.watch()
             with pytest.raises(InvalidInputError, match="policy is for"):
                 learner.watch(Policy.uniform(LayeredSpace.dense([1, 1], 2)))
         with DurableLearner(tmp_path / "own", fresh("shifted-bandit-uc-o-reps")) as learner:
-            with pytest.raises(InvalidInputError, match="cannot learn from what others play"):
+            with pytest.raises(InvalidInputError, match="cannot learn from episodes that others play"):
                 learner.watch(SAFE)
             with pytest.raises(InvalidInputError, match="safe policy"):
                 learner.stop_loss({}, SAFE)
-            with pytest.raises(InvalidInputError, match="a challenger would play"):
+            with pytest.raises(InvalidInputError, match="a challenger plays"):
                 learner.challenge("other", fresh())
 
     def test_who_must_know_who_played_learns_nothing_from_nobody(self, tmp_path: Path) -> None:
@@ -179,12 +175,12 @@ class TestShadow:
             before = learner.fingerprint("other")
             learner.tell(first, **story(SAFE, "full", 1))
             assert learner.status.standings[1].failed == (
-                "it could not learn from episode 1: nobody knows which policy played it"
+                "it could not learn from episode 1: the policy that played it is not known"
             )
             assert learner.fingerprint("other") == before
             learner.challenge("another", fresh("ucpd-bandit"))
             learner.promote("another")
-            with pytest.raises(ConflictError, match=f"nobody knows which policy played episode {second}.*give the"):
+            with pytest.raises(ConflictError, match=f"the policy that played episode {second} is not known.*give the"):
                 learner.tell(second, **story(SAFE, "full", 2))
             assert (learner.status.told, learner.status.open) == (1, 1)
         with opened(tmp_path) as learner:
@@ -228,19 +224,19 @@ class TestStopLoss:
         After the first one, 3 was used and 1 allowed; that the others use as much is not expected of one episode.
         """
         rule = StopLoss(most=9.9, by="predicted", horizon=10, window=2, back=4.0)
-        account, budgets = Account(1), np.array([0.5])
+        account, budgets = Account.empty(1), np.array([0.5])
         two = np.array([2.0])  # two units are one of the learner's
-        guard = Guard(4, 1).ruled(np.full(4, 0.5), {0: rule}, two, account, budgets)
+        guard = Guard.empty(4, 1).with_rules(np.full(4, 0.5), {0: rule}, two, account, budgets)
         for use, over in ((1.5, 2.0), (0.5, 10.0)):
             account = with_one_more(account, [0.0, use], budgets)
             guard = guard.after(account, np.array([use]), budgets, by_safe=False)
-            assert 2 * guard.over(account, budgets) == pytest.approx([over])
+            assert 2 * guard.overspending(account, budgets) == pytest.approx([over])
         assert guard.stops
         seen = []
         for _ in range(3):  # the safe policy uses nothing, and the rate is what it was: 10 − 2 k
             account = with_one_more(account, [0.0, 0.0], budgets)
             guard = guard.after(account, np.zeros(1), budgets, by_safe=True)
-            seen.append((float(2 * guard.over(account, budgets)[0]), guard.stops))
+            seen.append((float(2 * guard.overspending(account, budgets)[0]), guard.stops))
         assert seen == [(8.0, True), (6.0, True), (4.0, False)]
 
     def test_rules_hold_at_once_and_stay_until_back(self, tmp_path: Path) -> None:
@@ -270,18 +266,18 @@ class TestStopLoss:
     def test_rules_that_come_again_do_not_know_what_was_before(self) -> None:
         """Far too much until they were taken away: of what came since, nothing was seen."""
         rule = StopLoss(most=1.0, by="predicted", horizon=1000, window=2)
-        account, budgets, safe, one = Account(1), np.array([0.5]), np.full(4, 0.5), np.ones(1)
-        guard = Guard(4, 1).ruled(safe, {0: rule}, one, account, budgets)
+        account, budgets, safe, one = Account.empty(1), np.array([0.5]), np.full(4, 0.5), np.ones(1)
+        guard = Guard.empty(4, 1).with_rules(safe, {0: rule}, one, account, budgets)
         for use in (3.0, 3.0):
             account = with_one_more(account, [0.0, use], budgets)
             guard = guard.after(account, np.array([use]), budgets, by_safe=False)
         assert guard.stops
-        guard = guard.ruled(safe, {}, one, account, budgets)
+        guard = guard.with_rules(safe, {}, one, account, budgets)
         for _ in range(20):
             account = with_one_more(account, [0.0, 0.0], budgets)
             guard = guard.after(account, np.zeros(1), budgets, by_safe=False)
-        guard = guard.ruled(safe, {0: rule}, one, account, budgets)  # 6 used, 11 allowed
-        assert guard.over(account, budgets) == pytest.approx([-5.0])
+        guard = guard.with_rules(safe, {0: rule}, one, account, budgets)  # 6 used, 11 allowed
+        assert guard.overspending(account, budgets) == pytest.approx([-5.0])
         assert not guard.stops
 
     def test_other_budgets_and_champions_are_looked_at_at_once(self, tmp_path: Path) -> None:
@@ -316,7 +312,7 @@ class TestStopLoss:
             ({"by": "clock"}, "by cannot be"),
             ({"back": 2.0}, "above most"),
             ({"by": "predicted"}, "horizon is 0"),
-            ({"horizon": 9}, "horizon is 9, and nothing is predicted"),
+            ({"horizon": 9}, "horizon is 9, but nothing is predicted"),
             ({"window": 0}, "window is 0"),
             ({"most": np.nan}, "most is nan"),
         ],
@@ -328,8 +324,8 @@ class TestStopLoss:
     def test_rules_beyond_all_numbers_are_refused(self, tmp_path: Path) -> None:
         """Of a budget whose unit is a billion times the learner's, 1e300 units would be infinitely many."""
         with opened(tmp_path, fresh()) as learner:
-            learner._in.units = replace(learner._in.units, scales=(1e-9, 1.0))
-            with pytest.raises(InvalidInputError, match=r"back of constraint 0 is -1e\+300; at most 1e\+291 is taken"):
+            learner._units = replace(learner._units, scales=(1e-9, 1.0))
+            with pytest.raises(InvalidInputError, match=r"back of constraint 0 is -1e\+300; the limit is 1e\+291"):
                 learner.stop_loss({"constraint 0": StopLoss(most=1.0, back=-1e300)}, SAFE)
             learner.stop_loss({"constraint 0": StopLoss(most=1.0, back=-1e290)}, SAFE)
             learner.snapshot()
@@ -428,7 +424,7 @@ class TestChallengers:
                 first, weak, third = learner.status.standings
                 assert bool(weak.failed) is (t >= 2)
                 assert (first.weighed, weak.weighed, third.weighed) == (t + 1, min(t + 1, 2), t + 1)
-            kinds = [kind for (kind,) in learner._in.journal.rows("SELECT kind FROM events WHERE seq > 4 ORDER BY seq")]
+            kinds = [kind for (kind,) in rows(learner, "SELECT kind FROM events WHERE seq > 4 ORDER BY seq")]
             assert kinds == ["tell", "failed", "tell", "tell", "tell"]
             with pytest.raises(InvalidInputError, match=f"weak has failed, it could not learn from episode 3: {error}"):
                 learner.promote("weak")
@@ -468,7 +464,7 @@ class TestChallengers:
                 raise StorageError("the disk is full")
 
             with monkeypatch.context() as patch, pytest.raises(StorageError):
-                patch.setattr(learner._in.journal, "append", full)
+                patch.setattr(learner._store, "append", full)
                 learner.promote("other")
             assert learner.settings["learner"] == learner.status.champion == "ucpd-practical"
             learner.promote("other")
@@ -479,11 +475,11 @@ class TestChallengers:
             for name, other, words in (
                 ("full", fresh(), "only paths are told"),
                 ("own", fresh("shifted-bandit-uc-o-reps"), "its own policy only"),
-                ("ucpd-bandit", fresh("ucpd-bandit"), "that no learner here has"),
-                ("", fresh("ucpd-bandit"), "expected up to 100 characters, no /"),
-                ("a/b", fresh("ucpd-bandit"), "expected up to 100 characters, no /"),
-                ("..", fresh("ucpd-bandit"), "expected up to 100 characters, no /"),
-                (101 * "n", fresh("ucpd-bandit"), "expected up to 100 characters, no /"),
+                ("ucpd-bandit", fresh("ucpd-bandit"), "which another learner has"),
+                ("", fresh("ucpd-bandit"), "expected at most 100 printable characters without /"),
+                ("a/b", fresh("ucpd-bandit"), "expected at most 100 printable characters without /"),
+                ("..", fresh("ucpd-bandit"), "expected at most 100 printable characters without /"),
+                (101 * "n", fresh("ucpd-bandit"), "expected at most 100 printable characters without /"),
                 ("fewer", UCPDPractical(WORLD.space, [0.1]), "other budgets"),
             ):
                 with pytest.raises(InvalidInputError, match=words):

@@ -7,10 +7,10 @@ from threading import Thread
 
 import pytest
 
-from tests.durable.stories import fresh, one_more, opened
+from tests.durable.stories import fresh, one_more, opened, rows
 from tightrope.durable import DurableLearner
 from tightrope.errors import StorageError
-from tightrope.ops.inspection import inspect
+from tightrope.ops.inspect import inspect
 
 
 def grown(folder: Path, told: int = 7) -> DurableLearner:
@@ -85,7 +85,7 @@ def test_who_reads_is_not_waited_for(tmp_path: Path) -> None:
         reader = sqlite3.connect(f"{(learner.directory / 'journal.sqlite').as_uri()}?mode=ro", uri=True)
         reader.execute("BEGIN")
         [[before]] = reader.execute("SELECT count(*) FROM events")
-        learner._in.journal._sql.execute("PRAGMA busy_timeout = 60000")
+        learner._store._sql.execute("PRAGMA busy_timeout = 60000")
         teller = Thread(target=one_more, args=[learner])  # writes a snapshot
         teller.start()
         teller.join(30)
@@ -98,7 +98,7 @@ def test_events_are_kept_as_asked(tmp_path: Path) -> None:
     with opened(tmp_path, fresh("uniform"), snapshot_every=2, keep_journal=7) as learner:
         for _ in range(12):
             one_more(learner)
-        events = [seq for (seq,) in learner._in.journal.rows("SELECT seq FROM events ORDER BY seq")]
+        events = [seq for (seq,) in rows(learner, "SELECT seq FROM events ORDER BY seq")]
     assert events == list(range(6, 13))
 
 

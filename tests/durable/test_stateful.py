@@ -56,7 +56,7 @@ class Calls(RuleBasedStateMachine):
     def tell(self, handed: tuple[str, Policy]) -> Any:
         id, policy = handed
         if id and self.twin.refuses(number_of(id)):
-            with pytest.raises(ConflictError, match="nobody knows which policy"):
+            with pytest.raises(ConflictError, match="is not known"):
                 self.learner.tell(id, **self.parts(id, policy))
             return self.give_up(handed)
         if id:

@@ -24,7 +24,9 @@ from tests.service.running import Running
 from tightrope.durable import DurableLearner
 from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners import Episode, make_learner
+from tightrope.ops import snapshots
 from tightrope.ops.state import State
+from tightrope.ops.state import apply as apply_event
 from tightrope.ops.status import BudgetUnits
 from tightrope.problems.files import load_problem
 from tightrope.service import Client, ServiceError
@@ -243,7 +245,7 @@ def slowly(observe: Callable[[Any], None], begun: Event, go_on: Event) -> Callab
 
 def test_readers_do_not_wait_for_who_learns(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = Event(), Event()
-    learner = keeper_of(running).learner._in.state.learner
+    learner = keeper_of(running).learner._state.learner
     observe = learner.observe
 
     monkeypatch.setattr(learner, "observe", slowly(observe, begun, go_on))
@@ -263,7 +265,7 @@ def test_readers_do_not_wait_for_who_learns(running: Running, monkeypatch: pytes
 def test_a_stop_waits_for_who_is_being_told(tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on, answers = Event(), Event(), []
     with Running(tmp_path / "it", machine) as running:
-        learner = keeper_of(running).learner._in.state.learner
+        learner = keeper_of(running).learner._state.learner
         observe = learner.observe
         monkeypatch.setattr(learner, "observe", slowly(observe, begun, go_on))
         episode = running.ask()
@@ -284,16 +286,16 @@ def test_a_stop_does_not_wait_for_the_journal_to_be_learnt(
     with Running(tmp_path / "it", machine) as running:
         for _ in range(6):
             running.tell(running.ask(), WEEK)
-    begun, go_on, learnt, apply = Event(), Event(), list[int](), State.apply
+    begun, go_on, learnt = Event(), Event(), list[int]()
 
-    def slowly_applied(state: State, event: Any, *arguments: Any) -> list[str]:
+    def slowly_applied(state: State, event: Any, *arguments: Any) -> State:
         begun.set()
         go_on.wait()
         learnt.append(event.seq)
-        return apply(state, event, *arguments)
+        return apply_event(state, event, *arguments)
 
     with monkeypatch.context() as slow:
-        slow.setattr(State, "apply", slowly_applied)
+        slow.setattr(snapshots, "apply", slowly_applied)
         running = Running(tmp_path / "it")
         running._opened = lambda: begun.wait()  # type: ignore[method-assign]
         with running:
@@ -328,7 +330,7 @@ def test_ready_again_as_soon_as_the_disk_is(running: Running, monkeypatch: pytes
     learner, episode = keeper_of(running).learner, running.ask()
     before = learner.fingerprint()
     with monkeypatch.context() as broken:
-        broken.setattr(learner._in.journal, "append", lambda *event: (_ for _ in ()).throw(StorageError("full")))
+        broken.setattr(learner._store, "append", lambda *event: (_ for _ in ()).throw(StorageError("full")))
         assert running.tell(episode, WEEK).kind == "storage"
     answers = [running.get("/ready").status]
     while answers[-1] == 503:
@@ -362,7 +364,7 @@ def test_so_many_wait_for_one_learner_and_no_more(
 ) -> None:
     begun, go_on, most, answers = Event(), Event(), 3, list[Any]()
     with Running(tmp_path / "it", machine, place=Place(limits=Limits(waiting=most))) as running:
-        learner = keeper_of(running).learner._in.state.learner
+        learner = keeper_of(running).learner._state.learner
         observe = learner.observe
         monkeypatch.setattr(learner, "observe", slowly(observe, begun, go_on))
         episodes = [running.ask() for _ in range(most + 1)]
@@ -509,17 +511,19 @@ def test_metrics_of_challengers(running: Running) -> None:
             assert found["tightrope_weighed", one, machine] == 1
         assert found["tightrope_epoch", machine] == epoch  # falls, and so is no counter
         running.send("POST", f"{at}/promote")
-    keeper_of(running).learner._in.state.entrants["ucpd-practical"].failed = "by a fault"
+    state = keeper_of(running).learner._state
+    failed = replace(state.entrants["ucpd-practical"], failed="by a fault")
+    keeper_of(running).learner._state = state.with_entrant("ucpd-practical", failed)
     running.send("PUT", f"/learners/{running.name}/budgets", {"budgets": {"technician": 3}})
     assert metrics(running)["tightrope_failed", champion, machine] == 1
 
 
 def test_the_series_stays_short(running: Running) -> None:
     keeper = keeper_of(running)
-    inside = keeper.learner._in
+    learner = keeper.learner
     for _ in range(3 * MOST_RECORDS):
-        account = with_one_more(inside.status.account, [0.0, 0.0], inside.status.budgets)
-        inside.status = structs.replace(inside.status, account=account)
+        account = with_one_more(learner.status.account, [0.0, 0.0], learner.status.budgets)
+        learner._status = structs.replace(learner.status, account=account)
         keeper._record()
     assert keeper.series.told[-1] == 3 * MOST_RECORDS
     assert MOST_RECORDS / 2 <= len(keeper.series.told) <= MOST_RECORDS + 1
@@ -551,7 +555,7 @@ def test_the_client_of_few_lines(running: Running) -> None:
     assert client.give_up(client.ask()) == "given up"
     assert client.state()["told"] == 1
     assert len(client.policy()["probability"]) == 36
-    with pytest.raises(ServiceError, match="told otherwise before") as refused:
+    with pytest.raises(ServiceError, match="told with another outcome before") as refused:
         client.tell(episode, STATES, ACTIONS, scenario=2)
     assert (refused.value.kind, refused.value.status) == ("conflict", 409)
 
@@ -595,7 +599,7 @@ def test_told_late_is_another_conflict_than_told_otherwise(tmp_path: Path, machi
         assert running.tell(first, WEEK).status == 200
         answer = running.tell(second, WEEK)
         assert (answer.status, answer.kind) == (409, "conflict")
-        assert "has left since" in answer.body["detail"]
+        assert "earlier policy" in answer.body["detail"]
         assert "or its policy is none to learn by" in answer.body["title"]
 
 

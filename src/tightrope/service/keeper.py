@@ -4,11 +4,11 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from dataclasses import asdict
 from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
+from msgspec.structs import asdict
 
 from tightrope.errors import StorageError, UnknownEpisodeError
 from tightrope.model import Policy
@@ -160,7 +160,7 @@ class Keeper:
 
     def spending(self) -> list[Spent]:
         """Every budget."""
-        return [Spent(**asdict(one), share=finite(one.share)) for one in self.learner.status.spending]
+        return [Spent(**(asdict(one) | {"share": finite(one.share)})) for one in self.learner.status.spending]
 
     def state(self) -> State:
         """All in short."""

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from tightrope import __version__
-from tightrope.ops.operations import LONGEST
+from tightrope.ops.learner import LONGEST_NAME
 from tightrope.service.calls import CALLS, IN_PATH, IN_QUERY, Call
 from tightrope.service.messages import Health, Names, Problem
 from tightrope.service.page import asset, styles
@@ -32,7 +32,7 @@ ANYWHERE = ("malformed", "no-token", "elsewhere", "too-many-requests")
 AT_LEARNERS = ("unknown-learner", "too-large", "not-ready")
 
 #: What a challenger may be called.
-CHALLENGER = {"minLength": 1, "maxLength": LONGEST, "pattern": "^[^/]*$"}
+CHALLENGER = {"minLength": 1, "maxLength": LONGEST_NAME, "pattern": "^[^/]*$"}
 
 #: Of a state.
 NUMBER = {"type": "integer", "minimum": 0}

@@ -11,9 +11,9 @@ from msgspec.structs import asdict
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
 from tightrope.learners.registry import learner_for
-from tightrope.ops.facts import difference
-from tightrope.ops.guard import LARGEST, StopLoss
-from tightrope.ops.state import checkpoint_of
+from tightrope.ops.learner import difference
+from tightrope.ops.snapshots import checkpoint_of
+from tightrope.ops.state import LARGEST_SUM, StopLoss
 from tightrope.service.keeper import Keeper
 from tightrope.service.messages import Asked, Budgets, Challenger, Rule, Rules, Spent, Standing, Watch
 from tightrope.service.refusals import Refusal
@@ -64,7 +64,7 @@ def rules_of(keeper: Keeper) -> Rules:
     guard, budgets = keeper.learner.status.guard, keeper.reader.budgets
     rules = {}
     for i, (name, scale) in enumerate(zip(budgets.names, budgets.scales, strict=True)):
-        if guard.most[i] < LARGEST:
+        if guard.most[i] < LARGEST_SUM:
             most, back, horizon = float(guard.most[i] * scale), float(guard.back[i] * scale), int(guard.horizon[i])
             rules[name] = Rule(most, "predicted" if horizon else "spent", back, horizon, int(guard.window[i]))
     return Rules(rules, guard.safe.tolist() if rules else None)

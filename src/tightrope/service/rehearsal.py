@@ -1,13 +1,14 @@
 """Episodes that never were, learnt by a copy: what has to be compiled is, before anybody waits for an answer."""
 
 from contextlib import suppress
+from dataclasses import replace
 
 import numpy as np
 
 from tightrope.learners.base import Feedback
 from tightrope.learners.registry import load
-from tightrope.ops.journal import Event
-from tightrope.ops.state import State
+from tightrope.ops.state import State, apply
+from tightrope.ops.store import ZEROS, EpisodeRow, bytes_of, digest_of, floats_of
 from tightrope.space import LayeredSpace
 
 #: In the second one there are multipliers.
@@ -22,16 +23,17 @@ def rehearse(checkpoint: bytes, feedback: Feedback) -> None:
 
 def learn(checkpoint: bytes, feedback: Feedback) -> State:
     """The copy, after it learnt by the very way of a tell, but for the journal."""
-    state = State(load(checkpoint))
-    state.form = form = state.form._replace(feedback=feedback)
-    space, n_budgets = form.space, form.n_constraints
+    state = State.new(load(checkpoint))
+    state = replace(state, format=state.format._replace(feedback=feedback))
+    space, n_budgets = state.format.space, state.format.n_constraints
     n = space.n_tuples if feedback == "full" else space.n_layers
     uses = np.full((n_budgets, n), 1 / max(n_budgets, 1))
     for number in range(1, EPISODES + 1):
-        told = form.shaped(number, *any_path(space), np.linspace(-1.0, 1.0, n), uses)
-        form.refuse_beyond(number, told)
-        kept = {b"policy": state.policy.probabilities}
-        state.apply(Event(number, "tell", number, b"policy", None, None, b""), kept.__getitem__, load, told)
+        policy = bytes_of(state.policy.probabilities)
+        episode = EpisodeRow(number, "", digest_of(policy), "open", ZEROS)
+        event, arrays = state.format.event(number, episode, *any_path(space), np.linspace(-1.0, 1.0, n), uses)
+        arrays[episode.policy] = policy
+        state = apply(state, event, lambda digest, found=arrays: floats_of(found[digest]), load)  # type: ignore[misc]
     return state
 
 

@@ -11,8 +11,8 @@ from typing import Any
 
 from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError, in_words, missing
-from tightrope.ops.journal import NAME
 from tightrope.ops.learner import DurableLearner
+from tightrope.ops.store import JOURNAL
 from tightrope.service.limits import Limits
 from tightrope.service.tables import Tables
 
@@ -103,9 +103,9 @@ def token_of(file: Path | None) -> str | None:
 
 def learners_in(directory: Path, made: Made | None) -> dict[str, Path]:
     """The folders of learners by name: the directory itself, or those in it."""
-    folders = [directory] if (directory / NAME).is_file() else []
+    folders = [directory] if (directory / JOURNAL).is_file() else []
     if not folders and directory.is_dir():
-        folders = sorted(path for path in directory.iterdir() if (path / NAME).is_file())
+        folders = sorted(path for path in directory.iterdir() if (path / JOURNAL).is_file())
     if made is not None and made.folder not in folders:
         if directory in folders:
             raise InvalidInputError(f"{printable(directory)} is the directory of one learner; name one for several")
