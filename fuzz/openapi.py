@@ -16,10 +16,10 @@ from threading import Thread
 
 from tightrope.errors import missing
 from tightrope.learners import make_learner
+from tightrope.ops.limits import Limits
+from tightrope.ops.server import Made, Place, Server
 from tightrope.problems.files import load_problem, write_example
 from tightrope.service import Client
-from tightrope.service.limits import Limits
-from tightrope.service.server import Made, Place, Server
 
 #: What a document cannot say: which episodes there are, and which paths can happen.
 EXCLUDED = "positive_data_acceptance"

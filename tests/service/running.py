@@ -10,8 +10,8 @@ from urllib.parse import quote, urlsplit
 
 from tightrope.learners import make_learner
 from tightrope.learners.base import LearnerBase
+from tightrope.ops.server import Made, Place, Server
 from tightrope.problems.files import load_problem
-from tightrope.service.server import Made, Place, Server
 
 
 class Answer(NamedTuple):

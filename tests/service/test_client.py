@@ -9,7 +9,7 @@ from threading import Thread
 import pytest
 
 from tightrope.errors import InvalidInputError
-from tightrope.service.client import Client, ServiceError
+from tightrope.ops.client import Client, ServiceError
 
 WHOLE = b'{"answer": "learned"}'
 REFUSAL = b'{"type": "x#conflict", "detail": "told otherwise before"}'

@@ -15,9 +15,9 @@ from fuzz.service import disturb
 from tests.service.running import Running
 from tests.service.test_service import WEEK
 from tightrope.durable import DurableLearner
+from tightrope.ops.limits import Limits
+from tightrope.ops.server import Place
 from tightrope.service import Client
-from tightrope.service.limits import Limits
-from tightrope.service.server import Place
 
 
 def connected(running: Running) -> socket.socket:

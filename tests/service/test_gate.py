@@ -12,13 +12,13 @@ import pytest
 
 from tests.service.running import Running
 from tightrope.errors import InvalidInputError
+from tightrope.ops.app import Service
+from tightrope.ops.auth import MOST_ADDRESSES, Bucket, Gate
+from tightrope.ops.limits import Limits
+from tightrope.ops.metrics import Metrics
+from tightrope.ops.refusals import Refusal
+from tightrope.ops.server import Place
 from tightrope.service import Client, ServiceError
-from tightrope.service.app import Service
-from tightrope.service.gate import MOST_ADDRESSES, Bucket, Gate
-from tightrope.service.limits import Limits
-from tightrope.service.metrics import Metrics
-from tightrope.service.refusals import Refusal
-from tightrope.service.server import Place
 
 TOKEN = "a token of more than 16 characters"
 WRONG = [

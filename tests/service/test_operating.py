@@ -11,9 +11,9 @@ from tests.service.running import Answer, Running
 from tests.service.test_service import ACTIONS, STATES, WEEK, keeper_of
 from tightrope.durable import DurableLearner
 from tightrope.learners import Episode, make_learner
+from tightrope.ops.operating import MOST_LEARNERS
 from tightrope.problems.files import load_problem
 from tightrope.service import Client, ServiceError
-from tightrope.service.operating import MOST_LEARNERS
 from tightrope.storage import checkpoints
 
 SAFE = {

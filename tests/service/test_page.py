@@ -11,9 +11,9 @@ from tests.service.running import Running
 from tests.service.test_service import WEEK, keeper_of
 from tightrope.durable import DurableLearner
 from tightrope.learners import make_learner
+from tightrope.ops import page
+from tightrope.ops.server import Place
 from tightrope.problems.files import load_problem
-from tightrope.service import page
-from tightrope.service.server import Place
 
 TOKEN = "a token of more than 16 characters"
 

@@ -9,8 +9,8 @@ from tests.service.running import Running
 from tests.service.test_service import WEEK, keeper_of
 from tightrope import UCPD, UCPDPractical
 from tightrope.learners import make_learner
+from tightrope.ops import rehearsal
 from tightrope.problems.files import load_problem
-from tightrope.service import rehearsal
 from tightrope.storage import checkpoints
 
 

@@ -25,19 +25,19 @@ from tightrope.durable import DurableLearner
 from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners import Episode, make_learner
 from tightrope.ops import snapshots
+from tightrope.ops.api import Tell, Values
+from tightrope.ops.app import Service
+from tightrope.ops.inputs import Reader
+from tightrope.ops.limits import Limits
+from tightrope.ops.metrics import _line
+from tightrope.ops.served_learner import MOST_RECORDS, Keeper
+from tightrope.ops.server import MOST_CONNECTIONS, Made, Place, Server, token_of
 from tightrope.ops.state import State
 from tightrope.ops.state import apply as apply_event
 from tightrope.ops.status import BudgetUnits
+from tightrope.ops.tables import Tables
 from tightrope.problems.files import load_problem
 from tightrope.service import Client, ServiceError
-from tightrope.service.app import Service
-from tightrope.service.keeper import MOST_RECORDS, Keeper
-from tightrope.service.limits import Limits
-from tightrope.service.messages import Tell, Values
-from tightrope.service.metrics import _line
-from tightrope.service.reading import Reader
-from tightrope.service.server import MOST_CONNECTIONS, Made, Place, Server, token_of
-from tightrope.service.tables import Tables
 from tightrope.space import LayeredSpace
 from tightrope.storage import checkpoints
 

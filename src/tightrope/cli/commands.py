@@ -213,8 +213,8 @@ def serve(
     import signal
 
     from tightrope.ending import answer_signals
-    from tightrope.service.limits import Limits
-    from tightrope.service.server import Place, Server, token_of
+    from tightrope.ops.limits import Limits
+    from tightrope.ops.server import Place, Server, token_of
 
     made = None
     if problem is not None:

@@ -5,9 +5,9 @@ from pathlib import Path
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.studies.plan import folder_of
 from tightrope.learners import make_learner
+from tightrope.ops.server import Made
 from tightrope.problems import make
 from tightrope.problems.files import load_problem
-from tightrope.service.server import Made
 
 
 def made_for(directory: Path, problem: str, learner: str, episodes: int | None, name: str | None) -> Made:

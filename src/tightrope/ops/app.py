@@ -15,14 +15,14 @@ from starlette.routing import Route
 from starlette.types import ASGIApp
 
 from tightrope.errors import TightropeError
-from tightrope.service import openapi, page
-from tightrope.service.calls import CALLS, DECODERS, Call
-from tightrope.service.gate import Gate
-from tightrope.service.keeper import Keeper
-from tightrope.service.limits import Limits
-from tightrope.service.messages import Health, Names
-from tightrope.service.metrics import CONTENT_TYPE, Metrics
-from tightrope.service.refusals import Refusal, answer, refusal_of
+from tightrope.ops import openapi, page
+from tightrope.ops.api import Health, Names
+from tightrope.ops.auth import Gate
+from tightrope.ops.calls import CALLS, DECODERS, Call
+from tightrope.ops.limits import Limits
+from tightrope.ops.metrics import CONTENT_TYPE, Metrics
+from tightrope.ops.refusals import Refusal, answer, refusal_of
+from tightrope.ops.served_learner import Keeper
 
 #: Told when a learner could not be opened.
 Failed = Callable[[Exception], None]

@@ -13,7 +13,7 @@ from tightrope.errors import (
     TooManyOpenError,
     UnknownEpisodeError,
 )
-from tightrope.service.messages import Problem
+from tightrope.ops.api import Problem
 
 
 class Kind(NamedTuple):

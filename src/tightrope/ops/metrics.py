@@ -5,8 +5,8 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from itertools import accumulate
 
+from tightrope.ops.served_learner import Keeper
 from tightrope.ops.status import Standing, Status
-from tightrope.service.keeper import Keeper
 
 #: Seconds: the upper ends of the intervals in which durations are counted.
 ENDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, float("inf"))

@@ -10,11 +10,11 @@ from typing import Any
 import msgspec
 
 from tightrope import __version__
+from tightrope.ops.api import Health, Names, Problem
+from tightrope.ops.calls import CALLS, IN_PATH, IN_QUERY, Call
 from tightrope.ops.learner import LONGEST_NAME
-from tightrope.service.calls import CALLS, IN_PATH, IN_QUERY, Call
-from tightrope.service.messages import Health, Names, Problem
-from tightrope.service.page import asset, styles
-from tightrope.service.refusals import KINDS
+from tightrope.ops.page import asset, styles
+from tightrope.ops.refusals import KINDS
 
 #: Places that are about no learner: what they answer, and with what besides 200.
 COMMON: dict[str, tuple[str, Any, tuple[str, ...]]] = {

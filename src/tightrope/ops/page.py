@@ -7,7 +7,7 @@ from tightrope import __version__
 from tightrope.report.parts import STYLES, whole_page
 from tightrope.report.parts import asset as of_report
 
-ASSETS = files("tightrope.service") / "assets"
+ASSETS = files("tightrope.ops") / "assets"
 
 
 def page(names: Sequence[str]) -> str:

@@ -12,16 +12,16 @@ from typing import Any
 from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError, in_words, missing
 from tightrope.ops.learner import DurableLearner
+from tightrope.ops.limits import Limits
 from tightrope.ops.store import JOURNAL
-from tightrope.service.limits import Limits
-from tightrope.service.tables import Tables
+from tightrope.ops.tables import Tables
 
 try:
     import uvicorn
 
-    from tightrope.service.app import make_app
-    from tightrope.service.gate import is_loopback
-    from tightrope.service.keeper import Keeper, Opener
+    from tightrope.ops.app import make_app
+    from tightrope.ops.auth import is_loopback
+    from tightrope.ops.served_learner import Keeper, Opener
 except ImportError as error:
     raise missing(str(error.name), "service") from error
 

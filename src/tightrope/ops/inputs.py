@@ -14,9 +14,9 @@ from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Feedback
 from tightrope.model import Policy
+from tightrope.ops.api import Called, Tell, Values
 from tightrope.ops.status import BudgetUnits
-from tightrope.service.messages import Called, Tell, Values
-from tightrope.service.tables import Tables
+from tightrope.ops.tables import Tables
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.units import Units
 

@@ -7,10 +7,11 @@ from typing import Any
 import msgspec
 from starlette.requests import Request
 
-from tightrope.service import messages, operating
-from tightrope.service.keeper import Keeper
-from tightrope.service.reading import digits
-from tightrope.service.refusals import Refusal
+from tightrope.ops import api as messages
+from tightrope.ops import operating
+from tightrope.ops.inputs import digits
+from tightrope.ops.refusals import Refusal
+from tightrope.ops.served_learner import Keeper
 
 #: Answers a request about a learner.
 Answer = Callable[[Keeper, Request, Any], Awaitable[Any] | Any]

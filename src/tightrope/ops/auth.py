@@ -16,9 +16,9 @@ from urllib.parse import unquote_to_bytes, urlsplit
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from tightrope.service.limits import Limits
-from tightrope.service.metrics import Metrics
-from tightrope.service.refusals import Refusal, answer
+from tightrope.ops.limits import Limits
+from tightrope.ops.metrics import Metrics
+from tightrope.ops.refusals import Refusal, answer
 
 #: What answers whoever comes.
 OPEN = "/health"

@@ -12,13 +12,13 @@ from msgspec.structs import asdict
 
 from tightrope.errors import StorageError, UnknownEpisodeError
 from tightrope.model import Policy
+from tightrope.ops.api import Acted, Answered, Asked, Called, Series, Space, Spent, State, Table, Tell
+from tightrope.ops.inputs import Reader
 from tightrope.ops.learner import DurableLearner
+from tightrope.ops.refusals import Refusal
+from tightrope.ops.rehearsal import rehearse
 from tightrope.ops.status import BudgetUnits
-from tightrope.service.messages import Acted, Answered, Asked, Called, Series, Space, Spent, State, Table, Tell
-from tightrope.service.reading import Reader
-from tightrope.service.refusals import Refusal
-from tightrope.service.rehearsal import rehearse
-from tightrope.service.tables import Tables
+from tightrope.ops.tables import Tables
 
 Result = TypeVar("Result")
 

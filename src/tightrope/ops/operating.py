@@ -11,13 +11,13 @@ from msgspec.structs import asdict
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
 from tightrope.learners.registry import learner_for
+from tightrope.ops.api import Asked, Budgets, Challenger, Rule, Rules, Spent, Standing, Watch
 from tightrope.ops.learner import difference
+from tightrope.ops.refusals import Refusal
+from tightrope.ops.rehearsal import rehearse
+from tightrope.ops.served_learner import Keeper
 from tightrope.ops.snapshots import checkpoint_of
 from tightrope.ops.state import LARGEST_SUM, StopLoss
-from tightrope.service.keeper import Keeper
-from tightrope.service.messages import Asked, Budgets, Challenger, Rule, Rules, Spent, Standing, Watch
-from tightrope.service.refusals import Refusal
-from tightrope.service.rehearsal import rehearse
 from tightrope.streams import streams
 
 #: Learners of one directory: all of them learn from every episode.
