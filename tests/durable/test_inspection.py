@@ -15,9 +15,8 @@ from tightrope.cli.commands import app
 from tightrope.confidence import KLBall
 from tightrope.durable import DurableLearner
 from tightrope.errors import InvalidInputError, StorageError
-from tightrope.ops import inspect as inspection
-from tightrope.ops import snapshots, store
-from tightrope.ops.inspect import as_json, inspect, page, widths_of
+from tightrope.ops import inspection, snapshots, store
+from tightrope.ops.inspection import as_json, inspect, page, widths_of
 from tightrope.ops.status import BudgetUnits
 
 

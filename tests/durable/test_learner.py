@@ -26,7 +26,7 @@ from tightrope.learners.base import BanditEpisode, Episode
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.model import Policy
-from tightrope.ops.inspect import inspect
+from tightrope.ops.inspection import inspect
 from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 

@@ -4,7 +4,7 @@ import json
 from pathlib import Path
 
 from tightrope.cli.standard import note, show
-from tightrope.ops.inspect import as_json, inspect, page, write_policy
+from tightrope.ops.inspection import as_json, inspect, page, write_policy
 
 
 def inspect_directory(folder: Path, in_json: bool, policy: Path | None) -> bool:
