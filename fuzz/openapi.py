@@ -16,8 +16,8 @@ from threading import Thread
 
 from tightrope.errors import missing
 from tightrope.learners import make_learner
-from tightrope.ops.limits import Limits
-from tightrope.ops.server import Made, Place, Server
+from tightrope.ops.auth import Limits
+from tightrope.ops.server import Address, NewLearner, Server
 from tightrope.problems.files import load_problem, write_example
 from tightrope.service import Client
 
@@ -39,8 +39,8 @@ def main() -> None:
         folder = Path(name)
         write_example(folder / "machine")
         problem = load_problem(folder / "machine")
-        made = Made(folder / "learner", problem, make_learner("ucpd-practical", problem))
-        server = Server(folder / "learner", Place(token=TOKEN, limits=Limits(rate=1e9)), made, most_open=10**6)
+        new = NewLearner(folder / "learner", problem, make_learner("ucpd-practical", problem))
+        server = Server(folder / "learner", Address(token=TOKEN, limits=Limits(rate=1e9)), new, most_open=10**6)
         running = Thread(target=server.run)
         running.start()
         try:

@@ -28,9 +28,9 @@ import numpy as np
 
 from tightrope.durable import DurableLearner
 from tightrope.learners import LearnerBase, make_learner
+from tightrope.ops.inputs import TABLES
 from tightrope.ops.state import EpisodeFormat
 from tightrope.ops.store import ZEROS, Journal, SnapshotRow
-from tightrope.ops.tables import NAME as TABLES
 from tightrope.problems.base import Problem
 from tightrope.problems.files import load_problem, write_example
 from tightrope.service import Client, ServiceError

@@ -24,7 +24,7 @@ from tightrope.durable import DurableLearner
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, TightropeError
 from tightrope.learners.base import Feedback
 from tightrope.ops import snapshots
-from tightrope.ops.inspect import inspect
+from tightrope.ops.inspection import inspect
 from tightrope.ops.state import EpisodeFormat
 from tightrope.ops.store import ZEROS, Event, HighWaterMark, Journal, SnapshotRow, bytes_of, digest_of_row
 from tightrope.space import LayeredSpace

@@ -3,7 +3,6 @@
 import csv
 import json
 import sqlite3
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,8 @@ from tightrope.cli.commands import app
 from tightrope.confidence import KLBall
 from tightrope.durable import DurableLearner
 from tightrope.errors import InvalidInputError, StorageError
-from tightrope.ops import inspect as inspection
-from tightrope.ops import snapshots, store
-from tightrope.ops.inspect import as_json, inspect, page, widths_of
+from tightrope.ops import inspection, snapshots, store
+from tightrope.ops.inspection import as_json, inspect, page, widths_of
 from tightrope.ops.status import BudgetUnits
 
 
@@ -161,11 +159,8 @@ def test_a_price_is_in_units_of_the_loss_whatever_a_learner_weighs_by(tmp_path: 
         assert [one.price for one in learner.status.spending] == [0.0, 0.0]
         learner.challenge("doubtful", fresh("ucpd", V=16.0))
         one_more(learner)
-        for one, prices in (
-            (learner._state.learner, [3.0, 0.5]),
-            (learner._state.entrants["doubtful"].learner, [6.0, 1.0]),
-        ):
-            one.state = replace(one.state, multipliers=np.array(prices))
+        learner._state.learner.multipliers = np.array([3.0, 0.5])
+        learner._state.entrants["doubtful"].learner.multipliers = np.array([6.0, 1.0])
         for champion in ("doubtful", "ucpd"):  # who weighs all by twice as much asks the same price
             learner.promote(champion)
             delay, energy = learner.status.spending
@@ -234,8 +229,8 @@ def test_widths_are_those_of_the_set() -> None:
     wide = widths_of(learner)
     assert wide is not None
     assert (wide.kind, wide.pairs, wide.free) == ("KLBall", WORLD.space.n_pairs, WORLD.space.n_pairs)
-    ball = KLBall(np.ones(WORLD.space.n_tuples), np.arange(WORLD.space.n_pairs) / 10)
-    wide = widths_of(fresh(confidence=lambda space, N, M: ball))
+    learner.confidence_set = KLBall(learner.space.n_tuples * [1.0], np.arange(WORLD.space.n_pairs) / 10)  # type: ignore[attr-defined]
+    wide = widths_of(learner)
     single = WORLD.space.successors_per_pair == 1
     bound = (np.arange(WORLD.space.n_pairs) / 10)[~single]
     assert wide is not None

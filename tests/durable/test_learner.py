@@ -22,11 +22,11 @@ from tightrope.errors import (
     UnknownEpisodeError,
 )
 from tightrope.learners import LEARNERS, LearnerBase
-from tightrope.learners.base import BanditEpisode, Episode, Seen
-from tightrope.learners.ucpd_practical import PracticalState, UCPDPractical
+from tightrope.learners.base import BanditEpisode, Episode
+from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.model import Policy
-from tightrope.ops.inspect import inspect
+from tightrope.ops.inspection import inspect
 from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
@@ -245,11 +245,11 @@ class Fragile(UCPDPractical):
 
     name = "fragile"
 
-    def step(self, state: PracticalState, seen: Seen) -> PracticalState:
-        if state.observed == 2 and seen.loss[0] > 0:
-            self._price_step.mirror_step.solver.from_(state.solver).potentials += 1
+    def observe(self, episode: Episode) -> None:
+        if self.observed == 2 and np.asarray(episode.loss)[0] > 0:
+            self._projector.potentials += 1
             raise ConvergenceError("no step")
-        return super().step(state, seen)
+        super().observe(episode)
 
 
 def test_an_episode_that_cannot_be_learnt_is_not_acknowledged(tmp_path: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 from tests.durable.stories import fresh, one_more, opened, rows
 from tightrope.durable import DurableLearner
 from tightrope.errors import StorageError
-from tightrope.ops.inspect import inspect
+from tightrope.ops.inspection import inspect
 
 
 def grown(folder: Path, told: int = 7) -> DurableLearner:

@@ -10,7 +10,7 @@ from urllib.parse import quote, urlsplit
 
 from tightrope.learners import make_learner
 from tightrope.learners.base import LearnerBase
-from tightrope.ops.server import Made, Place, Server
+from tightrope.ops.server import Address, NewLearner, Server
 from tightrope.problems.files import load_problem
 
 
@@ -32,14 +32,14 @@ class Running:
 
     def __init__(
         self, folder: Path, problem: Path | None = None, learner: str | LearnerBase = "ucpd-practical",
-        place: Place | None = None, **options: Any,
+        address: Address | None = None, **options: Any,
     ) -> None:  # fmt: skip
-        made = None
+        new = None
         if problem is not None:
             loaded = load_problem(problem)
             champion = make_learner(learner, loaded, episodes=1000) if isinstance(learner, str) else learner
-            made = Made(folder, loaded, champion)
-        self.server = Server(folder, place or Place(), made, **options)
+            new = NewLearner(folder, loaded, champion)
+        self.server = Server(folder, address or Address(), new, **options)
         self.name = folder.name
         self.raised: list[Exception] = []
         self.authorization = ""

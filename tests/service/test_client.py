@@ -67,9 +67,9 @@ def test_one_that_is_forgotten_already_is_forgotten() -> None:
 def test_who_waited_too_long_is_told_what_to_do() -> None:
     with create_server(("127.0.0.1", 0)) as silent:
         client = Client(f"http://127.0.0.1:{silent.getsockname()[1]}", "machine", patience=0.05)
-        with pytest.raises(ServiceError, match=r"no answer in 0.05 s; .* taken over: send it again") as told:
+        with pytest.raises(ServiceError, match=r"no answer in 0.05 s; .* carried out: send it again") as told:
             client.tell("1", states=[], actions=[])
-        with pytest.raises(ServiceError, match=r"no answer in 0.05 s, or give more patience"):
+        with pytest.raises(ServiceError, match=r"no answer in 0.05 s, or with more patience"):
             client.state()
     assert (told.value.kind, told.value.status) == ("no-answer", 0)
 
@@ -90,11 +90,11 @@ def test_a_refusal_says_what_was_wrong_and_what_to_do() -> None:
 def test_where_nobody_is_words_say_so() -> None:
     with create_server(("127.0.0.1", 0)) as gone:
         address = f"http://127.0.0.1:{gone.getsockname()[1]}"
-    with pytest.raises(ServiceError, match=rf"nobody answers at {address}: .*refused; see whether") as told:
+    with pytest.raises(ServiceError, match=rf"no service answers at {address}: .*refused; check that") as told:
         Client(f"{address}/", "machine", patience=0).ask()
     assert (told.value.kind, told.value.status) == ("no-answer", 0)
     address, thread = served(b"")
-    with pytest.raises(ServiceError, match="taken over: send it again; see whether the service runs there"):
+    with pytest.raises(ServiceError, match="carried out: send it again; check that it is running"):
         Client(address, "machine", patience=0).ask()
     thread.join()
 
@@ -109,7 +109,7 @@ def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(token: str) -> Non
 def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty.pem").touch()
     for name in ("nosuch.pem", "empty.pem"):
-        with pytest.raises(InvalidInputError, match=rf"the certificate cannot be used: .*{name}: .*in PEM"):
+        with pytest.raises(InvalidInputError, match=rf"the certificate cannot be used: .*{name}: .*PEM file"):
             Client("https://127.0.0.1:1", "machine", certificate=tmp_path / name)
 
 

@@ -15,8 +15,8 @@ from fuzz.service import disturb
 from tests.service.running import Running
 from tests.service.test_service import WEEK
 from tightrope.durable import DurableLearner
-from tightrope.ops.limits import Limits
-from tightrope.ops.server import Place
+from tightrope.ops.auth import Limits
+from tightrope.ops.server import Address
 from tightrope.service import Client
 
 
@@ -71,12 +71,12 @@ def test_clients_that_go_away_harm_nobody(running: Running) -> None:
 
 
 def test_a_body_that_is_too_large_is_refused_while_it_comes(tmp_path: Path, machine: Path) -> None:
-    with Running(tmp_path / "machine", machine, place=Place(limits=Limits(body=1000))) as running:
+    with Running(tmp_path / "machine", machine, address=Address(limits=Limits(body=1000))) as running:
         episode = running.ask()
         tell = f"/learners/machine/episodes/{episode}/tell"
         answer = running.tell(episode, b" " * 1001)
         assert answer.kind == "too-large"
-        assert answer.body["detail"] == "at most 1000 bytes are taken"
+        assert answer.body["detail"] == "the limit is 1000 bytes"
         assert b" 413 " in status_after(running, post(tell, f"Content-Length: {2**30}"))
         for unwanted in (
             post("/learners/machine/ask"),
@@ -93,7 +93,7 @@ def test_a_body_that_is_too_large_is_refused_while_it_comes(tmp_path: Path, mach
 
 
 def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path, machine: Path) -> None:
-    with Running(tmp_path / "machine", machine, place=Place(limits=Limits(patience=0.05))) as running:
+    with Running(tmp_path / "machine", machine, address=Address(limits=Limits(patience=0.05))) as running:
         half = post("/learners/machine/episodes/1-x/tell", "Content-Length: 100") + b"{"
         assert b" 408 " in status_after(running, half)
 

@@ -6,31 +6,31 @@ from typing import Any
 
 import pytest
 
-from tests.lab.report.test_browser import CHROMIUM, Opened, browser  # noqa: F401
+from tests.report.test_browser import CHROMIUM, Opened, browser  # noqa: F401
 from tests.service.running import Running
-from tests.service.test_service import WEEK, keeper_of
+from tests.service.test_service import WEEK, served
 from tightrope.durable import DurableLearner
 from tightrope.learners import make_learner
-from tightrope.ops import page
-from tightrope.ops.server import Place
+from tightrope.ops.openapi import live_page
+from tightrope.ops.server import Address
 from tightrope.problems.files import load_problem
 
 TOKEN = "a token of more than 16 characters"
 
 
 def test_learners_come_by_name() -> None:
-    assert '"learners":["a","b"]' in page.page(["b", "a"])
+    assert '"learners":["a","b"]' in live_page(["b", "a"])
 
 
 def test_nothing_in_a_name_can_end_its_element() -> None:
     hostile = "</script><script>alert(1)</script>"
-    assert hostile not in page.page([hostile])
-    assert page.page(["one"]).count("</script>") == 2
+    assert hostile not in live_page([hostile])
+    assert live_page(["one"]).count("</script>") == 2
 
 
 @pytest.fixture
 def guarded(tmp_path: Path, machine: Path) -> Iterator[Running]:
-    running = Running(tmp_path / "machine", machine, place=Place(token=TOKEN))
+    running = Running(tmp_path / "machine", machine, address=Address(token=TOKEN))
     running.authorization = f"Bearer {TOKEN}"
     with running:
         yield running
@@ -123,13 +123,13 @@ def test_who_is_not_ready_keeps_nobody_from_being_shown(browser: Any, tmp_path: 
     for name in ("first", "second"):
         DurableLearner(tmp_path / name, make_learner("uniform", load_problem(machine), episodes=9)).close()
     with Running(tmp_path) as running:
-        keeper_of(running, "first").ready = False
+        served(running, "first").ready = False
         opened = Opened(browser, running.server.address, offline=False)
         first, second = (opened.page.locator(f"#learner-{k}") for k in range(2))
         opened.wait_until(lambda: "uniform: 0 episodes learned" in second.inner_text())
         opened.wait_until(lambda: "No answer: first is being opened" in first.inner_text())
         assert "No answer" not in second.inner_text() + opened.page.inner_text("header")
-        keeper_of(running, "first").ready = True
+        served(running, "first").ready = True
         opened.wait_until(lambda: "uniform: 0 episodes learned" in first.inner_text())
         assert "No answer" not in first.inner_text()
         opened.context.close()

@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from time import monotonic, sleep
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -26,16 +27,14 @@ from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners import Episode, make_learner
 from tightrope.ops import snapshots
 from tightrope.ops.api import Tell, Values
-from tightrope.ops.app import Service
-from tightrope.ops.inputs import Reader
-from tightrope.ops.limits import Limits
-from tightrope.ops.metrics import _line
-from tightrope.ops.served_learner import MOST_RECORDS, Keeper
-from tightrope.ops.server import MOST_CONNECTIONS, Made, Place, Server, token_of
+from tightrope.ops.auth import Limits
+from tightrope.ops.inputs import ProblemTables, Translator
+from tightrope.ops.metrics import Metrics
+from tightrope.ops.served_learner import MOST_RECORDS, ServedLearner
+from tightrope.ops.server import MOST_CONNECTIONS, Address, NewLearner, Server, Service, token_of
 from tightrope.ops.state import State
 from tightrope.ops.state import apply as apply_event
 from tightrope.ops.status import BudgetUnits
-from tightrope.ops.tables import Tables
 from tightrope.problems.files import load_problem
 from tightrope.service import Client, ServiceError
 from tightrope.space import LayeredSpace
@@ -70,7 +69,7 @@ def test_the_learner_has_the_bits_of_a_plain_one(running: Running, machine: Path
         actions = [problem.action_names.index(name) for name in ACTIONS]
         end = [problem.space.n_states - 1]
         twin.observe(Episode(states + end, actions, problem.losses.scenarios[k % 3], problem.constraints.mean))  # type: ignore[attr-defined]
-    folder = keeper_of(running).folder
+    folder = served(running).folder
     running.__exit__()
     with DurableLearner(folder) as learner:
         assert learner.fingerprint() == checkpoints.fingerprint(twin)
@@ -116,8 +115,8 @@ def unchanged(machine: Path) -> Iterator[Running]:
         ({**WEEK, "loss": [0] * 56}, "refused", "both loss and scenario"),
         ({**WEEK, "scenario": None, "loss": [0] * 7}, "refused", "one for every move, 56"),
         ({**WEEK, "scenario": None, "loss": [61] * 56}, "refused", "a loss is 61; these units are for -100 to 60"),
-        ({**WEEK, "scenario": None, "loss": {"good": {"run": 0}}}, "refused", "says nothing of 'service' in 'good"),
-        ({**WEEK, "scenario": None, "loss": {"good": {"repair": 0}}}, "refused", "'repair' cannot be done in 'good"),
+        ({**WEEK, "scenario": None, "loss": {"good": {"run": 0}}}, "refused", "has no value for 'service' in 'good"),
+        ({**WEEK, "scenario": None, "loss": {"good": {"repair": 0}}}, "refused", "'repair' is no action of 'good"),
         ({**WEEK, "constraints": {"fuel": [0] * 56}}, "refused", "there is no budget 'fuel'"),
         (
             {**WEEK, "constraints": {"technician": [7] * 56}},
@@ -139,16 +138,16 @@ def test_what_makes_no_sense_is_refused_and_changes_nothing(running: Running, to
 def test_the_room_that_other_budgets_leave_is_said_in_units() -> None:
     """Of 4 steps, 10 litres are 1 each, and 3 are taken already."""
     space, budgets = LayeredSpace.dense([1, 1, 1, 1, 1], 1), BudgetUnits(("fuel", "delay"), (10.0, 2.0), ("litres", ""))
-    reader = Reader(space, "full", budgets, Tables.none(space.n_tuples))
-    reader.refuse_beyond(np.array([1.0, 3.0]), 4, ["fuel"])
-    with pytest.raises(InvalidInputError, match="fuel is 15 litres; it can be at most 10 litres, beside the other"):
-        reader.refuse_beyond(np.array([1.5, 3.0]), 4, ["fuel"])
-    with pytest.raises(InvalidInputError, match="delay is 6; it can be at most 5, beside the other budgets"):
-        reader.refuse_beyond(np.array([1.5, 3.0]), 4, ["fuel", "delay"])
+    translator = Translator(space, "full", budgets, ProblemTables.none(space.n_tuples))
+    translator.refuse_beyond(np.array([1.0, 3.0]), 4, ["fuel"])
+    with pytest.raises(InvalidInputError, match="fuel is 15 litres; it can be at most 10 litres, given the other"):
+        translator.refuse_beyond(np.array([1.5, 3.0]), 4, ["fuel"])
+    with pytest.raises(InvalidInputError, match="delay is 6; it can be at most 5, given the other budgets"):
+        translator.refuse_beyond(np.array([1.5, 3.0]), 4, ["fuel", "delay"])
 
 
 def test_a_loss_by_name_is_that_of_the_table(running: Running, machine: Path) -> None:
-    reader = keeper_of(running).reader
+    translator = served(running).translator
     by_name: dict[str, dict[str, float]] = {
         "good": {"run": -100, "service": 20}, "worn": {"run": -40, "service": 20}, "broken": {"stand": 30, "repair": 60}
     }  # fmt: skip
@@ -157,8 +156,8 @@ def test_a_loss_by_name_is_that_of_the_table(running: Running, machine: Path) ->
         "worn": {"run": 0, "service": 2},
         "broken": {"stand": 0, "repair": 6},
     }
-    one = reader.read(Tell(STATES, ACTIONS, scenario=1))
-    other = reader.read(Tell([*STATES, "end"], ACTIONS, loss=by_name, constraints={"technician": hours}))
+    one = translator.outcome(Tell(STATES, ACTIONS, scenario=1))
+    other = translator.outcome(Tell([*STATES, "end"], ACTIONS, loss=by_name, constraints={"technician": hours}))
     for name, value in one.items():
         np.testing.assert_allclose(value, other[name], atol=1e-15)
 
@@ -200,22 +199,22 @@ def test_names_of_digits_are_never_taken_for_numbers(tmp_path: Path, machine: Pa
     n = problem.space.n_states
     backwards = replace(problem, state_names=[str(n - 1 - state) for state in range(n)])
     DurableLearner(tmp_path / "it", make_learner("uniform", backwards, episodes=9), problem=backwards).close()
-    Tables.of(backwards).write(tmp_path / "it")
+    ProblemTables.of(backwards).write(tmp_path / "it")
     with Running(tmp_path / "it") as running:
         client = Client(running.server.address, "it")
         for acted in (client.act(0), running.of("/act?number=0")):
             assert (acted["state"], acted["state_name"]) == (0, str(n - 1))
-        with pytest.raises(ServiceError, match=f"another state is called so; write number=0 or number={n - 1}"):
+        with pytest.raises(ServiceError, match=f"name of another state; write number=0 or number={n - 1}"):
             client.act("0")
         assert running.get(f"/learners/it/act?state={n}").kind == "refused"
         path = [problem.space.state_number(f"{name}, step {i}") for i, name in enumerate(STATES)]
         names: list[int | str] = [str(n - 1 - state) for state in path]
         numbers: list[int | str] = [*path]
-        reader = keeper_of(running).reader
-        assert reader.read(Tell(names, ACTIONS, scenario=1))["states"][:-1] == path
-        assert reader.read(Tell(numbers, ACTIONS, scenario=1))["states"][:-1] == path
-        with pytest.raises(InvalidInputError, match=f"loss says nothing of 'service' in '{n - 1}'"):
-            reader.read(Tell(names, ACTIONS, loss={str(n - 1): {"run": 1.0}}))
+        translator = served(running).translator
+        assert translator.outcome(Tell(names, ACTIONS, scenario=1))["states"][:-1] == path
+        assert translator.outcome(Tell(numbers, ACTIONS, scenario=1))["states"][:-1] == path
+        with pytest.raises(InvalidInputError, match=f"loss has no value for 'service' in '{n - 1}'"):
+            translator.outcome(Tell(names, ACTIONS, loss={str(n - 1): {"run": 1.0}}))
 
 
 def test_digits_that_are_no_name_are_a_number_in_an_address_only(running: Running) -> None:
@@ -228,8 +227,8 @@ def test_digits_that_are_no_name_are_a_number_in_an_address_only(running: Runnin
     assert "there is no state '0'" in answer.body["detail"]
 
 
-def keeper_of(running: Running, name: str | None = None) -> Keeper:
-    return running.server.keepers[name or running.name]
+def served(running: Running, name: str | None = None) -> ServedLearner:
+    return running.server.learners[name or running.name]
 
 
 def slowly(observe: Callable[[Any], None], begun: Event, go_on: Event) -> Callable[[Any], None]:
@@ -245,7 +244,7 @@ def slowly(observe: Callable[[Any], None], begun: Event, go_on: Event) -> Callab
 
 def test_readers_do_not_wait_for_who_learns(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = Event(), Event()
-    learner = keeper_of(running).learner._state.learner
+    learner = served(running).learner._state.learner
     observe = learner.observe
 
     monkeypatch.setattr(learner, "observe", slowly(observe, begun, go_on))
@@ -265,7 +264,7 @@ def test_readers_do_not_wait_for_who_learns(running: Running, monkeypatch: pytes
 def test_a_stop_waits_for_who_is_being_told(tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on, answers = Event(), Event(), []
     with Running(tmp_path / "it", machine) as running:
-        learner = keeper_of(running).learner._state.learner
+        learner = served(running).learner._state.learner
         observe = learner.observe
         monkeypatch.setattr(learner, "observe", slowly(observe, begun, go_on))
         episode = running.ask()
@@ -301,14 +300,14 @@ def test_a_stop_does_not_wait_for_the_journal_to_be_learnt(
         with running:
             assert running.get("/ready").kind == "not-ready"
         go_on.set()
-        keeper_of(running)._writer.shutdown()
+        served(running)._writer.shutdown()
     assert (learnt, running.raised) == ([1], [])
     with DurableLearner(tmp_path / "it") as found:
         assert found.status.told == 6
 
 
 def test_what_cannot_be_learnt_or_written_is_said(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    learner, episode = keeper_of(running).learner, running.ask()
+    learner, episode = served(running).learner, running.ask()
     for error, kind, ready in ((ConvergenceError("no"), "cannot-learn", 200), (StorageError("full"), "storage", 503)):
 
         def fails(*arguments: Any, error: Exception = error, **named: Any) -> None:
@@ -327,7 +326,7 @@ def test_what_cannot_be_learnt_or_written_is_said(running: Running, monkeypatch:
 
 def test_ready_again_as_soon_as_the_disk_is(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without anybody writing: whoever asks whether it is ready has the disk tried."""
-    learner, episode = keeper_of(running).learner, running.ask()
+    learner, episode = served(running).learner, running.ask()
     before = learner.fingerprint()
     with monkeypatch.context() as broken:
         broken.setattr(learner._store, "append", lambda *event: (_ for _ in ()).throw(StorageError("full")))
@@ -344,7 +343,7 @@ def test_a_bug_of_ours_is_said_and_harms_nobody(
     running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(Keeper, "state", lambda self: 1 / 0)
+        broken.setattr(ProblemTables, "own_loss", lambda *arguments: 1 / 0)
         assert running.get(f"/learners/{running.name}/state").kind == "failed"
     assert running.of("/state")["told"] == 0
     running.__exit__()
@@ -363,8 +362,8 @@ def test_so_many_wait_for_one_learner_and_no_more(
     tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on, most, answers = Event(), Event(), 3, list[Any]()
-    with Running(tmp_path / "it", machine, place=Place(limits=Limits(waiting=most))) as running:
-        learner = keeper_of(running).learner._state.learner
+    with Running(tmp_path / "it", machine, address=Address(limits=Limits(waiting=most))) as running:
+        learner = served(running).learner._state.learner
         observe = learner.observe
         monkeypatch.setattr(learner, "observe", slowly(observe, begun, go_on))
         episodes = [running.ask() for _ in range(most + 1)]
@@ -373,13 +372,13 @@ def test_so_many_wait_for_one_learner_and_no_more(
             teller.start()
         begun.wait()
         until = monotonic() + 60  # far more than it takes
-        while keeper_of(running).waiting < most and monotonic() < until:
+        while served(running).waiting < most and monotonic() < until:
             sleep(0.01)
         try:
-            assert keeper_of(running).waiting == most
+            assert served(running).waiting == most
             for refused in (running.tell(episodes[-1], WEEK), running.send("POST", "/learners/it/ask")):
                 assert (refused.kind, refused.headers["retry-after"]) == ("busy", "1")
-                assert refused.body["detail"] == "3 requests wait for it already"
+                assert refused.body["detail"] == "3 requests are waiting for it"
             assert running.get("/health").status == running.get("/learners/it/act?number=0").status == 200
         finally:
             go_on.set()
@@ -419,7 +418,7 @@ def test_several_learners_have_a_name_each(tmp_path: Path, machine: Path) -> Non
 
 def test_where_there_is_no_learner_one_is_needed(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"there is no learner in .*--problem"):
-        Server(tmp_path / "nowhere", Place())
+        Server(tmp_path / "nowhere", Address())
 
 
 def test_a_folder_whose_name_is_no_text_is_refused_in_words(tmp_path: Path, machine: Path) -> None:
@@ -427,7 +426,7 @@ def test_a_folder_whose_name_is_no_text_is_refused_in_words(tmp_path: Path, mach
     DurableLearner(folder, make_learner("uniform", load_problem(machine), episodes=9)).close()
     for directory in (tmp_path, folder):
         with pytest.raises(InvalidInputError, match=r"the folder caf\\udce9 is not UTF-8; rename it"):
-            Server(directory, Place())
+            Server(directory, Address())
 
 
 def test_a_learner_that_cannot_be_opened_ends_the_service_in_words(tmp_path: Path, machine: Path) -> None:
@@ -442,7 +441,7 @@ def test_a_learner_that_cannot_be_opened_ends_the_service_in_words(tmp_path: Pat
 
 
 def test_two_services_cannot_have_one_learner(running: Running) -> None:
-    with Running(keeper_of(running).folder) as second:
+    with Running(served(running).folder) as second:
         pass
     assert "belongs to one process at a time" in str(second.raised[0])
     assert running.of("/state")["asked"] == 0
@@ -492,8 +491,16 @@ def test_metrics_are_what_prometheus_reads(running: Running) -> None:
 
 def test_whatever_a_name_is_made_of_prometheus_reads_it() -> None:
     for name in ('a "b"', "a\\b", "a\\nb", "a\nb", "\\", '\\"'):
-        [family] = text_string_to_metric_families("# TYPE x gauge\n" + _line("x", {"budget": name}, 1.0) + "\n")
-        assert [sample.labels["budget"] for sample in family.samples] == [name]
+        counts = {"asked": 0, "told": 0, "given_up": 0, "open": 0, "epoch": 1}
+        units = SimpleNamespace(names=(), units=())
+        status = SimpleNamespace(**counts, spending=(), standings=(), trouble="", units=units)
+        learner: Any = SimpleNamespace(
+            name=name, ready=True, waiting=0, disk_error="", learner=SimpleNamespace(status=status)
+        )
+        families = text_string_to_metric_families(Metrics([learner]).text().decode())
+        samples = [sample for family in families for sample in family.samples]
+        assert {sample.labels["learner"] for sample in samples} == {name}
+        assert len(samples) == 7
 
 
 def test_metrics_of_challengers(running: Running) -> None:
@@ -511,23 +518,22 @@ def test_metrics_of_challengers(running: Running) -> None:
             assert found["tightrope_weighed", one, machine] == 1
         assert found["tightrope_epoch", machine] == epoch  # falls, and so is no counter
         running.send("POST", f"{at}/promote")
-    state = keeper_of(running).learner._state
+    state = served(running).learner._state
     failed = replace(state.entrants["ucpd-practical"], failed="by a fault")
-    keeper_of(running).learner._state = state.with_entrant("ucpd-practical", failed)
+    served(running).learner._state = state.with_entrant("ucpd-practical", failed)
     running.send("PUT", f"/learners/{running.name}/budgets", {"budgets": {"technician": 3}})
     assert metrics(running)["tightrope_failed", champion, machine] == 1
 
 
 def test_the_series_stays_short(running: Running) -> None:
-    keeper = keeper_of(running)
-    learner = keeper.learner
+    kept, learner = served(running), served(running).learner
     for _ in range(3 * MOST_RECORDS):
         account = with_one_more(learner.status.account, [0.0, 0.0], learner.status.budgets)
         learner._status = structs.replace(learner.status, account=account)
-        keeper._record()
-    assert keeper.series.told[-1] == 3 * MOST_RECORDS
-    assert MOST_RECORDS / 2 <= len(keeper.series.told) <= MOST_RECORDS + 1
-    assert len({len(column) for column in structs.astuple(keeper.series)}) == 1
+        kept._record()
+    assert kept.history.told[-1] == 3 * MOST_RECORDS
+    assert MOST_RECORDS / 2 <= len(kept.history.told) <= MOST_RECORDS + 1
+    assert len({len(column) for column in structs.astuple(kept.history)}) == 1
 
 
 def test_every_event_is_seen(running: Running) -> None:
@@ -583,13 +589,13 @@ def test_units_are_neither_lost_nor_changed(tmp_path: Path, machine: Path) -> No
     assert losses != (edited / "loss.csv").read_text()
     with Running(tmp_path / "it", edited) as running:
         pass
-    assert "was told in other tables" in str(running.raised[0])
+    assert "was made for other tables" in str(running.raised[0])
     with Running(tmp_path / "it", machine) as running:  # the same again
         running.ask()
     (tmp_path / "it" / "tables.npz").unlink()
     with Running(tmp_path / "it") as running:
         pass
-    assert "in which units losses of machine are told" in str(running.raised[0])
+    assert "so the units of machine are not known" in str(running.raised[0])
 
 
 def test_told_late_is_another_conflict_than_told_otherwise(tmp_path: Path, machine: Path) -> None:
@@ -600,14 +606,14 @@ def test_told_late_is_another_conflict_than_told_otherwise(tmp_path: Path, machi
         answer = running.tell(second, WEEK)
         assert (answer.status, answer.kind) == (409, "conflict")
         assert "earlier policy" in answer.body["detail"]
-        assert "or its policy is none to learn by" in answer.body["title"]
+        assert "or the learner cannot learn from its policy" in answer.body["title"]
 
 
 def test_the_openapi_document_and_its_page(running: Running) -> None:
     document = running.get("/openapi.json").body
     json.dumps(document)
     places = {(path, method.upper()) for path, methods in document["paths"].items() for method in methods}
-    service = Service(running.server.keepers, Limits(), print)
+    service = Service(running.server.learners, Limits(), print)
     assert places == {
         (route.path, method) for route in service.routes() for method in (route.methods or set()) - {"HEAD"}
     }
@@ -633,19 +639,19 @@ def test_the_token_is_read_from_a_file_or_the_environment(tmp_path: Path, monkey
 def test_who_is_reached_from_elsewhere_needs_a_token(tmp_path: Path) -> None:
     for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
         with pytest.raises(InvalidInputError, match="give a token"):
-            Place(host)
-        Place(host, token="x" * 16)
+            Address(host)
+        Address(host, token="x" * 16)
     for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost"):
-        Place(host)
+        Address(host)
     with pytest.raises(InvalidInputError, match="at least 16 characters"):
-        Place(token="short")
+        Address(token="short")
     with pytest.raises(InvalidInputError, match="a key needs its certificate"):
-        Place(key=tmp_path / "key")
+        Address(key=tmp_path / "key")
 
 
 def test_a_port_that_is_taken_is_refused_in_words(running: Running, tmp_path: Path, machine: Path) -> None:
     port = int(running.server.address.rstrip("/").rpartition(":")[2])
     problem = load_problem(machine)
-    made = Made(tmp_path / "second", problem, make_learner("uniform", problem, episodes=9))
+    made = NewLearner(tmp_path / "second", problem, make_learner("uniform", problem, episodes=9))
     with pytest.raises(InvalidInputError, match=f"cannot serve at 127.0.0.1, port {port}"):
-        Server(tmp_path / "second", Place(port=port), made)
+        Server(tmp_path / "second", Address(port=port), made)

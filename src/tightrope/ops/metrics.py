@@ -1,123 +1,100 @@
-"""What Prometheus reads: requests and how long they took; of each learner episodes, spending, prices, challengers."""
+"""Metrics for Prometheus: requests and their durations; episodes, spending, prices and challengers of each learner."""
 
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
-from itertools import accumulate
 
-from tightrope.ops.served_learner import Keeper
-from tightrope.ops.status import Standing, Status
+from prometheus_client import CollectorRegistry, Counter, Histogram, generate_latest
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metric
+from prometheus_client.registry import Collector
 
-#: Seconds: the upper ends of the intervals in which durations are counted.
-ENDS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0, float("inf"))
+from tightrope.ops.served_learner import ServedLearner
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
-Sample = tuple[dict[str, str], float]
+#: Seconds: the upper bounds of the buckets.
+BUCKETS = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 10.0)
+
+#: Labels and a value.
+Sample = tuple[tuple[str, ...], float]
 
 
-class Metrics:
-    """Counts since the service was started."""
+class Metrics(Collector):
+    """Counts since the service was started, and the learners as they are when Prometheus asks."""
 
-    def __init__(self) -> None:
-        self._requests: Counter[tuple[str, str, int]] = Counter()
-        self._seconds: dict[str, tuple[list[int], float]] = {}
+    def __init__(self, learners: Iterable[ServedLearner] = ()) -> None:
+        self._learners = learners
+        self._registry = CollectorRegistry()
+        self._registry.register(self)
+        labels, seconds = ("place", "method", "status"), "tightrope_http_request_seconds"
+        self._requests = Counter("tightrope_http_requests", "requests answered", labels, registry=self._registry)
+        self._seconds = Histogram(
+            seconds, "duration of a request", ("place",), buckets=BUCKETS, registry=self._registry
+        )
 
     def count(self, place: str, method: str, status: int, seconds: float) -> None:
-        """One more request to a place."""
-        self._requests[place, method if place != "elsewhere" else "any", status] += 1
-        counts, total = self._seconds.setdefault(place, ([0] * len(ENDS), 0.0))
-        counts[bisect_left(ENDS, seconds)] += 1
-        self._seconds[place] = counts, total + seconds
+        """Count a request to a place."""
+        self._requests.labels(place, method if place != "elsewhere" else "any", str(status)).inc()
+        self._seconds.labels(place).observe(seconds)
 
-    def text(self, keepers: Iterable[Keeper]) -> str:
-        """All of it."""
-        lines = [*self._of_requests()]
-        ready = [keeper for keeper in keepers if keeper.ready]
-        for name, kind, meaning, samples in _of_learners(ready):
-            lines += [*_family(f"tightrope_{name}", kind, meaning, samples)]
-        return "\n".join(lines) + "\n"
+    def text(self) -> bytes:
+        """Return all metrics in the text format."""
+        return generate_latest(self._registry)
 
-    def _of_requests(self) -> Iterator[str]:
-        yield from _family(
-            "tightrope_http_requests_total",
-            "counter",
-            "requests answered",
-            [
-                ({"place": place, "method": method, "status": str(status)}, n)
-                for (place, method, status), n in sorted(self._requests.items())
-            ],
-        )
-        name = "tightrope_http_request_seconds"
-        yield from _family(name, "histogram", "how long it took to answer", [])
-        for place, (counts, total) in sorted(self._seconds.items()):
-            for end, n in zip(ENDS, accumulate(counts), strict=True):
-                yield _line(f"{name}_bucket", {"place": place, "le": "+Inf" if end == ENDS[-1] else f"{end:g}"}, n)
-            yield _line(f"{name}_sum", {"place": place}, total)
-            yield _line(f"{name}_count", {"place": place}, sum(counts))
+    def collect(self) -> Iterator[Metric]:
+        """Yield the metrics of the learners that are open."""
+        ready = [one for one in self._learners if one.ready]
+        statuses = [(one.name, one.learner.status) for one in ready]
+        standings = [(name, status, one) for name, status in statuses for one in status.standings]
 
+        def family(name: str, meaning: str, labels: tuple[str, ...], samples: Iterable[Sample]) -> Metric:
+            kind: Callable[..., CounterMetricFamily | GaugeMetricFamily]
+            kind = CounterMetricFamily if name.endswith("_total") else GaugeMetricFamily
+            found = kind(f"tightrope_{name.removesuffix('_total')}", meaning, labels=labels)
+            for values, value in samples:
+                found.add_metric(values, float(value))
+            return found
 
-def _of_learners(keepers: list[Keeper]) -> Iterator[tuple[str, str, str, list[Sample]]]:
-    def of_each(value: str) -> list[Sample]:
-        return [({"learner": k.name}, getattr(k.learner.status, value)) for k in keepers]
-
-    def of_budgets(value: str, unit: str = "unit") -> list[Sample]:
-        return [
-            ({"learner": k.name, "budget": one.name, "unit": getattr(one, unit)}, getattr(one, value))
-            for k in keepers
-            for one in k.learner.status.spending
-        ]
-
-    learning = [(k.name, status, one) for k in keepers for status in [k.learner.status] for one in status.standings]
-
-    def of_learning(value: Callable[[Status, Standing], float]) -> list[Sample]:
-        return [({"learner": name, "challenger": one.name}, value(status, one)) for name, status, one in learning]
-
-    def of_uses(value: str) -> list[Sample]:
-        return [
-            ({"learner": name, "challenger": one.name, "budget": budget, "unit": unit}, use)
-            for name, status, one in learning
-            for budget, unit, use in zip(status.units.names, status.units.units, getattr(one, value), strict=True)
-        ]
-
-    yield "episodes_asked_total", "counter", "episodes handed out", of_each("asked")
-    yield "episodes_told_total", "counter", "episodes learned", of_each("told")
-    yield "episodes_given_up_total", "counter", "episodes that nobody will tell of", of_each("given_up")
-    yield "episodes_open", "gauge", "episodes handed out and not settled", of_each("open")
-    yield "epoch", "gauge", "how often the champion's picture of the dynamics was renewed", of_each("epoch")
-    yield "budget", "gauge", "what an episode may use, in own units", of_budgets("budget")
-    yield "spent", "gauge", "used along all paths told, in own units", of_budgets("spent")
-    yield "allowed", "gauge", "the budgets of those episodes, in own units", of_budgets("allowed")
-    price = "what a unit of it is worth to the learner, in units of the loss per unit of the budget"
-    yield "price", "gauge", price, of_budgets("price", "price_unit")
-    yield "stopped", "gauge", "1 while a stop-loss has the safe policy played", of_budgets("stopped")
-    yield "waiting", "gauge", "requests that wait for the writer", [({"learner": k.name}, k.waiting) for k in keepers]
-    champion = of_learning(lambda status, one: one.name == status.champion)
-    yield "champion", "gauge", "1 for the one whose policy is handed out", champion
-    failed = of_learning(lambda status, one: bool(one.failed))
-    yield "failed", "gauge", "1 for a challenger that could not learn from an episode, and learns no more", failed
-    weighed = of_learning(lambda status, one: one.weighed)
-    yield "weighed", "gauge", "episodes from which it is known what each would have spent", weighed
-    uncovered = of_learning(lambda status, one: one.uncovered)
-    yield "uncovered", "gauge", "episodes left out: their policy may not do all that its may", uncovered
-    would = "what each would have used in these episodes, had its policy been played, in own units"
-    yield "would_have_spent", "gauge", would, of_uses("would_have_spent")
-    yield "would_have_spent_standard_error", "gauge", "of what each would have used", of_uses("standard_errors")
-    troubled = [({"learner": k.name}, float(bool(k.learner.status.trouble or k.out_of_order))) for k in keepers]
-    yield "trouble", "gauge", "1 if the directory could not be written the last time", troubled
-
-
-def _family(name: str, kind: str, meaning: str, samples: Iterable[Sample]) -> Iterator[str]:
-    yield f"# HELP {name} {meaning}"
-    yield f"# TYPE {name} {kind}"
-    for labels, value in samples:
-        yield _line(name, labels, value)
-
-
-def _line(name: str, labels: dict[str, str], value: float) -> str:
-    pairs = ",".join(f'{key}="{_escaped(text)}"' for key, text in labels.items())
-    return f"{name}{{{pairs}}} {float(value)!r}"
-
-
-def _escaped(text: str) -> str:
-    return text.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+        for name, attribute, meaning in (
+            ("episodes_asked_total", "asked", "episodes opened"),
+            ("episodes_told_total", "told", "episodes learned"),
+            ("episodes_given_up_total", "given_up", "episodes given up"),
+            ("episodes_open", "open", "episodes that are open"),
+            ("epoch", "epoch", "how often the champion renewed its model of the dynamics"),
+        ):
+            yield family(name, meaning, ("learner",), [((of,), getattr(status, attribute)) for of, status in statuses])
+        waiting = [((one.name,), one.waiting) for one in ready]
+        yield family("waiting", "requests that wait for the learner", ("learner",), waiting)
+        trouble = [((one.name,), bool(one.learner.status.trouble or one.disk_error)) for one in ready]
+        yield family("trouble", "1 if the last write to the directory failed", ("learner",), trouble)
+        for name, meaning in (
+            ("budget", "what an episode may use, in own units"),
+            ("spent", "used along all paths told, in own units"),
+            ("allowed", "the budgets of those episodes, in own units"),
+            ("price", "what a unit of the budget is worth to the learner, in units of the loss"),
+            ("stopped", "1 while a stop-loss has the safe policy played"),
+        ):
+            unit = "price_unit" if name == "price" else "unit"
+            yield family(name, meaning, ("learner", "budget", "unit"), [
+                ((of, one.name, getattr(one, unit)), getattr(one, name))
+                for of, status in statuses for one in status.spending
+            ])  # fmt: skip
+        champions = [((of, one.name), one.name == status.champion) for of, status, one in standings]
+        yield family("champion", "1 for the learner whose policy is played", ("learner", "challenger"), champions)
+        failed = [((of, one.name), bool(one.failed)) for of, _, one in standings]
+        meaning = "1 for a challenger that could not learn from an episode and learns no more"
+        yield family("failed", meaning, ("learner", "challenger"), failed)
+        for name, meaning in (
+            ("weighed", "episodes from which the spending of each learner is estimated"),
+            ("uncovered", "episodes left out: their policy does not take all actions of this one"),
+        ):
+            values = [((of, one.name), getattr(one, name)) for of, _, one in standings]
+            yield family(name, meaning, ("learner", "challenger"), values)
+        budgets = {of: list(zip(status.units.names, status.units.units, strict=True)) for of, status in statuses}
+        for name, attribute, meaning in (
+            ("would_have_spent", "would_have_spent", "estimated use if the policy had been played, in own units"),
+            ("would_have_spent_standard_error", "standard_errors", "of the estimated use, in own units"),
+        ):
+            yield family(name, meaning, ("learner", "challenger", "budget", "unit"), [
+                ((of, one.name, *budget), use)
+                for of, _, one in standings
+                for budget, use in zip(budgets[of], getattr(one, attribute), strict=True)
+            ])  # fmt: skip

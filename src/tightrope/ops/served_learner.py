@@ -1,80 +1,95 @@
-"""One learner of the service: written by a thread of its own, read by everybody without waiting for it."""
+"""A learner of the service: one thread changes it, and all other requests are answered from what it published.
+
+Whatever is published is immutable (a status, a policy, a list that is replaced), so it is read without a lock.
+"""
 
 import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import numpy as np
-from msgspec.structs import asdict
 
-from tightrope.errors import StorageError, UnknownEpisodeError
+from tightrope.errors import InvalidInputError, StorageError, UnknownEpisodeError
+from tightrope.learners.base import LearnerBase
+from tightrope.learners.registry import learner_for
 from tightrope.model import Policy
-from tightrope.ops.api import Acted, Answered, Asked, Called, Series, Space, Spent, State, Table, Tell
-from tightrope.ops.inputs import Reader
-from tightrope.ops.learner import DurableLearner
-from tightrope.ops.refusals import Refusal
-from tightrope.ops.rehearsal import rehearse
-from tightrope.ops.status import BudgetUnits
-from tightrope.ops.tables import Tables
+from tightrope.ops import api
+from tightrope.ops.api import CHANGE, WITH_BODY, ApiError, endpoint
+from tightrope.ops.inputs import ProblemTables, Translator, digits
+from tightrope.ops.learner import DurableLearner, OpenEpisode, difference
+from tightrope.ops.snapshots import checkpoint_of
+from tightrope.ops.state import LARGEST_SUM, StopLoss
+from tightrope.ops.status import BudgetUnits, Spending
+from tightrope.ops.warm_up import warm_up
+from tightrope.streams import streams
 
 Result = TypeVar("Result")
 
-#: Opens a learner, and tells how many events were learnt again on the way.
+#: Opens a learner; it is passed a function to call with the number of events replayed so far.
 Opener = Callable[[Callable[[int], None]], DurableLearner]
 
-#: So many records of how it went are kept; when there are more, every second one goes.
+#: Rows of the series; when there are more, every second one is dropped.
 MOST_RECORDS = 600
 
+#: Learners in one directory: all of them learn from every episode.
+MOST_LEARNERS = 10
 
-class Keeper:
-    """Opens the learner, hands what changes it to one thread, and answers all else from what that one published.
 
-    Whatever is published does not change any more (a status, a policy, a number in a list), so it is read as it is.
+class ServedLearner:
+    """A durable learner, and the endpoints below /learners/{name}.
+
+    Parameters
+    ----------
+    name : in the URL.
+    folder : the directory of the learner.
+    open_learner : opens it, in the thread that changes it.
+    most_waiting : requests that may wait for that thread.
     """
 
     def __init__(self, name: str, folder: Path, open_learner: Opener, most_waiting: int) -> None:
         self.name, self.folder, self._open_learner, self._most_waiting = name, folder, open_learner, most_waiting
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writes {name}")
         self._rng = np.random.default_rng()
-        self.waiting = 0
+        self.learner: DurableLearner
+        self.waiting = 0  #: requests
         self.ready = self._abandoned = False
-        self.out_of_order = ""  #: what the disk said when it was last written to; "" if that went well
-        self._looking: asyncio.Task[None] | None = None
-        self.open: dict[str, Policy | None] = {}  #: episodes, and what they are played with; None: nobody knows
-        self.series = Series([], [], [], [])
-        self._recorded = -1  #: the event after which the last entry of the series was made
+        self.disk_error = ""  #: of the last write; "" if it succeeded
+        self._retry: asyncio.Task[None] | None = None
+        self.open_policies: dict[str, Policy | None] = {}  #: of open episodes by id; None: not known
+        self.history = api.Series([], [], [], [])
+        self._recorded = -1  #: the event of the last row of the history
 
-    async def begin(self) -> None:
-        """Open the learner; until then, nothing of it is answered."""
-        await self.write(self._begin)
+    async def open(self) -> None:
+        """Open the learner; until then its endpoints answer "not-ready"."""
+        await self.change(self._open)
 
-    def _begin(self) -> None:
+    def _open(self) -> None:
         with ExitStack() as stack:
-            self.learner = stack.enter_context(self._open_learner(self._go_on))
-            facts, space = self.learner.facts, self.learner.space
-            self.tables = Tables.read(self.folder, space.n_tuples, facts["problem"])
+            self.learner = learner = stack.enter_context(self._open_learner(self._check_abandoned))
+            facts, space = learner.facts, learner.space
+            self.tables = ProblemTables.read(self.folder, space.n_tuples, facts["problem"])
             self._space = space.named(facts["states"], facts["actions"])
-            self.reader = Reader(self._space, self.learner.feedback, BudgetUnits.read(facts["units"]), self.tables)
-            known = {id_: episode.policy for id_, episode in self.learner.open_episodes().items()}
-            self.open = dict.fromkeys(self.learner.open_ids()) | known
+            units = BudgetUnits.read(facts["units"])
+            self.translator = Translator(self._space, learner.feedback, units, self.tables)
+            known = {id: episode.policy for id, episode in learner.open_episodes().items()}
+            self.open_policies = dict.fromkeys(learner.open_ids()) | known
             self._record()
-            for one in self.learner.status.entrants:
-                self._go_on(self.learner.status.event)
-                rehearse(self.learner.fingerprint(one.name), self.learner.feedback)
-            self._go_on(self.learner.status.event)
+            for one in learner.status.entrants:
+                self._check_abandoned(learner.status.event)
+                warm_up(learner.fingerprint(one.name), learner.feedback)
+            self._check_abandoned(learner.status.event)
             stack.pop_all()
         self.ready = True
 
-    def _go_on(self, learnt: int) -> None:
-        """Whoever learns the journal again has nothing to lose."""
+    def _check_abandoned(self, replayed: int) -> None:
         if self._abandoned:
-            raise Refusal("not-ready", f"{self.name} is let go of after {learnt} events, before it was open")
+            raise ApiError("not-ready", f"{self.name} was closed after {replayed} events, before it was open")
 
-    async def end(self) -> None:
-        """Do what waits, then let go of the directory; one that is being opened is let go of at the next event."""
+    async def close(self) -> None:
+        """Finish the requests that wait, and close the directory. Opening is abandoned at the next event."""
         if not self.ready:
             self._abandoned = True
             return
@@ -82,127 +97,43 @@ class Keeper:
         await asyncio.get_running_loop().run_in_executor(self._writer, self.learner.close)
         self._writer.shutdown()
 
-    async def write(self, change: Callable[..., Result], *arguments: Any) -> Result:
-        """What `change` answers, once it was its turn; it is the only one then."""
+    async def change(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Run a function in the thread that changes the learner, and return its result."""
         if self.waiting >= self._most_waiting:
-            raise Refusal("busy", f"{self.waiting} requests wait for {self.name} already")
+            raise ApiError("busy", f"{self.waiting} requests are waiting for {self.name}")
         self.waiting += 1
         try:
-            result = await asyncio.get_running_loop().run_in_executor(self._writer, self._do, change, *arguments)
+            result = await asyncio.get_running_loop().run_in_executor(self._writer, self._run, function, *arguments)
         except StorageError as error:
-            self.out_of_order = str(error)
+            self.disk_error = str(error)
             raise
         finally:
             self.waiting -= 1
-        self.out_of_order = ""
+        self.disk_error = ""
         return result
 
-    def _do(self, change: Callable[..., Result], *arguments: Any) -> Result:
-        result = change(*arguments)
+    def _run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        result = function(*arguments)
         if self.learner.status.event != self._recorded:
             self._record()
         return result
 
-    def look_again(self) -> None:
-        """After the disk failed: try it, once at a time, and let nobody wait for that."""
-        if self._looking is None or self._looking.done():
-            self._looking = asyncio.create_task(self._look())
+    def retry_disk(self) -> None:
+        """After an error of the disk, try to write again, in the background and once at a time."""
+        if self._retry is None or self._retry.done():
+            self._retry = asyncio.create_task(self._check_disk())
 
-    async def _look(self) -> None:
-        with suppress(StorageError, Refusal):
-            await self.write(self.learner.check_disk)
-
-    async def ask(self) -> Asked:
-        """An episode to be played."""
-        return await self.write(self._ask)
-
-    def _ask(self) -> Asked:
-        episode = self.learner.ask()
-        self.open[episode.id] = episode.policy
-        return Asked(episode.id)
-
-    async def tell(self, episode: str, told: Tell) -> Answered:
-        """Learn from it; what was told is on disk before it is answered."""
-        return await self.write(self._tell, episode, told)
-
-    def _tell(self, episode: str, told: Tell) -> Answered:
-        answer = self.learner.tell(episode, **self.reader.read(told))
-        self.open.pop(episode, None)
-        return Answered(episode, answer)
-
-    async def give_up(self, episode: str) -> Answered:
-        """Nobody will tell of it."""
-        return await self.write(self._give_up, episode)
-
-    def _give_up(self, episode: str) -> Answered:
-        answer = self.learner.give_up(episode)
-        self.open.pop(episode, None)
-        return Answered(episode, answer)
-
-    def policy(self, episode: str | None) -> Policy:
-        """What an open episode is played with; without one, what would be handed out now."""
-        found = self.learner.policy if episode is None else self.open.get(episode)
-        if found is None:
-            nobody = episode in self.open
-            words = "is played by somebody else, nobody knows how" if nobody else "is not open here; ask for one"
-            raise UnknownEpisodeError(f"episode {episode!r} {words}")
-        return Policy.unchecked(self._space, found.probabilities)
-
-    def act(self, called: Called, episode: str | None) -> Acted:
-        """Draw an action for a state."""
-        policy, space, state = self.policy(episode), self._space, self.reader.state(called)
-        action = policy.sample(state, self._rng)
-        return Acted(state, space.state_name(state), action, space.action_name(action), policy[state][action])
-
-    def table(self, episode: str | None) -> Table:
-        """A whole policy."""
-        return Table(**self.policy(episode).table())
-
-    def spending(self) -> list[Spent]:
-        """Every budget."""
-        return [Spent(**(asdict(one) | {"share": finite(one.share)})) for one in self.learner.status.spending]
-
-    def state(self) -> State:
-        """All in short."""
-        status = self.learner.status
-        return State(
-            name=self.name,
-            event=status.event,
-            learner=self.learner.settings,
-            feedback=self.learner.feedback,
-            asked=status.asked,
-            open=status.open,
-            told=status.told,
-            given_up=status.given_up,
-            epoch=status.epoch,
-            loss=self.tables.lost(status.loss, status.told * self.learner.space.n_layers),
-            loss_unit=self.tables.loss_unit,
-            spending=self.spending(),
-            trouble=status.trouble or self.out_of_order,
-        )
-
-    def space(self) -> Space:
-        """What there is to be told of."""
-        space = self._space
-        return Space(
-            states=[space.state_name(state) for state in range(space.n_states)],
-            actions=[space.action_name(action) for action in range(space.n_actions)],
-            layers=list(space.layer_sizes),
-            moves=space.tuples.tolist(),
-            scenarios=len(self.tables.scenarios),
-            budgets=list(self.reader.budgets.names),
-        )
+    async def _check_disk(self) -> None:
+        with suppress(StorageError, ApiError):
+            await self.change(self.learner.check_disk)
 
     def _record(self) -> None:
-        """One more entry of how it went, in place of one after as many episodes.
-
-        A new object, for others may be reading the old one.
-        """
-        status, old = self.learner.status, self.series
+        """Add a row to the history, in a new object; it replaces a row after as many episodes."""
+        status, old = self.learner.status, self.history
         every = 2 if len(old.told) >= MOST_RECORDS else 1
         kept = slice(0, -1 if old.told[-1:] == [status.told] else None, every)
         spending, told = status.spending, max(status.told, 1)
-        self.series = Series(
+        self.history = api.Series(
             [*old.told[kept], status.told],
             [*old.use[kept], [one.spent / told for one in spending]],
             [*old.allowed[kept], [one.allowed / told for one in spending]],
@@ -210,7 +141,218 @@ class Keeper:
         )
         self._recorded = status.event
 
+    @endpoint("POST", "/ask", "too-many-open", *CHANGE)
+    async def ask(self) -> api.Asked:
+        """Open an episode."""
+        return await self.change(lambda: self._opened(self.learner.ask()))
 
-def finite(value: float) -> float | None:
-    """None where there is no number, as JSON knows none."""
-    return float(value) if np.isfinite(value) else None
+    @endpoint("GET", "/act", "refused", "unknown-episode")
+    def act(self, state: str | None = None, number: str | None = None, episode: str | None = None) -> api.Acted:
+        """Draw an action for a state."""
+        found = digits(number or "")
+        if (state is None) == (number is None) or (state is None and found is None):
+            raise ApiError("malformed", "pass either state=… or number=…, the number in digits")
+        found = self.translator.state_in_url(state) if state is not None else self.translator.state(found or 0)
+        policy, space = self._policy(episode), self._space
+        action = policy.sample(found, self._rng)
+        return api.Acted(found, space.state_name(found), action, space.action_name(action), policy[found][action])
+
+    @endpoint("POST", "/episodes/{episode}/tell", *WITH_BODY, "unknown-episode", "conflict", "cannot-learn", *CHANGE)
+    async def tell(self, episode: str, body: api.Tell) -> api.Answered:
+        """Learn from the outcome of an episode."""
+        return await self.change(
+            lambda: self._closed(episode, self.learner.tell(episode, **self.translator.outcome(body)))
+        )
+
+    @endpoint("POST", "/episodes/{episode}/give-up", "unknown-episode", "conflict", *CHANGE)
+    async def give_up(self, episode: str) -> api.Answered:
+        """Close an episode without an outcome."""
+        return await self.change(lambda: self._closed(episode, self.learner.give_up(episode)))
+
+    def _opened(self, episode: OpenEpisode) -> api.Asked:
+        self.open_policies[episode.id] = episode.policy
+        return api.Asked(episode.id)
+
+    def _closed(self, episode: str, answer: Literal["learned", "given up", "already"]) -> api.Answered:
+        self.open_policies.pop(episode, None)
+        return api.Answered(episode, answer)
+
+    @endpoint("GET", "/episodes")
+    def episodes(self) -> api.Episodes:
+        """List the open episodes."""
+        return api.Episodes(list(self.open_policies))
+
+    @endpoint("GET", "/policy", "unknown-episode")
+    def policy(self, episode: str | None = None) -> api.Table:
+        """Return a policy as a table."""
+        return api.Table(**self._policy(episode).table())
+
+    def _policy(self, episode: str | None) -> Policy:
+        """Return the policy of an open episode; without one, the policy that `ask` returns now."""
+        found = self.learner.policy if episode is None else self.open_policies.get(episode)
+        if found is None:
+            unknown = "is played by a policy that is not known" if episode in self.open_policies else "is not open"
+            raise UnknownEpisodeError(f"episode {episode!r} {unknown}")
+        return Policy.unchecked(self._space, found.probabilities)
+
+    @endpoint("GET", "/spending")
+    def spending(self) -> list[Spending]:
+        """Return what was spent of each budget, in its own units."""
+        return list(self.learner.status.spending)
+
+    @endpoint("GET", "/state")
+    def state(self) -> api.State:
+        """Return a summary of the learner."""
+        status = self.learner.status
+        counts = {name: getattr(status, name) for name in ("event", "asked", "open", "told", "given_up", "epoch")}
+        return api.State(
+            name=self.name,
+            **counts,
+            learner=self.learner.settings,
+            feedback=self.learner.feedback,
+            loss=self.tables.own_loss(status.loss, status.told * self._space.n_layers),
+            loss_unit=self.tables.loss_unit,
+            spending=self.spending(),
+            trouble=status.trouble or self.disk_error,
+        )
+
+    @endpoint("GET", "/series")
+    def series(self) -> api.Series:
+        """Return the history since the service was started."""
+        return self.history
+
+    @endpoint("GET", "/space")
+    def space(self) -> api.Space:
+        """Return the states, the actions and the moves."""
+        space = self._space
+        return api.Space(
+            states=[space.state_name(state) for state in range(space.n_states)],
+            actions=[space.action_name(action) for action in range(space.n_actions)],
+            layers=list(space.layer_sizes),
+            moves=space.tuples.tolist(),
+            scenarios=len(self.tables.scenarios),
+            budgets=list(self.translator.budgets.names),
+        )
+
+    @endpoint("POST", "/watch", *WITH_BODY, "too-many-open", *CHANGE)
+    async def watch(self, body: api.Watch) -> api.Asked:
+        """Open an episode that somebody else plays."""
+
+        def watch() -> api.Asked:
+            policy = None if body.policy is None else self.translator.policy(body.policy, "policy")
+            episode = self.learner.watch(policy)
+            self.open_policies[episode] = policy
+            return api.Asked(episode)
+
+        return await self.change(watch)
+
+    @endpoint("PUT", "/budgets", *WITH_BODY, *CHANGE)
+    async def set_budgets(self, body: api.Budgets) -> list[Spending]:
+        """Change the budgets of all episodes that are told from now on."""
+
+        def set_budgets() -> None:
+            budgets = self.translator.budgets.changed(self.learner.status.budgets, body.budgets)
+            self.translator.refuse_beyond(budgets, self._space.n_layers, body.budgets)
+            self.learner.set_budgets(budgets)
+
+        await self.change(set_budgets)
+        return self.spending()
+
+    @endpoint("GET", "/stop-loss")
+    def rules(self) -> api.Rules:
+        """Return the stop-loss rules, in the units of the budgets."""
+        guard, budgets = self.learner.status.guard, self.translator.budgets
+        rules = {}
+        for i, (name, scale) in enumerate(zip(budgets.names, budgets.scales, strict=True)):
+            if guard.most[i] < LARGEST_SUM:
+                most, back, horizon = float(guard.most[i] * scale), float(guard.back[i] * scale), int(guard.horizon[i])
+                by = "predicted" if horizon else "spent"
+                rules[name] = StopLoss(most, by, back, horizon, int(guard.window[i]))  # type: ignore[arg-type]
+        return api.Rules(rules, guard.safe.tolist() if rules else None)
+
+    @endpoint("PUT", "/stop-loss", *WITH_BODY, *CHANGE)
+    async def set_rules(self, body: api.Rules) -> api.Rules:
+        """Replace the stop-loss rules."""
+
+        def set_rules() -> None:
+            safe = None if body.safe_policy is None else self.translator.policy(body.safe_policy, "safe_policy")
+            self.learner.stop_loss(body.rules, safe)
+
+        await self.change(set_rules)
+        return self.rules()
+
+    @endpoint("GET", "/challengers")
+    def challengers(self) -> list[api.Standing]:
+        """Return all learners, and what each would have spent."""
+        status, names = self.learner.status, self.translator.budgets.names
+
+        def by_name(values: tuple[float, ...]) -> dict[str, float]:
+            return dict(zip(names, values, strict=True))
+
+        return [
+            api.Standing(
+                name=one.name,
+                champion=one.name == status.champion,
+                learner=dict(one.settings),
+                weighed=one.weighed,
+                would_have_lost=self.tables.own_loss(one.loss, one.weighed * self._space.n_layers),
+                would_have_spent=by_name(one.would_have_spent),
+                standard_errors=by_name(one.standard_errors),
+                on_paths=one.on_paths,
+                spent_on_paths=by_name(one.spent_on_paths),
+                uncovered=one.uncovered,
+                failed=one.failed,
+            )
+            for one in status.standings
+        ]
+
+    @endpoint("PUT", "/challengers/{challenger}", *WITH_BODY, "name-taken", *CHANGE)
+    async def challenge(self, challenger: str, body: api.Challenger) -> list[api.Standing]:
+        """Add a learner that learns without playing."""
+
+        def challenge() -> None:
+            learner, settings = self._made(body), {one.name: one.settings for one in self.learner.status.entrants}
+            if challenger not in settings:
+                if len(settings) >= MOST_LEARNERS:
+                    raise InvalidInputError(f"there are {MOST_LEARNERS} learners already; dismiss one")
+                self.learner.challenge(challenger, learner)
+            elif words := difference(settings[challenger], learner.settings):
+                raise ApiError(
+                    "name-taken", f"{challenger} was made with {words}; choose another name, or dismiss it first"
+                )
+
+        if challenger not in self._names():
+            await asyncio.to_thread(lambda: warm_up(checkpoint_of(self._made(body)), self.learner.feedback))
+        await self.change(challenge)
+        return self.challengers()
+
+    def _made(self, body: api.Challenger) -> LearnerBase:
+        """Return a learner as `make_learner` makes it, from what the directory contains of the problem."""
+
+        def tell(need: str) -> Any:
+            if need != "rng":
+                raise InvalidInputError(f"{body.learner} needs its {need}, which only Python can pass; challenge there")
+            return streams(body.seed).learner
+
+        space, budgets = self.learner.space, self.learner.status.budgets
+        return learner_for(body.learner, space, budgets, self.tables.ties(space), tell, body.episodes, body.options)
+
+    @endpoint("DELETE", "/challengers/{challenger}", "unknown-challenger", "refused", *CHANGE)
+    async def dismiss(self, challenger: str) -> list[api.Standing]:
+        """Remove a challenger."""
+        await self.change(lambda: self.learner.dismiss(self._known(challenger)))
+        return self.challengers()
+
+    @endpoint("POST", "/challengers/{challenger}/promote", "unknown-challenger", "refused", *CHANGE)
+    async def promote(self, challenger: str) -> list[api.Standing]:
+        """Make a challenger the champion."""
+        await self.change(lambda: self.learner.promote(self._known(challenger)))
+        return self.challengers()
+
+    def _names(self) -> list[str]:
+        return [one.name for one in self.learner.status.entrants]
+
+    def _known(self, name: str) -> str:
+        if name not in self._names():
+            raise ApiError("unknown-challenger", f"the learners here are {', '.join(self._names())}")
+        return name

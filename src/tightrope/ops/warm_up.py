@@ -1,4 +1,4 @@
-"""Episodes that never were, learnt by a copy: what has to be compiled is, before anybody waits for an answer."""
+"""Warm-up: a copy of a learner learns two made-up episodes, so that kernels are compiled before a client waits."""
 
 from contextlib import suppress
 from dataclasses import replace
@@ -11,34 +11,34 @@ from tightrope.ops.state import State, apply
 from tightrope.ops.store import ZEROS, EpisodeRow, bytes_of, digest_of, floats_of
 from tightrope.space import LayeredSpace
 
-#: In the second one there are multipliers.
+#: Learners have multipliers only from the second episode on.
 EPISODES = 2
 
 
-def rehearse(checkpoint: bytes, feedback: Feedback) -> None:
-    """Have a copy of a learner learn as it will be told. If it cannot, that is said when it is told."""
+def warm_up(checkpoint: bytes, feedback: Feedback) -> None:
+    """Let a copy of a learner learn. An error is ignored here; it is reported when the learner is told an episode."""
     with suppress(Exception):
         learn(checkpoint, feedback)
 
 
 def learn(checkpoint: bytes, feedback: Feedback) -> State:
-    """The copy, after it learnt by the very way of a tell, but for the journal."""
+    """Return the state of a copy after it learned in the way of `DurableLearner.tell`, without a journal."""
     state = State.new(load(checkpoint))
     state = replace(state, format=state.format._replace(feedback=feedback))
-    space, n_budgets = state.format.space, state.format.n_constraints
+    space, n_constraints = state.format.space, state.format.n_constraints
     n = space.n_tuples if feedback == "full" else space.n_layers
-    uses = np.full((n_budgets, n), 1 / max(n_budgets, 1))
+    uses = np.full((n_constraints, n), 1 / max(n_constraints, 1))
     for number in range(1, EPISODES + 1):
         policy = bytes_of(state.policy.probabilities)
         episode = EpisodeRow(number, "", digest_of(policy), "open", ZEROS)
-        event, arrays = state.format.event(number, episode, *any_path(space), np.linspace(-1.0, 1.0, n), uses)
+        event, arrays = state.format.event(number, episode, *some_path(space), np.linspace(-1.0, 1.0, n), uses)
         arrays[episode.policy] = policy
         state = apply(state, event, lambda digest, found=arrays: floats_of(found[digest]), load)  # type: ignore[misc]
     return state
 
 
-def any_path(space: LayeredSpace) -> tuple[list[int], list[int]]:
-    """The states and the actions of some way through all layers."""
+def some_path(space: LayeredSpace) -> tuple[list[int], list[int]]:
+    """Return the states and the actions of a path through all layers."""
     moves = {state: (action, successor) for state, action, successor in space.tuples.tolist()}
     states, actions = [0], list[int]()
     while states[-1] in moves:

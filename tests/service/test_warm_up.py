@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from tests.service.running import Running
-from tests.service.test_service import WEEK, keeper_of
+from tests.service.test_service import WEEK, served
 from tightrope import UCPD, UCPDPractical
 from tightrope.learners import make_learner
-from tightrope.ops import rehearsal
+from tightrope.ops import warm_up
 from tightrope.problems.files import load_problem
 from tightrope.storage import checkpoints
 
@@ -31,14 +31,14 @@ def learnt(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 def test_a_copy_learns_before_it_is_ready(tmp_path: Path, machine: Path, learnt: list[str]) -> None:
     plain = checkpoints.fingerprint(make_learner("ucpd-practical", load_problem(machine), episodes=1000))
     with Running(tmp_path / "it", machine) as running:
-        assert learnt == ["ucpd-practical"] * rehearsal.EPISODES
-        assert keeper_of(running).learner.fingerprint() == plain
+        assert learnt == ["ucpd-practical"] * warm_up.EPISODES
+        assert served(running).learner.fingerprint() == plain
         assert running.of("/state")["told"] == running.of("/state")["event"] == 0
         place, told = "/learners/it/challengers/other", {"learner": "ucpd", "episodes": 9}
         assert running.send("PUT", place, told).status == 200
-        assert learnt[rehearsal.EPISODES :] == ["ucpd"] * rehearsal.EPISODES
+        assert learnt[warm_up.EPISODES :] == ["ucpd"] * warm_up.EPISODES
         assert running.send("PUT", place, told).status == 200  # it is there
-        assert len(learnt) == 2 * rehearsal.EPISODES
+        assert len(learnt) == 2 * warm_up.EPISODES
         assert running.tell(running.ask(), WEEK).status == 200
     learnt.clear()
     with Running(tmp_path / "it"):
@@ -48,7 +48,7 @@ def test_a_copy_learns_before_it_is_ready(tmp_path: Path, machine: Path, learnt:
 def test_one_that_fails_keeps_nobody_from_starting(
     tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(rehearsal, "learn", lambda *arguments: 1 / 0)
+    monkeypatch.setattr(warm_up, "learn", lambda *arguments: 1 / 0)
     with Running(tmp_path / "it", machine) as running:
         assert (
             running.send("PUT", "/learners/it/challengers/other", {"learner": "uniform", "episodes": 9}).status == 200
@@ -62,6 +62,6 @@ def test_all_kinds_can(machine: Path, name: str, feedback: Any) -> None:
     learner = make_learner(name, load_problem(machine), episodes=1000)
     if learner.feedback == "full" and feedback == "bandit":
         return  # whoever opens such a directory has refused it
-    state = rehearsal.learn(checkpoints.fingerprint(learner), feedback)
-    assert (state.learner.observed, state.account.told) == (rehearsal.EPISODES, rehearsal.EPISODES)
+    state = warm_up.learn(checkpoints.fingerprint(learner), feedback)
+    assert (state.learner.observed, state.account.told) == (warm_up.EPISODES, warm_up.EPISODES)
     assert learner.observed == 0

@@ -12,12 +12,10 @@ import pytest
 
 from tests.service.running import Running
 from tightrope.errors import InvalidInputError
-from tightrope.ops.app import Service
-from tightrope.ops.auth import MOST_ADDRESSES, Bucket, Gate
-from tightrope.ops.limits import Limits
+from tightrope.ops.api import ApiError
+from tightrope.ops.auth import MOST_ADDRESSES, Auth, Bucket, Limits
 from tightrope.ops.metrics import Metrics
-from tightrope.ops.refusals import Refusal
-from tightrope.ops.server import Place
+from tightrope.ops.server import Address, Service
 from tightrope.service import Client, ServiceError
 
 TOKEN = "a token of more than 16 characters"
@@ -30,7 +28,7 @@ WRONG = [
 
 @pytest.fixture
 def guarded(tmp_path: Path, machine: Path) -> Iterator[Running]:
-    running = Running(tmp_path / "guarded", machine, place=Place(token=TOKEN))
+    running = Running(tmp_path / "guarded", machine, address=Address(token=TOKEN))
     running.authorization = f"Bearer {TOKEN}"
     with running:
         running.authorization = ""
@@ -38,7 +36,7 @@ def guarded(tmp_path: Path, machine: Path) -> Iterator[Running]:
 
 
 def test_without_the_token_nothing_but_health_answers(guarded: Running) -> None:
-    service = Service(guarded.server.keepers, Limits(), print)
+    service = Service(guarded.server.learners, Limits(), print)
     names = {"name": "guarded", "episode": "1-x", "challenger": "other"}
     places = {route.path.format(**names) for route in service.routes()}
     assert len(places) == 23
@@ -50,7 +48,7 @@ def test_without_the_token_nothing_but_health_answers(guarded: Running) -> None:
                 continue
             assert (answer.status, answer.kind) == (401, "no-token")
             assert answer.headers["www-authenticate"] == 'Basic realm="tightrope"'
-    assert guarded.server.keepers["guarded"].learner.status.asked == 0
+    assert guarded.server.learners["guarded"].learner.status.asked == 0
 
 
 def test_a_wrong_token_is_none(guarded: Running) -> None:
@@ -63,7 +61,7 @@ def test_a_wrong_token_is_none(guarded: Running) -> None:
     assert client.state()["told"] == 0
     episode = client.ask()
     assert client.episodes() == [episode]
-    with pytest.raises(ServiceError, match=r"^no learner of this name is served: these are served: guarded$"):
+    with pytest.raises(ServiceError, match=r"^no learner of this name is served: the learners here are guarded$"):
         Client(guarded.server.address, "other", TOKEN).state()
 
 
@@ -105,15 +103,15 @@ def test_a_bucket_fills_with_time() -> None:
 
 def test_each_address_has_its_own_rate() -> None:
     now = [0.0]
-    gate = Gate(None, None, Limits(rate=2), Metrics(), lambda: now[0])  # type: ignore[arg-type]
+    auth = Auth(None, None, Limits(rate=2), Metrics(), lambda: now[0])  # type: ignore[arg-type]
 
     def asks(address: str, path: str = "/learners") -> bool:
         where = {"path": path, "raw_path": path.encode(), "query_string": b""}
         scope = where | {"client": (address, 1), "headers": [(b"host", b"localhost")]}
         try:
-            gate._admit(scope)
+            auth._admit(scope)
             return True
-        except Refusal as refusal:
+        except ApiError as refusal:
             assert refusal.kind == "too-many-requests"
             return False
 
@@ -123,7 +121,7 @@ def test_each_address_has_its_own_rate() -> None:
     assert [asks("a"), asks("a")] == [True, False]
     for k in range(2 * MOST_ADDRESSES):
         asks(str(k))
-    assert len(gate._buckets) <= MOST_ADDRESSES
+    assert len(auth._buckets) <= MOST_ADDRESSES
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
@@ -138,7 +136,7 @@ def test_tls(tmp_path: Path, machine: Path) -> None:
         check=True,
         capture_output=True,
     )  # fmt: skip
-    running = Running(tmp_path / "it", machine, place=Place(certificate=certificate, key=key))
+    running = Running(tmp_path / "it", machine, address=Address(certificate=certificate, key=key))
     context = ssl.create_default_context(cafile=str(certificate))
     running._opened = lambda: True  # type: ignore[method-assign]
     with running:
@@ -146,14 +144,14 @@ def test_tls(tmp_path: Path, machine: Path) -> None:
         with urllib.request.urlopen(f"{running.server.address}health", context=context, timeout=60) as answer:
             assert answer.status == 200
         assert Client(running.server.address, "it", patience=600, certificate=certificate).state()["told"] == 0
-        with pytest.raises(ServiceError, match=r"is not trusted: self.signed certificate; give certificate=") as told:
+        with pytest.raises(ServiceError, match=r"is not trusted: self.signed certificate; pass certificate=") as told:
             Client(running.server.address, "it", patience=600).state()
         assert (told.value.kind, told.value.status) == ("untrusted", 0)
     nosuch = tmp_path / "nosuch.pem"
     for place, files in (
-        (Place(certificate=key), f"{key}: "),
-        (Place(certificate=nosuch), f"{nosuch}: No such file"),
-        (Place(certificate=certificate, key=nosuch), f"{certificate} and {nosuch}: No such file"),
+        (Address(certificate=key), f"{key}: "),
+        (Address(certificate=nosuch), f"{nosuch}: No such file"),
+        (Address(certificate=certificate, key=nosuch), f"{certificate} and {nosuch}: No such file"),
     ):
         with pytest.raises(InvalidInputError, match=f"the certificate or its key cannot be used: {files}"):
-            Running(tmp_path / "it", machine, place=place)
+            Running(tmp_path / "it", machine, address=place)
