@@ -11,7 +11,7 @@ from tests.learners.averages import averages, backwards, radii
 from tests.learners.problems import Coins, problem_with
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, Problem, core, run
 from tightrope.core import sample_path
-from tightrope.learners import LEARNERS, BanditEpisode, LearnerBase, make_learner
+from tightrope.learners import BanditEpisode, LearnerBase, make_learner
 from tightrope.learners.base import Seen
 from tightrope.learners.dope import DOPE
 from tightrope.learners.opdop import OPDOP

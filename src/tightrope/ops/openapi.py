@@ -10,10 +10,10 @@ from typing import Any
 import msgspec
 
 from tightrope import __version__
+from tightrope.lab.report.parts import STYLES, whole_page
+from tightrope.lab.report.parts import asset as report_asset
 from tightrope.ops.api import KINDS, Endpoint, ErrorBody, Health, Names
 from tightrope.ops.learner import LONGEST_NAME
-from tightrope.report.parts import STYLES, whole_page
-from tightrope.report.parts import asset as report_asset
 
 #: Endpoints that are not about one learner: summary, type of the response, and errors.
 COMMON: dict[str, tuple[str, Any, tuple[str, ...]]] = {
