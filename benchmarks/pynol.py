@@ -48,7 +48,7 @@ def drawn(rng: np.random.Generator, domain: Any) -> FloatArray:
     return loss[:-1].reshape(-1)
 
 
-def observe(learner: OREPS, loss: FloatArray) -> None:
+def observe(learner: OREPS | DynamicOREPS, loss: FloatArray) -> None:
     """An episode with the loss of each pair; where the path went is nothing to it."""
     space, states, actions = learner.space, [0], list[int]()
     while len(actions) < space.n_layers:
@@ -84,7 +84,7 @@ def main() -> None:
     known: dict[str, Any] = {"model": mdp, "episodes": T}
     same = {**known, "learning_rate": T**-0.5, "largest_rate": rates[-1], "meta_rate": T**-0.5}
     dynamic = DynamicOREPS(mdp.space, [], **same, mixing=0.0)
-    ours: dict[str, OREPS] = {
+    ours: dict[str, OREPS | DynamicOREPS] = {
         "O-REPS": OREPS(mdp.space, [], **known, learning_rate=T**-0.5 / 2),  # of f, twice as wide
         "DO-REPS": dynamic,
         f"DO-REPS, ours with {CLIPPED} of q_1 mixed in": DynamicOREPS(mdp.space, [], **same, mixing=CLIPPED),

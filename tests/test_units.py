@@ -89,6 +89,7 @@ def test_prices_are_what_losses_are_traded_for() -> None:
     """The cost of a step of UCPD, (V f + Σ Q_i g_i) / α, is in own units that of the loss and of the uses at prices."""
     at = ordinary_world()
     learner, plain = priced("ucpd", at)
+    assert isinstance(learner.learner, tr.UCPD)
     plain.state = learner.learner.state = replace(plain.state, multipliers=np.array([3.0, 0.5]))
     f, g = at.loss(1), at.mean
     cost = plain.V * f + plain.multipliers @ g
