@@ -135,10 +135,10 @@ public:
         require_size(thresholds, 2, "thresholds");
         require_pairs(thresholds, "thresholds", 1);
         Turn solver(*this);
-        require_size(factor, static_cast<Index>(solver->factor().size()), "factor");
+        require_size(factor, solver->factor().size(), "factor");
         const auto* rows = solver->thresholds();
         for (int row = 0; row < 2; ++row) std::copy(rows[row].begin(), rows[row].end(), thresholds.data() + row * space().n_pairs);
-        std::copy(solver->factor().begin(), solver->factor().end(), factor.data());
+        std::copy_n(solver->factor().values.begin(), solver->factor().size(), factor.data());
     }
 
     void restore(Floats potentials, Table thresholds, Floats factor, double factor_damping) {
@@ -146,12 +146,12 @@ public:
         require_states(potentials, "potentials");
         require_size(thresholds, 2, "thresholds");
         require_pairs(thresholds, "thresholds", 1);
-        require_size(factor, static_cast<Index>(solver->factor().size()), "factor");
+        require_size(factor, solver->factor().size(), "factor");
         solver->restore(potentials.data(), thresholds.data(), factor.data(), factor_damping);
     }
 
     void forget() { Turn(*this)->forget(); }
-    Index factor_size() { return static_cast<Index>(Turn(*this)->factor().size()); }
+    Index factor_size() { return Turn(*this)->factor().size(); }
     double factor_damping() { return Turn(*this)->factor_damping(); }
 
 private:
@@ -208,7 +208,8 @@ public:
         Turn solver(*this);
         require_evaluated();
         solver->visit([&](const auto& set) { assemble(solver->lanes(), set, damping, solver->work()); });
-        return copied(solver->factor());
+        const Panels& panels = solver->factor();
+        return copied(std::vector<double>(panels.values.begin(), panels.values.begin() + panels.size()));
     }
 
     void find_pivots(double damping) {
@@ -298,10 +299,10 @@ void solve_tridiagonal(Ints sizes, FloatsOut values, FloatsOut x) {
     require_size(x, n_states, "x");
     require_size(values, size, "values");
     Panels panels(layers);
-    std::copy_n(values.data(), panels.values.size(), panels.values.begin());
+    std::copy_n(values.data(), size, panels.values.begin());
     factorise(panels);
     solve(panels, x.data());
-    std::copy_n(panels.values.begin(), panels.values.size(), values.data());
+    std::copy_n(panels.values.begin(), size, values.data());
 }
 
 /// y, which has as many entries as r; S is square.

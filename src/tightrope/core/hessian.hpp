@@ -9,6 +9,7 @@
 #pragma once
 
 #include "arithmetic.hpp"
+#include "products.hpp"
 #include "workspace.hpp"
 
 namespace tightrope {
@@ -75,47 +76,85 @@ inline void spread_one_by_one(const Lanes& lanes, const Chunk& chunk, const Work
     }
 }
 
-/// `spread_moving` for pairs that share their successors, as sums over the pairs.
+/// The roots of q (p pᵀ − p_G p_Gᵀ / p(G)) for every pair of a chunk that is not WHOLE: a row of numbers by successor.
 ///
-/// Between successors t and t' that is Σ q (p_t p_t' − p_t p_t' / p(G) where both are in group G): the product of the
-/// rows of a table of roots √q p, √(q / p(G)) p_G, the first part with a plus, the others with a minus.
-inline void spread_together(const Lanes& lanes, const Chunk& chunk, const Workspace& work, Block block, Scratch& scratch) {
-    const Index n = chunk.n_lanes;
-    const double *__restrict p = work.p.data(), *__restrict share = work.share.data() + chunk.pair;
+/// Rows √(q/W) p come first; rows √(q / p(G)) p_G of both groups, whose products are subtracted, follow.
+struct Roots {
+    const double* rows;
+    Index width, plus, minus;
+
+    Roots(const Chunk& chunk, const Workspace& work, Scratch& scratch);
+};
+
+inline Roots::Roots(const Chunk& chunk, const Workspace& work, Scratch& scratch)
+    : rows(scratch.table()), width((chunk.rows() + 7) / 8 * 8), plus(0), minus(0) {
+    const Index n = chunk.n_lanes, n_rows = chunk.rows();
+    const double *__restrict p = work.p.data() + chunk.first, *__restrict share = work.share.data() + chunk.pair;
     const double* __restrict W = work.W.data() + chunk.pair;
-    const std::int8_t* __restrict label = work.label.data();
-    double *__restrict mass_1 = scratch.row(0), *__restrict mass_2 = scratch.row(1), *__restrict all = scratch.row(2);
-    double *__restrict moving = scratch.row(3), *__restrict left = scratch.row(4), *__restrict table = scratch.table();
-    for (Index v = 0; v < n; ++v) mass_1[v] = mass_2[v] = 0.0;
-    for (Index row = chunk.first; row < chunk.last; row += n)
-        for (Index v = 0; v < n; ++v) {
-            mass_1[v] += label[row + v] == SCALED_1 ? p[row + v] : 0.0;
-            mass_2[v] += label[row + v] == SCALED_2 ? p[row + v] : 0.0;
+    const std::int8_t* __restrict label = work.label.data() + chunk.first;
+    double mass_1[LANES + 8] = {}, mass_2[LANES + 8] = {}, root[3][LANES + 8] = {};
+    for (Index v = 0; v < n; v += 8) {
+        Eight sum_1 = {}, sum_2 = {};
+        for (Index j = v; j < n_rows * n; j += n) {
+            sum_1 += labelled(label + j, SCALED_1) ? load_eight(p + j) : Eight{};
+            sum_2 += labelled(label + j, SCALED_2) ? load_eight(p + j) : Eight{};
         }
+        store_eight(mass_1 + v, sum_1);
+        store_eight(mass_2 + v, sum_2);
+    }
     for (Index v = 0; v < n; ++v) {
-        const double f = label[chunk.first + v] == WHOLE ? 0.0 : share[v];
-        all[v] = sqrt(f / W[v]);
-        mass_1[v] = mass_1[v] > 0.0 ? sqrt(f / mass_1[v]) : 0.0;
-        mass_2[v] = mass_2[v] > 0.0 ? sqrt(f / mass_2[v]) : 0.0;
+        const double q = label[v] == WHOLE ? 0.0 : share[v];
+        root[0][v] = sqrt(q / W[v]);
+        root[1][v] = mass_1[v] > 0.0 ? sqrt(q / mass_1[v]) : 0.0;
+        root[2][v] = mass_2[v] > 0.0 ? sqrt(q / mass_2[v]) : 0.0;
     }
-    const Index width = 3 * n;
-    for (Index row = chunk.first; row < chunk.last; row += n) {
-        double* __restrict at = table + (row - chunk.first) * 3;
-        for (Index v = 0; v < n; ++v) at[v] = all[v] * p[row + v];
-        for (Index v = 0; v < n; ++v) at[n + v] = label[row + v] == SCALED_1 ? mass_1[v] * p[row + v] : 0.0;
-        for (Index v = 0; v < n; ++v) at[2 * n + v] = label[row + v] == SCALED_2 ? mass_2[v] * p[row + v] : 0.0;
-        for (Index v = 0; v < n; ++v) moving[v] = label[row + v] != FIXED || all[v] == 0.0 ? share[v] : 0.0;
-        const Index t = lanes.successor[row];
-        block.row(t)[t] += dot(moving, p + row, n);
+    double* to[LANES];
+    double* end = scratch.table();
+    for (const int group : {0, 1, 2}) {
+        for (Index v = 0; v < n; ++v) {
+            to[v] = root[group][v] != 0.0 ? end : nullptr;
+            end += to[v] != nullptr ? width : 0;
+        }
+        for (Index v = 0; v < n; v += 8)
+            for (Index r = 0; r < n_rows; r += 8) {
+                Eight block[8] = {};
+                for (Index b = 0; b < std::min<Index>(8, n_rows - r); ++b) {
+                    const Index j = (r + b) * n + v;
+                    const EightFlags within = labelled(label + j, group);
+                    const Eight product = load_eight(root[group] + v) * load_eight(p + j);
+                    block[b] = group == 0 ? product : (within ? product : Eight{});
+                }
+                transpose(block);
+                for (Index b = 0; b < std::min<Index>(8, n - v); ++b)
+                    if (to[v + b] != nullptr) store_eight(to[v + b] + r, block[b]);
+            }
+        (group == 0 ? plus : minus) = (end - rows) / width - (group == 0 ? 0 : plus);
     }
-    for (Index row = chunk.first; row < chunk.last; row += n) {
-        const double* __restrict at = table + (row - chunk.first) * 3;
-        for (Index v = 0; v < n; ++v) left[v] = at[v];
-        for (Index v = n; v < width; ++v) left[v] = -at[v];
-        double* to = block.row(lanes.successor[row]);
-        for (Index row2 = row; row2 < chunk.last; row2 += n)
-            to[lanes.successor[row2]] += dot(left, table + (row2 - chunk.first) * 3, width);
+}
+
+/// `spread_moving` for pairs that share their successors: sums of products over the pairs.
+inline void spread_together(const Lanes& lanes, const Chunk& chunk, const Workspace& work, Block block, Scratch& scratch) {
+    const Index n = chunk.n_lanes, rows = chunk.rows();
+    const double *__restrict p = work.p.data() + chunk.first, *__restrict share = work.share.data() + chunk.pair;
+    const std::int8_t* __restrict label = work.label.data() + chunk.first;
+    double moving[LANES], whole[LANES];
+    for (Index v = 0; v < n; ++v) whole[v] = label[v] == WHOLE ? share[v] : 0.0;
+    for (Index r = 0; r < rows; ++r) {
+        for (Index v = 0; v < n; ++v) moving[v] = label[r * n + v] != FIXED ? share[v] : whole[v];
+        const Index t = lanes.successor[chunk.first + r * n];
+        block.row(t)[t] += dot(moving, p + r * n, n);
     }
+    const Roots roots(chunk, work, scratch);
+    each_tile(
+        0, rows, rows,
+        [&](Tile& tile, Index i, Index j) {
+            tile.add<1>(roots.rows, roots.width, roots.plus, i, j);
+            tile.add<-1>(roots.rows + roots.plus * roots.width, roots.width, roots.minus, i, j);
+        },
+        [&](Index i, Index begin, Index end, const double* sums) {
+            double* to = block.row(lanes.successor[chunk.first + i * n]);
+            for (Index j = begin; j < end; ++j) to[lanes.successor[chunk.first + j * n]] += sums[j];
+        });
 }
 
 /// q (p pᵀ + ∂p/∂β) for a chunk of which some pairs are not WHOLE, added to the upper triangle of the block.

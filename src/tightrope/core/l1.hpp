@@ -5,6 +5,8 @@
 // unless w normalised is in the ball: then that is p.
 #pragma once
 
+#include <cstring>
+
 #include "arithmetic.hpp"
 #include "sets.hpp"
 
@@ -16,126 +18,146 @@ struct L1Set {
     const double* radius;  ///< (n_pairs,) ε; 2 or more: the pair is free
 
     bool answer(const Chunk& chunk, const Answers& answers, Scratch& scratch) const;
-
-private:
-    static constexpr double LARGE = 1e280;  ///< Times any weight, more than any probability.
-
-    /// Rows of scratch.
-    struct Rows {
-        double *__restrict norm, *__restrict distance, *__restrict x, *__restrict y;
-        double *__restrict up_w, *__restrict up_p, *__restrict low_w, *__restrict low_p;
-
-        explicit Rows(Scratch& scratch)
-            : norm(scratch.row(0)), distance(scratch.row(1)), x(scratch.row(2)), y(scratch.row(3)),
-              up_w(scratch.row(4)), up_p(scratch.row(5)), low_w(scratch.row(6)), low_p(scratch.row(7)) {}
-    };
-
-    void clip(const Chunk& chunk, const Answers& answers, Rows z) const;
-    void find_thresholds(const Chunk& chunk, const double* p, Rows z) const;
-    bool move_thresholds(const Chunk& chunk, Rows z) const;
 };
 
-/// p = w normalised where that is in the ball; `clip` has the chunks where some pair is not.
-inline bool L1Set::answer(const Chunk& chunk, const Answers& answers, Scratch& scratch) const {
-    const Index n = chunk.n_lanes;
-    for (Index v = 0; v < n; ++v) answers.label[chunk.first + v] = WHOLE;
-    if (radius[chunk.pair] >= 2.0) return false;  // pairs of one chunk are all free or none is
+namespace l1 {
 
-    const Rows z(scratch);
-    const double *__restrict p = answers.p, *__restrict P_hat = center;
-    const double *__restrict W = answers.W + chunk.pair, *__restrict eps = radius + chunk.pair;
-    for (Index v = 0; v < n; ++v) z.norm[v] = 1.0 / W[v];
-    for (Index v = 0; v < n; ++v) z.distance[v] = 0.0;
-    for (Index row = chunk.first; row < chunk.last; row += n)
-        for (Index v = 0; v < n; ++v) z.distance[v] += abs(z.norm[v] * p[row + v] - P_hat[row + v]);
-    bool outside = false;
-    for (Index v = 0; v < n; ++v) outside |= z.distance[v] > eps[v];
-    if (outside) clip(chunk, answers, z);
-    return outside;
-}
+inline constexpr double LARGE = 1e280;  ///< Times any weight, more than any probability.
 
-/// The thresholds of all pairs of a chunk by Newton's method.
-///
-/// Each equation is convex and piecewise linear, so from any start one step lands on the far side of the root, and the
-/// steps after it are monotone and end.
-inline void L1Set::find_thresholds(const Chunk& chunk, const double* __restrict p, Rows z) const {
-    const Index n = chunk.n_lanes;
-    const double* __restrict P_hat = center;
-    for (Index passes = 2 * chunk.rows() + 4; passes > 0; --passes) {
-        for (Index v = 0; v < n; ++v) z.up_w[v] = z.up_p[v] = z.low_w[v] = z.low_p[v] = 0.0;
-        for (Index row = chunk.first; row < chunk.last; row += n)
-            for (Index v = 0; v < n; ++v) {
-                const double w = p[row + v], P = P_hat[row + v];
-                const bool up = z.x[v] * w > P, low = z.y[v] * w < P;
-                z.up_w[v] += up ? w : 0.0;
-                z.up_p[v] += up ? P : 0.0;
-                z.low_w[v] += low ? w : 0.0;
-                z.low_p[v] += low ? P : 0.0;
-            }
-        if (passes > 1 && !move_thresholds(chunk, z)) break;  // the last sums are those at x and y
-    }
-}
+/// Eight lanes of a chunk: rows of slots a stride apart, and numbers by pair.
+struct Group {
+    Index rows, stride;
+    const double* P_hat;
+    double* p;
+    std::int8_t* label;
+    const double* eps;
+    double *W, *x, *y;  ///< x and y: the thresholds of the last call
+};
 
-/// One step of Newton's method in every lane outside its ball; returns whether some threshold changed.
-inline bool L1Set::move_thresholds(const Chunk& chunk, Rows z) const {
-    const double* __restrict eps = radius + chunk.pair;
-    bool changed = false;
-    for (Index v = 0; v < chunk.n_lanes; ++v) {
-        const double half = 0.5 * eps[v];
-        const bool moves = z.distance[v] > eps[v] && half > 0.0;
-        // Where no term is active, all of them are the start.
-        const double x = z.up_w[v] > 0.0 ? (half + z.up_p[v]) / z.up_w[v] : (half + 1.0) * z.norm[v];
-        const double y = z.low_p[v] > half ? (z.low_p[v] - half) / z.low_w[v] : (1.0 - half) * z.norm[v];
-        changed |= moves && (x != z.x[v] || y != z.y[v]);
-        z.x[v] = moves ? x : z.x[v];
-        z.y[v] = moves ? y : z.y[v];
-    }
-    return changed;
-}
+/// The terms of both equations that are active at some thresholds.
+struct Active {
+    Eight up_w = {}, up_p = {}, low_w = {}, low_p = {};
 
-/// The pairs of a chunk of which some leave their ball. Lanes inside their ball come out as they are.
-inline void L1Set::clip(const Chunk& chunk, const Answers& answers, Rows z) const {
-    const Index n = chunk.n_lanes;
-    const double *__restrict P_hat = center, *__restrict eps = radius + chunk.pair;
-    double *__restrict p = answers.p, *__restrict W = answers.W + chunk.pair;
-    double *__restrict old_x = answers.thresholds[0] + chunk.pair, *__restrict old_y = answers.thresholds[1] + chunk.pair;
-    std::int8_t* __restrict label = answers.label;
-    for (Index v = 0; v < n; ++v) {
-        const bool inside = z.distance[v] <= eps[v];
-        z.x[v] = inside ? z.norm[v] : (eps[v] > 0.0 ? old_x[v] : 0.0);
-        z.y[v] = inside ? z.norm[v] : (eps[v] > 0.0 ? old_y[v] : LARGE);
-    }
-    find_thresholds(chunk, p, z);
-
-    double log_W[LANES];
-    for (Index v = 0; v < n; ++v) {
-        // Thresholds that meet: the pair is on the surface by rounding alone, and as good as inside.
-        const bool met = z.x[v] >= z.y[v];
-        z.distance[v] = met ? 0.0 : z.distance[v];
-        z.x[v] = met ? z.norm[v] : z.x[v];
-        z.y[v] = met ? z.norm[v] : z.y[v];
-        // The scaled groups weigh up_p + ε/2 and low_p − ε/2.
-        const double raised = z.up_w[v] > 0.0 ? z.up_p[v] + 0.5 * eps[v] : 0.0;
-        const double lowered = z.low_w[v] > 0.0 ? z.low_p[v] - 0.5 * eps[v] : 0.0;
-        log_W[v] = (raised > 0.0 ? -raised * log(z.x[v]) : 0.0) - (lowered > 0.0 ? lowered * log(z.y[v]) : 0.0);
-    }
-    for (Index row = chunk.first; row < chunk.last; row += n)
-        for (Index v = 0; v < n; ++v) {
-            const double P = P_hat[row + v], w = p[row + v];
-            const bool up = z.x[v] * w > P, low = z.y[v] * w < P;
-            label[row + v] = up ? SCALED_1 : (low ? SCALED_2 : FIXED);
-            if (!up && !low && P > 0.0) log_W[v] += P * log(w / P);
+    Active(const Group& group, Eight x, Eight y) {
+        for (Index j = 0; j < group.rows * group.stride; j += group.stride) {
+            const Eight w = load_eight(group.p + j), P = load_eight(group.P_hat + j);
+            const EightFlags up = x * w > P, low = y * w < P;
+            up_w += up ? w : Eight{};
+            up_p += up ? P : Eight{};
+            low_w += low ? w : Eight{};
+            low_p += low ? P : Eight{};
         }
-    for (Index v = 0; v < n; ++v) {
-        const bool clipped = z.distance[v] > eps[v];
-        W[v] = clipped ? exp(log_W[v]) : W[v];
-        old_x[v] = clipped ? z.x[v] : old_x[v];
-        old_y[v] = clipped ? z.y[v] : old_y[v];
     }
-    for (Index row = chunk.first; row < chunk.last; row += n)
-        for (Index v = 0; v < n; ++v) p[row + v] = W[v] * min(max(P_hat[row + v], z.x[v] * p[row + v]), z.y[v] * p[row + v]);
-    for (Index v = 0; v < n; ++v)
-        if (z.distance[v] <= eps[v]) label[chunk.first + v] = WHOLE;
+};
+
+/// SCALED_1 where up, SCALED_2 where low alone, FIXED elsewhere.
+TIGHTROPE_INLINE void store_labels(std::int8_t* label, EightFlags up, EightFlags low) {
+    typedef std::int8_t EightLabels __attribute__((vector_size(8)));
+    const std::int64_t one = SCALED_1, two = SCALED_2;
+    const EightLabels labels = __builtin_convertvector((up & one) | (low & ~up & two), EightLabels);
+    std::memcpy(label, &labels, sizeof labels);
+}
+
+/// The distance of w, normalised, from the center.
+TIGHTROPE_INLINE Eight distance_of(const Group& group, Eight norm) {
+    Eight distance = {};
+    for (Index j = 0; j < group.rows * group.stride; j += group.stride)
+        distance += abs(norm * load_eight(group.p + j) - load_eight(group.P_hat + j));
+    return distance;
+}
+
+/// p = w normalised where that is in the ball, clipped elsewhere; returns whether some pair is clipped.
+///
+/// The thresholds are found by Newton's method. Each equation is convex and piecewise linear, so from any start one step
+/// lands on the far side of the root, and the steps after it are monotone and end.
+inline bool answer(const Group& group) {
+    const Eight total = load_eight(group.W), norm = 1.0 / total, eps = load_eight(group.eps), half = 0.5 * eps;
+    EightFlags outside = distance_of(group, norm) > eps;
+    if (!any(outside)) return false;
+
+    const EightFlags ball = eps > 0.0, moves = outside & ball;
+    Eight x = outside ? (ball ? load_eight(group.x) : Eight{}) : norm;
+    Eight y = outside ? (ball ? load_eight(group.y) : eight_of(LARGE)) : norm;
+    Active active(group, x, y);
+    for (Index passes = 2 * group.rows + 4; passes > 0; --passes) {
+        // Where no term is active, all of them are the start.
+        const Eight new_x = active.up_w > 0.0 ? (half + active.up_p) / active.up_w : (half + 1.0) * norm;
+        const Eight new_y = active.low_p > half ? (active.low_p - half) / active.low_w : (1.0 - half) * norm;
+        if (!any(moves & ((new_x != x) | (new_y != y)))) break;
+        x = moves ? new_x : x;
+        y = moves ? new_y : y;
+        active = Active(group, x, y);
+    }
+    outside &= x < y;  // thresholds that meet: the pair is on the surface by rounding alone, and as good as inside
+
+    // The scaled groups weigh up_p + ε/2 and low_p − ε/2.
+    const Eight raised = active.up_w > 0.0 ? active.up_p + half : Eight{};
+    const Eight lowered = active.low_w > 0.0 ? active.low_p - half : Eight{};
+    Eight log_W = raised > 0.0 ? -raised * each<log>(x) : Eight{};
+    log_W -= lowered > 0.0 ? lowered * each<log>(y) : Eight{};
+    for (Index j = 0; j < group.rows * group.stride; j += group.stride) {
+        const Eight w = load_eight(group.p + j), P = load_eight(group.P_hat + j);
+        const EightFlags up = x * w > P, low = y * w < P, fixed = ~(up | low) & (P > 0.0);
+        const Eight one = eight_of(1.0);
+        log_W += fixed ? P * each<log_ratio>(fixed ? w : one, fixed ? P : one) : Eight{};
+        store_labels(group.label + j, up, low);
+    }
+    const Eight W = outside ? each<exp>(log_W) : total;
+    for (Index j = 0; j < group.rows * group.stride; j += group.stride) {
+        const Eight w = load_eight(group.p + j), P = load_eight(group.P_hat + j);
+        store_eight(group.p + j, outside ? W * min(max(P, x * w), y * w) : w);
+    }
+    store_eight(group.W, W);
+    store_eight(group.x, outside ? x : load_eight(group.x));
+    store_eight(group.y, outside ? y : load_eight(group.y));
+    for (int v = 0; v < 8; ++v)
+        if (!outside[v]) group.label[v] = WHOLE;
+    return any(outside);
+}
+
+/// `answer` for fewer than eight lanes: in a table of eight columns, the last ones empty.
+inline bool answer_some(const Group& group, Index lanes, double* table) {
+    double *p = table, *P_hat = p + 8 * group.rows, by_pair[4][8];
+    std::int8_t* label = reinterpret_cast<std::int8_t*>(P_hat + 8 * group.rows);
+    for (Index v = 0; v < 8; ++v) {
+        const bool real = v < lanes;
+        by_pair[0][v] = real ? group.eps[v] : INF;
+        by_pair[1][v] = real ? group.W[v] : 1.0;
+        by_pair[2][v] = real ? group.x[v] : 0.0;
+        by_pair[3][v] = real ? group.y[v] : 0.0;
+    }
+    for (Index r = 0; r < group.rows; ++r)
+        for (Index v = 0; v < 8; ++v) {
+            p[8 * r + v] = v < lanes ? group.p[r * group.stride + v] : 0.0;
+            P_hat[8 * r + v] = v < lanes ? group.P_hat[r * group.stride + v] : 0.0;
+        }
+    if (!answer({group.rows, 8, P_hat, p, label, by_pair[0], by_pair[1], by_pair[2], by_pair[3]})) return false;
+    for (Index v = 0; v < lanes; ++v) {
+        group.W[v] = by_pair[1][v];
+        group.x[v] = by_pair[2][v];
+        group.y[v] = by_pair[3][v];
+        for (Index r = 0; r < group.rows; ++r) {
+            group.p[r * group.stride + v] = p[8 * r + v];
+            group.label[r * group.stride + v] = label[8 * r + v];
+        }
+    }
+    return true;
+}
+
+}  // namespace l1
+
+inline bool L1Set::answer(const Chunk& chunk, const Answers& answers, Scratch& scratch) const {
+    for (Index v = 0; v < chunk.n_lanes; ++v) answers.label[chunk.first + v] = WHOLE;
+    if (radius[chunk.pair] >= 2.0) return false;  // pairs of one chunk are all free or none is
+    bool clipped = false;
+    for (Index v = 0; v < chunk.n_lanes; v += 8) {
+        const Index i = chunk.pair + v, j = chunk.first + v;
+        const l1::Group group{chunk.rows(), chunk.n_lanes, center + j, answers.p + j, answers.label + j, radius + i,
+                              answers.W + i, answers.thresholds[0] + i, answers.thresholds[1] + i};
+        const Index lanes = chunk.n_lanes - v;
+        clipped |= lanes >= 8 ? l1::answer(group) : l1::answer_some(group, lanes, scratch.table());
+    }
+    return clipped;
 }
 
 }  // namespace tightrope

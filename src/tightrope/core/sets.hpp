@@ -34,6 +34,9 @@ namespace tightrope {
 
 enum Label : std::int8_t { FIXED = 0, SCALED_1 = 1, SCALED_2 = 2, WHOLE = 3, CURVED = 4 };
 
+/// Which of eight slots have this label.
+TIGHTROPE_INLINE EightFlags labelled(const std::int8_t* label, std::int64_t wanted) { return load_eight(label) == wanted; }
+
 /// The arrays that an answer reads and writes: p and label by slot, the rest by pair.
 struct Answers {
     double* p;
@@ -57,7 +60,7 @@ struct Scratch {
     static constexpr Index TABLE_ROWS = 5;  ///< of `table`, for each row of slots
 
     explicit Scratch(Index longest_chunk_rows)
-        : lanes(ROWS * LANES), rows(TABLE_ROWS * LANES * static_cast<std::size_t>(longest_chunk_rows)) {}
+        : lanes(ROWS * LANES), rows(TABLE_ROWS * LANES * static_cast<std::size_t>(longest_chunk_rows + 8)) {}
 
     double* row(Index r) { return lanes.data() + r * LANES; }
     double* table() { return rows.data(); }

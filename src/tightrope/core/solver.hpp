@@ -29,7 +29,7 @@ public:
 
     const Space& space() const { return space_; }
     std::vector<double>& potentials() { return work_.beta; }        ///< β; the next solve starts here.
-    const std::vector<double>& factor() const { return work_.panels.values; }
+    const Panels& factor() const { return work_.panels; }
     double factor_damping() const { return work_.factor_damping; }  ///< NaN while there is no factor
 
     /// What the pair's question left for its next call, (n_pairs,) each.
@@ -64,7 +64,7 @@ public:
     /// Go on from the state of another solver.
     void restore(const double* potentials, const double* thresholds, const double* factor, double factor_damping) {
         std::copy_n(potentials, space_.n_states, work_.beta.begin());
-        std::copy_n(factor, work_.panels.values.size(), work_.panels.values.begin());
+        std::copy_n(factor, work_.panels.size(), work_.panels.values.begin());
         work_.factor_damping = factor_damping;
         for (int row = 0; row < 2; ++row) std::copy_n(thresholds + row * space_.n_pairs, space_.n_pairs, thresholds_[row].begin());
         if (ready()) scatter_thresholds();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arithmetic.hpp"
+#include "products.hpp"
 #include "space.hpp"
 
 namespace tightrope {
@@ -17,15 +18,16 @@ inline constexpr double TINY = 1e-290;  ///< Added to pivots: a state without ma
 struct Panels {
     std::vector<Index> sizes;     ///< (L,) states of each layer
     std::vector<Index> starts;    ///< (L + 1,) where the panel of each layer begins in `values`
-    std::vector<double> values;
+    std::vector<double> values;   ///< and OVERREAD numbers of no meaning
 
     Panels() = default;
 
     explicit Panels(std::vector<Index> layer_sizes) : sizes(std::move(layer_sizes)), starts{0} {
         for (Index k = 0; k < layers(); ++k) starts.push_back(starts[k] + sizes[k] * width(k));
-        values.assign(starts.back(), 0.0);
+        values.assign(starts.back() + OVERREAD, 0.0);
     }
 
+    Index size() const { return starts.empty() ? 0 : starts.back(); }
     Index layers() const { return static_cast<Index>(sizes.size()); }
     bool empty() const { return sizes.empty(); }
     Index width(Index k) const { return sizes[k] + (k + 1 < layers() ? sizes[k + 1] : 0); }
@@ -52,20 +54,40 @@ TIGHTROPE_INLINE void subtract_rows(const double* __restrict U, Index width, Ind
     }
 }
 
+/// row(i)[j] −= Σ_l U[l, i] U[l, j] over `count` rows of U, for first <= i < last and i <= j < columns.
+template <class Row>
+void subtract_products(const double* U, Index width, Index count, Index first, Index last, Index columns,
+                       const Row& row) {
+    if (count == 0) return;
+    each_tile(
+        first, last, columns, [&](Tile& tile, Index i, Index j) { tile.add<1>(U, width, count, i, j); },
+        [&](Index i, Index begin, Index end, const double* __restrict sums) {
+            double* __restrict to = row(i);
+            for (Index j = begin; j < end; ++j) to[j] -= sums[j];
+        });
+}
+
 /// H = Uᵀ U: overwrite every panel by its rows of U, with the reciprocals of the diagonal.
 inline void factorise(Panels& panels) {
+    constexpr Index BLOCK = 8;  // rows that are finished together
     for (Index k = 0; k < panels.layers(); ++k) {
-        const Index n = panels.sizes[k], width = panels.width(k), m = width - n;
-        double* U = panels.panel(k);
-        for (Index r = 0; r < n; ++r) {
-            double* row = U + r * width;
-            subtract_rows(U, width, r, r, row, r, width);
-            const double pivot = 1.0 / sqrt(max(row[r], 0.0) + TINY);
-            for (Index j = r + 1; j < width; ++j) row[j] *= pivot;
-            row[r] = pivot;
+        const Index n = panels.sizes[k], width = panels.width(k);
+        double* __restrict U = panels.panel(k);
+        for (Index block = 0; block < n; block += BLOCK) {
+            const Index end = std::min(block + BLOCK, n);
+            subtract_products(U, width, block, block, end, width, [&](Index i) { return U + i * width; });
+            for (Index r = block; r < end; ++r) {
+                double* __restrict row = U + r * width;
+                subtract_rows(U + block * width, width, r - block, r, row, r, width);
+                const double pivot = 1.0 / sqrt(max(row[r], 0.0) + TINY);
+                for (Index j = r + 1; j < width; ++j) row[j] *= pivot;
+                row[r] = pivot;
+            }
         }
-        for (Index r = 0; r < m; ++r)  // the next layer's block loses Bᵀ H⁻¹ B
-            subtract_rows(U, width, n, n + r, panels.panel(k + 1) + r * panels.width(k + 1) - n, n + r, width);
+        if (n == width) continue;
+        const Index below = panels.width(k + 1);  // the next layer's block loses Bᵀ H⁻¹ B
+        double* next = panels.panel(k + 1);
+        subtract_products(U, width, n, n, width, width, [&](Index i) { return next + (i - n) * below - n; });
     }
 }
 

@@ -30,7 +30,7 @@ struct Workspace {
     Vector W;
     Vector share;  ///< e^{−β} / Z, so that θ = share · W p*
 
-    // By slot: (n_slots,).
+    // By slot: (n_slots,), p and label with eight more of no meaning, for who reads eight at a time.
     Vector u;                        ///< reference · e^{−cost} (free pairs: summed), 0 in the padding; or its logarithm
     Vector p;                        ///< w, then W p*, in the end θ / u
     std::vector<std::int8_t> label;  ///< how p* moves (`sets.hpp`)
@@ -47,8 +47,9 @@ struct Workspace {
         const std::size_t states = lanes.n_states(), pairs = lanes.n_pairs(), slots = lanes.n_slots();
         for (Vector* v : {&trial, &step, &scale, &inflow, &outflow, &C, &D, &r, &direction, &t, &y}) v->assign(states, 0.0);
         for (Vector* v : {&W, &share, &thresholds[0], &thresholds[1]}) resize(*v, pairs);
-        for (Vector* v : {&u, &p}) resize(*v, slots);
-        label.assign(slots, 0);
+        resize(u, slots);
+        resize(p, slots + 8);
+        label.assign(slots + 8, 0);
         clipped.assign(lanes.n_chunks(), 0);
         top.assign(lanes.n_layers() + 1, 0.0);
         log_Z.assign(lanes.n_layers(), 0.0);
