@@ -20,6 +20,12 @@ def test_the_example_in_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> N
     assert len(capsys.readouterr().out.splitlines()) == 2
 
 
+def test_the_confidence_set_in_the_page_on_the_solver_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    [example] = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "solver.md").read_text("utf-8"), re.DOTALL)
+    exec(compile(example, "solver.md", "exec"), {})
+    assert capsys.readouterr().out == "True True\n"
+
+
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text("utf-8"))

@@ -1,11 +1,13 @@
 """The pair's question in the core, set by set: against `projection.reference`, by optimality, and by differences."""
 
-from typing import NamedTuple
+from importlib import import_module
+from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.special import wrightomega
 
 from tests.conftest import random_shares, rngs
 from tightrope import core
@@ -55,18 +57,18 @@ def random_sets(rng: np.random.Generator, kind: str, n: int, d: int) -> Sets:
     return Sets(kind, radius, center, lower, upper)
 
 
-def ask_core(sets: Sets, log_w: FloatArray, thresholds: FloatArray | None = None) -> Answers:
-    """The answers for the rows of log w (n_pairs, d)."""
+def ask_core(sets: Sets, log_w: FloatArray, thresholds: FloatArray | None = None, at: Any = core) -> Answers:
+    """The answers for the rows of log w (n_pairs, d), of the core or of one of its modules."""
     n, d = log_w.shape
     p, W, label, kappa = np.exp(log_w).T.copy(), np.empty(n), np.zeros((d, n), dtype=np.int8), np.ones((d, n))
     thresholds = np.zeros((2, n)) if thresholds is None else thresholds.copy()
     center, lower, upper = (np.ascontiguousarray(table.T) for table in (sets.center, sets.lower, sets.upper))
     if sets.kind == "l1":
-        core.answer_l1(center, sets.radius, p, W, label, thresholds)
+        at.answer_l1(center, sets.radius, p, W, label, thresholds)
     elif sets.kind == "kl":
-        core.answer_kl(center, sets.radius, p, W, label, thresholds, kappa)
+        at.answer_kl(center, sets.radius, p, W, label, thresholds, kappa)
     else:
-        core.answer_box(lower, upper, center, sets.radius, p, W, label, thresholds)
+        at.answer_box(lower, upper, center, sets.radius, p, W, label, thresholds)
     return Answers(np.log(W), (p / W).T, label.T, thresholds, kappa.T)
 
 
@@ -74,8 +76,8 @@ def ask_reference(sets: Sets, i: int, log_w: FloatArray) -> reference.Answer:
     """The answer for pair i."""
     if sets.kind == "kl":
         return reference.answer_for_kl_ball(log_w, sets.center[i], float(sets.radius[i]))
-    bounds = (np.zeros_like(log_w), np.ones_like(log_w)) if sets.kind == "l1" else (sets.lower[i], sets.upper[i])
-    return reference.answer_for_box(log_w, *bounds, sets.center[i], float(sets.radius[i]))
+    lower, upper = (sets.lower[i], sets.upper[i]) if sets.kind != "l1" else (0 * log_w, 0 * log_w + 1)
+    return reference.answer_for_box(log_w, lower, upper, sets.center[i], float(sets.radius[i]))
 
 
 def value(p: FloatArray, log_w: FloatArray) -> float:
@@ -83,7 +85,17 @@ def value(p: FloatArray, log_w: FloatArray) -> float:
     return float(np.sum(np.where(p > 0, p * (log_w - np.log(np.where(p > 0, p, 1.0))), 0.0)))
 
 
-def movement(sets: Sets, answers: Answers, i: int) -> FloatArray:
+def divergence(P: FloatArray, p: FloatArray) -> FloatArray:
+    """KL(P‖p) + Σ p − Σ P over the last axis: nothing cancels where P is close to p."""
+    tau = (P - p) / np.maximum(p, 1e-300)
+    x = np.clip(tau, -1e-4, 1e-4)
+    series = x**2 * (1 / 2 - x * (2 / 3 - x * 3 / 4))
+    each = np.where(x == tau, series, np.log1p(np.maximum(tau, -0.999999)) - tau * p / np.maximum(P, 1e-300))
+    total: FloatArray = np.sum(np.where(P > 0, P * each, p), axis=-1)
+    return total
+
+
+def movement(answers: Answers, i: int) -> FloatArray:
     """∂p/∂log w of pair i, as its labels say."""
     p, label = answers.p[i], answers.label[i]
     if label[0] == CURVED:
@@ -93,7 +105,7 @@ def movement(sets: Sets, answers: Answers, i: int) -> FloatArray:
             return np.zeros((len(p), len(p)))
         v, sigma = p * (1 - kappa / mean), np.sum(p * (1 - kappa / mean) ** 2 / kappa)
         across = np.outer(v, v) / sigma if sigma > 0 else 0.0
-        return np.diag(p * kappa) - np.outer(p * kappa, p * kappa) / mean - across
+        return np.asarray(np.diag(p * kappa) - np.outer(p * kappa, p * kappa) / mean - across)
     groups = [np.full(len(p), True)] if label[0] == WHOLE else [label == SCALED_1, label == SCALED_2]
     moves = np.zeros((len(p), len(p)))
     for group in groups:
@@ -108,12 +120,10 @@ def movement(sets: Sets, answers: Answers, i: int) -> FloatArray:
 def test_answers_are_those_of_the_reference(
     kind: str, rng: np.random.Generator, n: int, d: int, spread: float, left: float
 ) -> None:
-    """Whatever an earlier call left: W, p and how p moves, the last where p is not at a kink."""
-    if kind == "l1" and np.isnan(left):
-        left = 0.0
+    """W and p, whatever an earlier call left."""
     sets, log_w = random_sets(rng, kind, n, d), spread * rng.uniform(-1, 1, (n, d))
     found = ask_core(sets, log_w, np.full((2, n), left))
-    np.testing.assert_allclose(found.p.sum(axis=1), 1.0, rtol=1e-11)
+    np.testing.assert_allclose(found.p.sum(axis=1), 1.0, rtol=1e-9)
     for i in range(min(n, 11)):
         expected = ask_reference(sets, i, log_w[i])
         assert found.log_W[i] == pytest.approx(value(expected.p, log_w[i]), abs=1e-8 * (1 + spread))
@@ -140,7 +150,7 @@ def test_answers_move_as_they_say(kind: str, rng: np.random.Generator, d: int, s
     n, h = 8, 1e-6
     sets, log_w = random_sets(rng, kind, n, d), spread * rng.uniform(-1, 1, (n, d))
     found = ask_core(sets, log_w)
-    said = np.stack([movement(sets, found, i) for i in range(n)])
+    said = np.stack([movement(found, i) for i in range(n)])
     for j in range(d):
         step = h * np.eye(d)[j]
         up, down = ask_core(sets, log_w + step), ask_core(sets, log_w - step)
@@ -179,6 +189,39 @@ def test_pairs_inside_their_set_are_left_alone(rng: np.random.Generator, n: int,
         np.testing.assert_allclose(found.log_W[inside], np.log(w.sum(axis=1))[inside], rtol=1e-13, atol=1e-14)
 
 
+@pytest.mark.parametrize("kind", ["l1", "box", "box and ball", "kl"])
+@given(rng=rngs(), n=st.integers(1, 64), d=WIDTHS, spread=SPREADS)
+def test_every_build_of_the_core_gives_the_same_bits(
+    kind: str, rng: np.random.Generator, n: int, d: int, spread: float
+) -> None:
+    sets, log_w = random_sets(rng, kind, n, d), spread * rng.uniform(-1, 1, (n, d))
+    builds = {"v2": "_portable", "v3": "_v3", "v4": "_v4"}
+    answers = [
+        ask_core(sets, log_w, at=import_module(f"tightrope.core.{builds.get(level, '_portable')}"))
+        for level in core.levels()
+    ]
+    for other in answers[1:]:
+        for mine, theirs in zip(answers[0], other, strict=True):
+            np.testing.assert_array_equal(mine, theirs)
+
+
+@pytest.mark.parametrize("kind", ["box", "box and ball"])
+@given(rng=rngs(), n=PAIRS, d=WIDTHS, few=st.booleans())
+def test_a_box_is_answered_as_if_it_were_alone(kind: str, rng: np.random.Generator, n: int, d: int, few: bool) -> None:
+    """To the bit, with few pairs of the chunk outside their sets or with most."""
+    sets, log_w = random_sets(rng, kind, n, d), rng.uniform(-1, 1, (n, d))
+    inside = rng.random(n) < (0.9 if few else 0.2)
+    sets.radius[inside], sets.lower[inside], sets.upper[inside], sets.center[inside] = 1.999, 0.0, 1.0, 1 / d
+    together = ask_core(sets, log_w)
+    for i in range(min(n, 20)):
+        alone = ask_core(Sets(kind, *(part[[i]] for part in sets[1:])), log_w[[i]])
+        np.testing.assert_array_equal(alone.p[0], together.p[i])
+        np.testing.assert_array_equal(alone.log_W[0], together.log_W[i])
+        np.testing.assert_array_equal(alone.thresholds[:, 0], together.thresholds[:, i])
+        rows = d if alone.label[0, 0] in (FIXED, SCALED_1, SCALED_2) else 1
+        np.testing.assert_array_equal(alone.label[0, :rows], together.label[i, :rows])
+
+
 def test_bounds_that_are_tiny_or_a_point() -> None:
     """Entries of next to no probability count for nothing, however large their weight."""
     lower = np.array([[1e-310, 0.3, 0.0], [0.2, 0.3, 0.5]])
@@ -193,6 +236,51 @@ def test_bounds_that_are_tiny_or_a_point() -> None:
 
 
 # ------------------------------------------------------------------------------------------------ KL balls
+
+
+def kl_twin(P: FloatArray, r: float, w: FloatArray) -> tuple[float, FloatArray]:
+    """(log W, p*) of one pair by bisection: of μ, and of λ for each μ; every p by Wright's function."""
+    w_bar = w / w.sum()
+    if P @ (np.log(np.where(P > 0, P, 1.0)) - np.log(w_bar)) <= r:
+        return float(np.log(w.sum())), w_bar
+    seen = P > 0
+
+    def at(mu: float, lam: float) -> FloatArray:
+        p: FloatArray = w_bar * np.exp(-mu - lam)
+        a = lam - np.log(w_bar[seen] / P[seen])
+        p[seen] = P[seen] * mu / wrightomega(a + mu + np.log(mu))
+        return p
+
+    def given(mu: float) -> FloatArray:
+        low, high = -750.0, 1.0
+        for _ in range(50):
+            lam = 0.5 * (low + high)
+            low, high = (lam, high) if at(mu, lam).sum() > 1 else (low, lam)
+        return at(mu, 0.5 * (low + high))
+
+    low, high = -30.0, 30.0
+    for _ in range(45):
+        middle = 0.5 * (low + high)
+        low, high = (middle, high) if divergence(P, given(np.exp(middle))) > r else (low, middle)
+    p = given(np.exp(0.5 * (low + high)))
+    p /= p.sum()
+    return value(p, np.log(w)), p
+
+
+@settings(max_examples=25)
+@given(rngs(), st.integers(2, 9), st.sampled_from([0.0, 0.4, 0.8]), st.sampled_from([0.3, 3.0, 12.0]))
+def test_answers_for_kl_balls_by_bisection(rng: np.random.Generator, d: int, zeros: float, spread: float) -> None:
+    """Of the core and of the reference."""
+    n = 3
+    center = random_shares(rng, np.repeat(np.arange(n), d), zeros).reshape(n, d)
+    radius = np.exp(rng.uniform(np.log(1e-4), np.log(3.0), n))
+    log_w = spread * rng.standard_normal((n, d))
+    found = ask_core(Sets("kl", radius, center, center, center), log_w)
+    for i in range(n):
+        log_W, p = kl_twin(center[i], radius[i], np.exp(log_w[i]))
+        assert found.log_W[i] == pytest.approx(log_W, abs=1e-7)
+        np.testing.assert_allclose(found.p[i], p, atol=1e-6)
+        np.testing.assert_allclose(reference.answer_for_kl_ball(log_w[i], center[i], radius[i]).p, p, atol=1e-6)
 
 
 @settings(max_examples=60)
@@ -223,22 +311,13 @@ def test_answers_for_kl_balls_are_stationary_points_on_the_surface(
         np.testing.assert_allclose(left, mu * right, atol=1e-9 + 1e-5 * np.abs(left).max())
 
 
-def divergence(P: FloatArray, p: FloatArray) -> float:
-    """KL(P‖p) + Σ p − Σ P, by a series where P is close to p."""
-    tau = (P - p) / np.maximum(p, 1e-300)
-    x = np.clip(tau, -1e-4, 1e-4)
-    series = x**2 * (1 / 2 - x * (2 / 3 - x * 3 / 4))
-    each = np.where(x == tau, series, np.log1p(np.maximum(tau, -0.999999)) - tau * p / np.maximum(P, 1e-300))
-    return float(np.sum(np.where(P > 0, P * each, p)))
-
-
 @settings(max_examples=50)
 @given(rngs(), st.integers(2, 9), PAIRS, st.booleans())
 def test_the_movement_of_kl_balls_in_every_form(rng: np.random.Generator, d: int, n: int, aligned: bool) -> None:
     """Added to a block of H, split into D and E, and along a direction: all are the same q (p pᵀ + ∂p/∂log w)."""
     sets, log_w = random_sets(rng, "kl", n, d), rng.standard_normal((n, d))
     found, q = ask_core(sets, log_w), rng.random(n)
-    moves = [movement(sets, found, i) for i in range(n)]
+    moves = [movement(found, i) for i in range(n)]
     clipped = found.label[:, 0] == CURVED
     if not clipped.any():  # the solver does not ask
         return

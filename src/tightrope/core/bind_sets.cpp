@@ -43,7 +43,8 @@ struct OneChunk {
     void answer(const Set& set) {
         nb::gil_scoped_release unlocked;
         for (Index v = 0; v < chunk.n_lanes; ++v) answers.W[v] = 0.0;
-        for (Index j = 0; j < chunk.last; ++j) answers.W[j % chunk.n_lanes] += answers.p[j];
+        for (Index row = 0; row < chunk.last; row += chunk.n_lanes)
+            for (Index v = 0; v < chunk.n_lanes; ++v) answers.W[v] += answers.p[row + v];
         set.answer(chunk, answers, scratch);
     }
 };

@@ -1,11 +1,12 @@
-"""The solver of the subproblem (`project.py` says what that is); `core/newton.hpp` and `core/dual.hpp` are its mathematics."""
+"""The solver of the subproblem of `project.py`; its mathematics are in `core/dual.hpp` and `core/newton.hpp`."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightrope import core
-from tightrope.confidence import ConfidenceSet
+from tightrope.confidence import ConfidenceSet, OwnSet
 from tightrope.errors import ConvergenceError, InvalidInputError
+from tightrope.projection import reference as in_numpy
 from tightrope.projection.sets import hand_over
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -25,6 +26,7 @@ class Projector:
         self._solver = core.Solver(space.native, _factorises(space))
         self.potentials: FloatArray = self._solver.potentials  #: β of the last answer; the next solve starts here
         self._confidence: ConfidenceSet | None = None
+        self._own: OwnSet | None = None  # the set of the last solve, if it is one of the user's own
         self._free: NDArray[np.bool_] | None = None
         self.dual_value = np.nan  #: F at the last answer
         self.flow_residual = np.nan
@@ -32,6 +34,10 @@ class Projector:
 
     def prepare(self, confidence: ConfidenceSet) -> None:
         """Lay out a confidence set, and the tuples anew if other pairs than before are free; `solve` would do it."""
+        self._own = confidence if isinstance(confidence, OwnSet) else None
+        if self._own is not None:
+            self._confidence = confidence
+            return
         free = confidence.free(self.space)
         if type(confidence) is not type(self._confidence) or self._free is None or not (free & self._free).all():
             self._confidence = None
@@ -72,6 +78,9 @@ class Projector:
         """
         if confidence is not self._confidence:
             self.prepare(confidence)
+        if self._own is not None:
+            self._solve_in_numpy(reference, cost, self._own, theta)
+            return
         self.dual_value, self.flow_residual, self.iterations, far = self._solver.solve(
             reference, cost, self.tolerance, theta
         )
@@ -91,6 +100,23 @@ class Projector:
                     f"{gap:.3g}; no answer is returned (scale the cost down, or the reference up)"
                 )
 
+    def _solve_in_numpy(self, reference: FloatArray, cost: FloatArray, confidence: OwnSet, theta: FloatArray) -> None:
+        """As `solve`, for a set of the user's own."""
+        theta[:] = np.nan
+        try:
+            found = in_numpy.solve(self.space, reference, cost, confidence, self.tolerance, self.potentials)
+            gap = primal_value(self.space, reference, cost, found.theta) + found.dual_value
+            if not abs(gap) <= GAP_TOLERANCE * (1 + abs(found.dual_value)):
+                raise ConvergenceError(
+                    f"the projection's duality gap is {gap:.3g}; no answer is returned (scale the cost down, or the "
+                    f"reference up; or {type(confidence).__name__}.pair_question does not return the maximiser)"
+                )
+        except Exception:
+            self.forget()
+            raise
+        theta[:], self.potentials[:] = found.theta, found.potentials
+        self.dual_value, self.flow_residual, self.iterations = found.dual_value, found.flow_residual, found.iterations
+
     def duality_gap(self, reference: FloatArray, cost: FloatArray, theta: FloatArray) -> float:
         """Primal minus dual value of the last answer."""
         return primal_value(self.space, reference, cost, theta) + self.dual_value
@@ -102,6 +128,9 @@ class Projector:
 
         (m, n_states) of the potentials, (m, n_tuples) of θ.
         """
+        if self._own is not None:
+            at = in_numpy.dual(self.space, reference, cost, self._own, self.potentials)
+            return in_numpy.sensitivities(self.space, at, A)
         dbeta, dtheta = np.empty((len(A), self.space.n_states)), np.empty_like(A)
         self._solver.sensitivities(reference, cost, A, theta, dbeta, dtheta)
         return dbeta, dtheta

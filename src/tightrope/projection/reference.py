@@ -40,18 +40,19 @@ class Answer(NamedTuple):
 def pair_question(confidence: ConfidenceSet, space: LayeredSpace, i: int, log_w: FloatArray) -> Answer:
     """The maximiser p* of Σ p log(w/p) over the set of pair i, and how it moves with log w (n_successors,)."""
     here = slice(space.csr.pair_ptr[i], space.csr.pair_ptr[i + 1])
-    if hasattr(confidence, "pair_question"):
+    if isinstance(confidence, OwnSet):
         return _own_answer(confidence, space, i, log_w)
     if isinstance(confidence, KLBall):
         return answer_for_kl_ball(log_w, confidence.center[here], float(confidence.radius[i]))
+    ball: L1Ball | None
     if isinstance(confidence, L1Ball):
         bounds, ball = (np.zeros_like(log_w), np.ones_like(log_w)), confidence
     elif isinstance(confidence, Box):
         bounds, ball = (confidence.lower[here], confidence.upper[here]), confidence.ball
     else:
         raise InvalidInputError(
-            f"{type(confidence).__name__} does not answer the pair's question; give it a method pair_question(i, log_w) "
-            "as tightrope.confidence.OwnSet describes"
+            f"{type(confidence).__name__} does not answer the pair's question; give it a method "
+            "pair_question(i, log_w) as tightrope.confidence.OwnSet describes"
         )
     if ball is None or ball.radius[i] >= 2:
         return answer_for_box(log_w, *bounds)
@@ -137,7 +138,7 @@ def answer_for_kl_ball(log_w: FloatArray, center: FloatArray, radius: float) -> 
     inside, seen = answer_if_free(log_w), center > 0
     w_bar, log_ratio = inside.p, np.log(inside.p[seen] / center[seen])
     K = float(np.sum(center[seen] * above_tangent(-log_ratio)) + np.sum(w_bar[~seen]))
-    if K <= radius:
+    if radius >= K:
         return inside
     if radius <= 0:
         return Answer(center / center.sum(), np.zeros_like(inside.movement))
@@ -282,9 +283,16 @@ def dual(
         leaving[to] = -answer.p
         H += q[i] * np.outer(leaving, leaving)
         H[np.ix_(to, to)] += q[i] * answer.movement
-    inflow = np.bincount(successor, theta, minlength=n)
-    outflow = np.bincount(space.tuples[:, 0], theta, minlength=n)
+    inflow, outflow = flows(space, theta)
     return Dual(beta, float(np.sum(largest + np.log(Z))), theta, inflow, outflow, H, answers, q)
+
+
+def flows(space: LayeredSpace, theta: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """(n_states,) the inflow and the outflow of every state."""
+    inflow, outflow = np.zeros((2, space.n_states))
+    np.add.at(inflow, space.tuples[:, 2], theta)
+    np.add.at(outflow, space.tuples[:, 0], theta)
+    return inflow, outflow
 
 
 # ------------------------------------------------------------------------------------------------- Newton
@@ -352,9 +360,9 @@ def _search(
         if longest < BELIEVABLE:
             t = min(1.0, MAX_MOVE / longest)
             there = dual(space, reference, cost, confidence, at.beta + t * step)
-            slope = float(np.sum(at.gradient * step))
-            level = there.F <= at.F + ROUNDING * (1 + abs(at.F)) and there.residual <= 0.9 * at.residual
-            accepted = level or there.F <= at.F + ARMIJO * t * slope
+            rise, slope = there.F - at.F, float(np.sum(at.gradient * step))
+            level = rise <= ROUNDING * (1 + abs(at.F)) and there.residual <= 0.9 * at.residual
+            accepted = level or rise <= ARMIJO * t * slope
         if accepted:
             at, damping = there, 0.1 * damping if damping > 1e-8 else 0.0
         else:
@@ -400,10 +408,10 @@ def sensitivities(space: LayeredSpace, at: Dual, A: FloatArray) -> tuple[FloatAr
     state, successor = space.tuples[:, 0], space.tuples[:, 2]
     dbeta, dtheta = np.zeros((len(A), space.n_states)), np.empty_like(A)
     for i, row in enumerate(A):
-        d = _move(space, at, -row)
-        change = np.bincount(successor, d, minlength=space.n_states) - np.bincount(state, d, minlength=space.n_states)
+        inflow, outflow = flows(space, _move(space, at, -row))
+        change = outflow - inflow
         change[[0, -1]] = 0.0
-        dbeta[i, 1:-1] = solve_positive(at.H[:-1, :-1], -change[:-1])[1:]
+        dbeta[i, 1:-1] = solve_positive(at.H[:-1, :-1], change[:-1])[1:]
         dtheta[i] = _move(space, at, dbeta[i, successor] - dbeta[i, state] - row)
     return dbeta, dtheta
 
@@ -416,4 +424,5 @@ def _move(space: LayeredSpace, at: Dual, x: FloatArray) -> FloatArray:
     mass = space.sum_over_successors(at.theta)
     mean = space.sum_over_successors(at.theta * x) / np.where(mass > 0, mass, 1.0)
     overall = np.add.reduceat(at.theta * x, space.tuples_before[:-1])[space.layer_of_pair]
-    return within + at.theta * space.expand_to_tuples(mean - overall)
+    moved: FloatArray = within + at.theta * space.expand_to_tuples(mean - overall)
+    return moved

@@ -1,4 +1,7 @@
-"""Confidence sets, handed over to the solver of the core: `hand_over` knows the sets that have C++."""
+"""Confidence sets, handed over to the solver of the core: `hand_over` knows the sets that are written in C++.
+
+A set that is not answers the pair's question in Python (`confidence.OwnSet`), and `reference.py` solves for it.
+"""
 
 from functools import singledispatch
 
@@ -13,8 +16,10 @@ from tightrope.errors import InvalidInputError
 @singledispatch
 def hand_over(confidence: ConfidenceSet, solver: core.Solver, free: NDArray[np.bool_]) -> None:
     """Make the solver project on this set from now on; `free` are the pairs that may have any conditional."""
-    kind = type(confidence).__name__
-    raise InvalidInputError(f"{kind} has no C++")
+    raise InvalidInputError(
+        f"{type(confidence).__name__} does not answer the pair's question; give it a method pair_question(i, log_w) "
+        "as tightrope.confidence.OwnSet describes"
+    )
 
 
 @hand_over.register
