@@ -192,6 +192,15 @@ TIGHTROPE_INLINE Eight max(Eight a, Eight b) { return a > b ? a : b; }
 
 TIGHTROPE_INLINE Eight abs(Eight x) { return max(x, -x); }
 
+/// x[index[v]] for eight indices below 2^31.
+TIGHTROPE_INLINE Eight gather_eight(const double* x, const std::uint32_t* index) {
+#if defined(__AVX512F__)
+    return _mm512_i32gather_pd(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(index)), x, 8);
+#else
+    return Eight{x[index[0]], x[index[1]], x[index[2]], x[index[3]], x[index[4]], x[index[5]], x[index[6]], x[index[7]]};
+#endif
+}
+
 /// function(x) of each of the eight.
 template <double function(double)>
 TIGHTROPE_INLINE Eight each(Eight x) {

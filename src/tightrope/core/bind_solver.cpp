@@ -215,7 +215,7 @@ public:
     void find_pivots(double damping) {
         Turn solver(*this);
         require_evaluated();
-        solver->visit([&](const auto& set) { tightrope::find_pivots(solver->lanes(), set, damping, solver->work()); });
+        sweeps(solver, [&](auto& sweeps) { sweeps.find_pivots(damping); });
     }
 
     /// sweep_back and sweep_forward from x, which returns x · y.
@@ -224,11 +224,11 @@ public:
         Turn solver(*this);
         require_evaluated();
         double product = 0.0;
-        solver->visit([&](const auto& set) {
+        sweeps(solver, [&](auto& sweeps) {
             if (back)
-                sweep_back(solver->lanes(), set, solver->work(), x.data());
+                sweep_back(solver->lanes(), sweeps, solver->work(), x.data());
             else
-                product = sweep_forward(solver->lanes(), solver->work(), x.data());
+                product = sweep_forward(solver->lanes(), sweeps, solver->work(), x.data());
         });
         return product;
     }
@@ -241,8 +241,8 @@ public:
         Interrupt interrupt(nullptr);
         Index iterations = 0;
         solver->visit([&](const auto& set) {
-            iterations = tightrope::conjugate_gradients(solver->lanes(), set, damping, accuracy, newton::MAX_CG,
-                                                        solver->work(), x.data(), interrupt);
+            iterations = tightrope::conjugate_gradients(solver->lanes(), set, true, damping, accuracy, solver->work(),
+                                                        x.data(), interrupt);
         });
         return iterations;
     }
@@ -276,6 +276,20 @@ public:
     }
 
 private:
+    /// task(sweeps), for those that suit the model.
+    template <class Task>
+    void sweeps(Turn& solver, const Task& task) {
+        solver->visit([&](const auto& set) {
+            if (solver->work().sparse) {
+                Assembled assembled(solver->lanes(), set, solver->work());
+                task(assembled);
+            } else {
+                MatrixFree free(solver->lanes(), set, solver->work());
+                task(free);
+            }
+        });
+    }
+
     void require_evaluated() const {
         if (theta_.empty()) throw std::logic_error("nothing was evaluated");
     }

@@ -23,6 +23,7 @@
 
 #include "arithmetic.hpp"
 #include "interrupt.hpp"
+#include "sparse.hpp"
 #include "workspace.hpp"
 
 namespace tightrope {
@@ -39,25 +40,6 @@ void hold(const Set& set, const Lanes& lanes, const Chunk& chunk, Workspace& wor
     for (Index row = chunk.first; row < chunk.last; row += n)
         for (Index v = 0; v < n; ++v)
             work.D[lanes.successor[row + v]] -= work.label[row + v] == FIXED ? factor[v] * work.p[row + v] : 0.0;
-}
-
-/// C and D for H + damping · diag(inflow + outflow). C is at least the outflow, so M is positive definite.
-template <class Set>
-void find_pivots(const Lanes& lanes, const Set& set, double damping, Workspace& work) {
-    double factor[LANES];
-    for (Index s = 0; s < lanes.n_states(); ++s)
-        work.D[s] = work.C[s] = (1.0 + damping) * (work.inflow[s] + work.outflow[s]) + TINY;
-    for (Index c = 0; c < lanes.n_chunks(); ++c) {
-        const Chunk chunk = lanes.chunk(c);
-        const Index n = chunk.n_lanes;
-        const std::uint32_t* origin = lanes.origin.data() + chunk.pair;
-        const double fill = c >= lanes.first_chunk(1) ? FILL : 0.0;
-        for (Index v = 0; v < n; ++v)
-            factor[v] = fill * work.share[chunk.pair + v] * work.outflow[origin[v]] / work.C[origin[v]];
-        for (Index row = chunk.first; row < chunk.last; row += n)
-            for (Index v = 0; v < n; ++v) work.C[lanes.successor[row + v]] -= factor[v] * work.p[row + v];
-        if (work.clipped[c]) hold(set, lanes, chunk, work);
-    }
 }
 
 /// Add E t to y, for a chunk of which some pairs are not WHOLE, and write Σ p t of every pair into `all`.
@@ -100,48 +82,134 @@ void respond(const Set& set, const Lanes& lanes, const Chunk& chunk, const Works
     }
 }
 
-/// t = U⁻¹ x and y = E t; the last state takes no part.
+/// The sweeps with H as it is: Σ over pairs, for any model.
 template <class Set>
-void sweep_back(const Lanes& lanes, const Set& set, Workspace& work, const double* x) {
-    double all[LANES], *t = work.t.data(), *y = work.y.data();
-    t[lanes.n_states() - 1] = 0.0;
-    for (Index k = lanes.n_layers() - 1; k >= 0; --k) {
-        const Index begin = lanes.first_state(k), end = lanes.first_state(k + 1);
-        for (Index s = begin; s < end; ++s) t[s] = x[s];
-        for (Index s = begin; s < end; ++s) y[s] = 0.0;
-        for (Index c = lanes.first_chunk(k); c < lanes.first_chunk(k + 1); ++c) {
-            const Chunk chunk = lanes.chunk(c);
+class MatrixFree {
+public:
+    MatrixFree(const Lanes& lanes, const Set& set, Workspace& work) : lanes_(lanes), set_(set), work_(work) {}
+
+    /// C and D for H + damping · diag(inflow + outflow). C is at least the outflow, so M is positive definite.
+    void find_pivots(double damping) {
+        start_pivots(damping);
+        for (Index k = 0; k < lanes_.n_layers(); ++k) fill_in(k);
+    }
+
+    void start_pivots(double damping) {
+        for (Index s = 0; s < lanes_.n_states(); ++s)
+            work_.D[s] = work_.C[s] = (1.0 + damping) * (work_.inflow[s] + work_.outflow[s]) + TINY;
+    }
+
+    /// What the elimination of layer k fills in, from C of the next; what does not move, from D.
+    void fill_in(Index k) {
+        double factor[LANES];
+        for (Index c = lanes_.first_chunk(k); c < lanes_.first_chunk(k + 1); ++c) {
+            const Chunk chunk = lanes_.chunk(c);
             const Index n = chunk.n_lanes;
-            if (work.clipped[c]) {
-                respond(set, lanes, chunk, work, t, y, all);
+            const std::uint32_t* origin = lanes_.origin.data() + chunk.pair;
+            const double fill = k > 0 ? FILL : 0.0;
+            for (Index v = 0; v < n; ++v)
+                factor[v] = fill * work_.share[chunk.pair + v] * work_.outflow[origin[v]] / work_.C[origin[v]];
+            for (Index row = chunk.first; row < chunk.last; row += n)
+                for (Index v = 0; v < n; ++v) work_.C[lanes_.successor[row + v]] -= factor[v] * work_.p[row + v];
+            if (work_.clipped[c]) hold(set_, lanes_, chunk, work_);
+        }
+    }
+
+    /// For layer k: t = C⁻¹ (x + B t), given t of the next layer, and y of the next layer = E t.
+    void pull(Index k, const double* x) {
+        double all[LANES], *t = work_.t.data(), *y = work_.y.data();
+        const Index begin = lanes_.first_state(k), after = lanes_.first_state(k + 1), end = lanes_.first_state(k + 2);
+        for (Index s = begin; s < after; ++s) t[s] = x[s];
+        for (Index s = after; s < end; ++s) y[s] = 0.0;
+        for (Index c = lanes_.first_chunk(k); c < lanes_.first_chunk(k + 1); ++c) {
+            const Chunk chunk = lanes_.chunk(c);
+            const Index n = chunk.n_lanes;
+            if (work_.clipped[c]) {
+                respond(set_, lanes_, chunk, work_, t, y, all);
             } else {
                 for (Index v = 0; v < n; ++v) all[v] = 0.0;
                 for (Index row = chunk.first; row < chunk.last; row += n)
-                    for (Index v = 0; v < n; ++v) all[v] += work.p[row + v] * t[lanes.successor[row + v]];
+                    for (Index v = 0; v < n; ++v) all[v] += work_.p[row + v] * t[lanes_.successor[row + v]];
             }
-            for (Index v = 0; v < n; ++v) t[lanes.origin[chunk.pair + v]] += work.share[chunk.pair + v] * all[v];
+            for (Index v = 0; v < n; ++v) t[lanes_.origin[chunk.pair + v]] += work_.share[chunk.pair + v] * all[v];
         }
-        for (Index s = begin; s < end; ++s) t[s] /= work.C[s];
+        for (Index s = begin; s < after; ++s) t[s] /= work_.C[s];
     }
-}
 
-/// y = t + U⁻ᵀ (y + x + (D − 2 C) t), and return x · y; the last state takes no part.
-inline double sweep_forward(const Lanes& lanes, Workspace& work, const double* __restrict x) {
-    double factor[LANES], *__restrict y = work.y.data();
-    const double *__restrict t = work.t.data(), *__restrict C = work.C.data(), *__restrict D = work.D.data();
-    const double *__restrict p = work.p.data(), *__restrict share = work.share.data();
-    const std::uint32_t *__restrict successor = lanes.successor.data(), *__restrict origin = lanes.origin.data();
-    double product = 0.0;
-    for (Index k = 0; k < lanes.n_layers(); ++k) {
-        const Index begin = lanes.first_state(k), end = lanes.first_state(k + 1);
-        for (Index s = begin; s < end; ++s) y[s] = (y[s] + x[s] + (D[s] - 2.0 * C[s]) * t[s]) / C[s];
-        for (Index c = lanes.first_chunk(k); c < lanes.first_chunk(k + 1); ++c) {
-            const Chunk chunk = lanes.chunk(c);
+    /// For layer k: add Bᵀ y to y of the next layer.
+    void push(Index k) {
+        double factor[LANES], *__restrict y = work_.y.data();
+        const double *__restrict p = work_.p.data(), *__restrict share = work_.share.data();
+        const std::uint32_t *__restrict successor = lanes_.successor.data(), *__restrict origin = lanes_.origin.data();
+        for (Index c = lanes_.first_chunk(k); c < lanes_.first_chunk(k + 1); ++c) {
+            const Chunk chunk = lanes_.chunk(c);
             const Index n = chunk.n_lanes;
             for (Index v = 0; v < n; ++v) factor[v] = share[chunk.pair + v] * y[origin[chunk.pair + v]];
             for (Index row = chunk.first; row < chunk.last; row += n)
                 for (Index v = 0; v < n; ++v) y[successor[row + v]] += factor[v] * p[row + v];
         }
+    }
+
+private:
+    const Lanes& lanes_;
+    const Set& set_;
+    Workspace& work_;
+};
+
+/// The sweeps with H assembled, but for the first layer; as `MatrixFree`.
+template <class Set>
+class Assembled {
+public:
+    Assembled(const Lanes& lanes, const Set& set, Workspace& work)
+        : lanes_(lanes), work_(work), H_(*work.sparse), first_(lanes, set, work) {}
+
+    void find_pivots(double damping) {
+        first_.start_pivots(damping);
+        first_.fill_in(0);
+        H_.assemble(lanes_, work_);
+        H_.eliminate(lanes_, FILL, work_.outflow.data(), work_.C.data());
+    }
+
+    void pull(Index k, const double* x) {
+        if (k == 0) return first_.pull(0, x);
+        double *__restrict t = work_.t.data(), *__restrict y = work_.y.data();
+        const Index begin = lanes_.first_state(k), after = lanes_.first_state(k + 1), end = lanes_.first_state(k + 2);
+        for (Index s = after; s < end; ++s) y[s] = 0.0;
+        H_.add_beside(after, end, t, y);
+        for (Index s = begin; s < after; ++s) t[s] = (x[s] + H_.pull(s, t)) / work_.C[s];
+    }
+
+    void push(Index k) {
+        if (k == 0) return first_.push(0);
+        for (Index s = lanes_.first_state(k); s < lanes_.first_state(k + 1); ++s)
+            H_.push(s, work_.y[s], work_.y.data());
+    }
+
+private:
+    const Lanes& lanes_;
+    Workspace& work_;
+    SparseHessian& H_;
+    MatrixFree<Set> first_;
+};
+
+/// t = U⁻¹ x and y = E t; the last state takes no part.
+template <class Sweeps>
+void sweep_back(const Lanes& lanes, Sweeps& sweeps, Workspace& work, const double* x) {
+    work.t[lanes.n_states() - 1] = 0.0;
+    for (Index k = lanes.n_layers() - 1; k >= 0; --k) sweeps.pull(k, x);
+    work.y[0] = 0.0;
+}
+
+/// y = t + U⁻ᵀ (y + x + (D − 2 C) t), and return x · y; the last state takes no part.
+template <class Sweeps>
+double sweep_forward(const Lanes& lanes, Sweeps& sweeps, Workspace& work, const double* __restrict x) {
+    double* __restrict y = work.y.data();
+    const double *__restrict t = work.t.data(), *__restrict C = work.C.data(), *__restrict D = work.D.data();
+    double product = 0.0;
+    for (Index k = 0; k < lanes.n_layers(); ++k) {
+        const Index begin = lanes.first_state(k), end = lanes.first_state(k + 1);
+        for (Index s = begin; s < end; ++s) y[s] = (y[s] + x[s] + (D[s] - 2.0 * C[s]) * t[s]) / C[s];
+        sweeps.push(k);
         for (Index s = begin; s < end; ++s) y[s] += t[s];
         product += dot(x + begin, y + begin, end - begin);
     }
@@ -153,17 +221,16 @@ inline double sweep_forward(const Lanes& lanes, Workspace& work, const double* _
 ///
 /// The unknowns are U x, the residual r is U⁻ᵀ (b − H x) and its preconditioner C. It ends when the norm √(r · C r), which
 /// does not depend on how much mass a state has, is down to `accuracy` times what it was. Returns the iterations.
-template <class Set>
-Index conjugate_gradients(const Lanes& lanes, const Set& set, double damping, double accuracy, Index max_iterations,
-                          Workspace& work, double* __restrict x, Interrupt& interrupt) {
+template <class Sweeps>
+Index conjugate_gradients(const Lanes& lanes, Sweeps sweeps, double accuracy, Index max_iterations, Workspace& work,
+                          double* __restrict x, Interrupt& interrupt) {
     const Index n = lanes.n_states();
     double *__restrict r = work.r.data(), *__restrict direction = work.direction.data();
     const double *__restrict C = work.C.data(), *__restrict t = work.t.data(), *__restrict y = work.y.data();
-    find_pivots(lanes, set, damping, work);
     std::fill(work.t.begin(), work.t.end(), 0.0);
     std::fill(work.direction.begin(), work.direction.end(), 0.0);
     work.y.assign(x, x + n);
-    sweep_forward(lanes, work, direction);  // with t = 0 and x = 0: y = U⁻ᵀ b
+    sweep_forward(lanes, sweeps, work, direction);  // with t = 0 and x = 0: y = U⁻ᵀ b
     double product = 0.0;
     for (Index s = 0; s < n; ++s) {
         r[s] = y[s];
@@ -174,8 +241,8 @@ Index conjugate_gradients(const Lanes& lanes, const Set& set, double damping, do
     const double target = accuracy * accuracy * product;
     for (Index iteration = 0; iteration < max_iterations; ++iteration) {
         interrupt.check();
-        sweep_back(lanes, set, work, direction);
-        const double curvature = sweep_forward(lanes, work, direction);
+        sweep_back(lanes, sweeps, work, direction);
+        const double curvature = sweep_forward(lanes, sweeps, work, direction);
         if (!(curvature > 0.0)) return iteration;
         const double length = product / curvature, old = product;
         product = 0.0;
@@ -188,6 +255,19 @@ Index conjugate_gradients(const Lanes& lanes, const Set& set, double damping, do
         for (Index s = 0; s < n; ++s) direction[s] = C[s] * r[s] + product / old * direction[s];
     }
     return max_iterations;
+}
+
+/// The same, with the sweeps that suit the model; `renew`: with H of the last evaluation, not with that of the last call.
+template <class Set>
+Index conjugate_gradients(const Lanes& lanes, const Set& set, bool renew, double damping, double accuracy,
+                          Workspace& work, double* x, Interrupt& interrupt) {
+    constexpr Index MAX_ITERATIONS = 500;
+    const auto with = [&](auto sweeps) {
+        if (renew) sweeps.find_pivots(damping);
+        return conjugate_gradients(lanes, sweeps, accuracy, MAX_ITERATIONS, work, x, interrupt);
+    };
+    const bool by_labels = !requires { &Set::respond; };
+    return by_labels && work.sparse ? with(Assembled(lanes, set, work)) : with(MatrixFree(lanes, set, work));
 }
 
 }  // namespace tightrope

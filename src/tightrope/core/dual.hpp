@@ -13,6 +13,7 @@
 #pragma once
 
 #include "arithmetic.hpp"
+#include "sparse.hpp"
 #include "workspace.hpp"
 
 namespace tightrope {
@@ -113,22 +114,24 @@ TIGHTROPE_INLINE void weigh(const Lanes& lanes, const Chunk& chunk, Workspace& w
     const double *__restrict scale = work.scale.data(), *__restrict u = work.u.data();
     double *__restrict p = work.p.data(), *__restrict W = work.W.data() + chunk.pair;
     const std::uint32_t* __restrict successor = lanes.successor.data();
-    for (Index v = 0; v < n; ++v) W[v] = 0.0;
-    for (Index row = chunk.first; row < chunk.last; row += n) {
-        if (chunk.aligned) {
-            const double f = scale[successor[row]];
-            for (Index v = 0; v < n; ++v) {
-                const double w = u[row + v] * f;
-                p[row + v] = w;
-                W[v] += w;
-            }
-        } else {
-            for (Index v = 0; v < n; ++v) {
-                const double w = u[row + v] * scale[successor[row + v]];
-                p[row + v] = w;
-                W[v] += w;
-            }
+    Index v = 0;
+    for (; v + 8 <= n; v += 8) {
+        Eight sum = {};
+        for (Index j = chunk.first + v; j < chunk.last; j += n) {
+            const Eight f = chunk.aligned ? eight_of(scale[successor[j]]) : gather_eight(scale, successor + j);
+            const Eight w = load_eight(u + j) * f;
+            store_eight(p + j, w);
+            sum += w;
         }
+        store_eight(W + v, sum);
+    }
+    for (; v < n; ++v) {
+        double sum = 0.0;
+        for (Index j = chunk.first + v; j < chunk.last; j += n) {
+            p[j] = u[j] * scale[successor[j]];
+            sum += p[j];
+        }
+        W[v] = sum;
     }
 }
 
@@ -140,6 +143,7 @@ TIGHTROPE_INLINE void flow(const Lanes& lanes, const Chunk& chunk, Workspace& wo
     double *__restrict inflow = work.inflow.data(), *__restrict outflow = work.outflow.data();
     const std::uint32_t *__restrict successor = lanes.successor.data(), *__restrict origin = lanes.origin.data() + chunk.pair;
     for (Index v = 0; v < n; ++v) outflow[origin[v]] += share[v] * W[v];
+    if (work.sparse && origin[0] > 0) return work.sparse->connect(lanes, chunk, work);
     for (Index row = chunk.first; row < chunk.last; row += n) {
         if (chunk.aligned)
             inflow[successor[row]] += dot(share, p + row, n);
@@ -148,11 +152,26 @@ TIGHTROPE_INLINE void flow(const Lanes& lanes, const Chunk& chunk, Workspace& wo
     }
 }
 
+/// Start `flow` over the chunks of layer k.
+inline void start_flow(const Lanes& lanes, Index k, Workspace& work) {
+    std::fill(work.outflow.begin() + lanes.first_state(k), work.outflow.begin() + lanes.first_state(k + 1), 0.0);
+    std::fill(work.inflow.begin() + lanes.first_state(k + 1), work.inflow.begin() + lanes.first_state(k + 2), 0.0);
+    if (work.sparse) work.sparse->start(lanes, k);
+}
+
+/// Finish it: what was added up is a multiple of 1 / norm.
+inline void finish_flow(const Lanes& lanes, Index k, double norm, Workspace& work) {
+    for (Index s = lanes.first_state(k); s < lanes.first_state(k + 1); ++s) work.outflow[s] *= norm;
+    for (Index s = lanes.first_state(k + 1); s < lanes.first_state(k + 2); ++s) work.inflow[s] *= norm;
+    if (work.sparse) work.sparse->finish(lanes, k, norm, work.inflow.data());
+}
+
 /// One layer of `evaluate`: log Z, given e^{β − top}. The flows are multiples of 1 / Z, which comes last.
 template <class Set>
 double evaluate_layer(const Lanes& lanes, const Set& set, Index k, Workspace& work, Scratch& scratch) {
     const Index begin = lanes.first_pair(k), end = lanes.first_pair(k + 1);
     for (Index i = begin; i < end; ++i) work.share[i] = 1.0 / work.scale[lanes.origin[i]];
+    start_flow(lanes, k, work);
     for (Index c = lanes.first_chunk(k); c < lanes.first_chunk(k + 1); ++c) {
         const Chunk chunk = lanes.chunk(c);
         weigh(lanes, chunk, work);
@@ -161,8 +180,7 @@ double evaluate_layer(const Lanes& lanes, const Set& set, Index k, Workspace& wo
     }
     const double Z = dot(work.share.data() + begin, work.W.data() + begin, end - begin), norm = 1.0 / Z;
     for (Index i = begin; i < end; ++i) work.share[i] *= norm;
-    for (Index s = lanes.first_state(k); s < lanes.first_state(k + 1); ++s) work.outflow[s] *= norm;
-    for (Index s = lanes.first_state(k + 1); s < lanes.first_state(k + 2); ++s) work.inflow[s] *= norm;
+    finish_flow(lanes, k, norm, work);
     return work.top[k + 1] - work.top[k] + log(Z);
 }
 
@@ -210,7 +228,9 @@ double evaluate_layer_by_logarithms(const Lanes& lanes, const Set& set, const do
     for (Index i = begin; i < end; ++i) Z += exp(work.share[i] - largest);
     const double log_Z = largest + log(Z);
     for (Index i = begin; i < end; ++i) work.share[i] = exp(work.share[i] - log_Z);
+    start_flow(lanes, k, work);
     for (Index c = lanes.first_chunk(k); c < lanes.first_chunk(k + 1); ++c) flow(lanes, lanes.chunk(c), work);
+    finish_flow(lanes, k, 1.0, work);
     return log_Z;
 }
 
@@ -219,8 +239,6 @@ template <class Set>
 Value evaluate(const Lanes& lanes, const Set& set, const double* beta, bool logarithmic, Workspace& work) {
     const Index L = lanes.n_layers();
     const bool by_logarithms = exponentiate(lanes, beta, work) || logarithmic;
-    std::fill(work.inflow.begin(), work.inflow.end(), 0.0);
-    std::fill(work.outflow.begin(), work.outflow.end(), 0.0);
     work.pool.each(L, [&](Index k, int worker) {
         Scratch& scratch = work.scratch[worker];
         work.log_Z[k] = by_logarithms ? evaluate_layer_by_logarithms(lanes, set, beta, logarithmic, k, work, scratch)

@@ -27,7 +27,6 @@ inline constexpr double FAR = 0.5;             ///< The same far from it: a step
 inline constexpr double DAMPED_GAIN = 0.98;    ///< Of the residual, in a damped step where F is all rounding.
 inline constexpr double FIRST_DAMPING = 1e-4;
 inline constexpr double MAX_DAMPING = 1e8;
-inline constexpr Index MAX_CG = 500;           ///< Iterations of the conjugate gradient method in one step.
 inline constexpr double MAX_MOVE = 20.0;       ///< Of a potential in one step: e^20 in the weights.
 inline constexpr Index MAX_STEPS = 500;        ///< Of one attempt.
 inline constexpr double ROUNDING = 1e-11;      ///< Of F, relative.
@@ -76,7 +75,7 @@ Step newton_step(const Lanes& lanes, const Set& set, const StepChoice& choice, W
         }
         solve(work.panels, step);
     } else {
-        conjugate_gradients(lanes, set, choice.damping, choice.accuracy, newton::MAX_CG, work, step, interrupt);
+        conjugate_gradients(lanes, set, true, choice.damping, choice.accuracy, work, step, interrupt);
     }
     Step found{0.0, 0.0};
     for (Index s = first; s < last; ++s) {

@@ -22,6 +22,8 @@ public:
             std::vector<Index> sizes;
             for (Index k = 0; k < space.n_layers; ++k) sizes.push_back(space.layer_ptr[k + 1] - space.layer_ptr[k]);
             work_.panels = Panels(std::move(sizes));
+        } else if (SparsePattern::fits(space)) {
+            pattern_ = std::make_shared<SparsePattern>(space);
         }
         work_.beta.assign(space.n_states, 0.0);
         for (auto& row : thresholds_) row.assign(space.n_pairs, 0.0);
@@ -103,9 +105,11 @@ private:
     void lay_out(const bool* free) {
         thresholds();
         laid_out_ = false;
-        lanes_ = Lanes();  // its memory is needed
+        lanes_ = Lanes();  // their memory is needed
+        work_.sparse.reset();
         lanes_ = Lanes(space_, free);
         work_.fit(lanes_);
+        if (pattern_) work_.sparse = std::make_shared<SparseHessian>(space_, lanes_, pattern_);
         std::copy_n(free, space_.n_pairs, free_.get());
         laid_out_ = true;
         scatter_thresholds();
@@ -122,6 +126,7 @@ private:
     Lanes lanes_;
     std::variant<std::monostate, L1Data, BoxData, CutBoxData, KLData> set_;
     std::vector<double> thresholds_[2];  ///< by pair of the space, up to date while nothing is laid out
+    std::shared_ptr<const SparsePattern> pattern_;  ///< null where H is not assembled sparsely
     Workspace work_;
 };
 

@@ -1,6 +1,7 @@
 // All that a solve writes to: every array with its name, its length and its meaning.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "lanes.hpp"
@@ -10,6 +11,8 @@
 
 namespace tightrope {
 
+class SparseHessian;
+
 struct Workspace {
     using Vector = std::vector<double>;
 
@@ -18,6 +21,8 @@ struct Workspace {
     Panels panels;                ///< H, then its factor; empty where steps come from conjugate gradients
     double factor_damping = NaN;  ///< how much damping the factor holds; NaN while there is none
     Vector thresholds[2];         ///< (n_pairs,) what the pair's question left for its next call
+
+    std::shared_ptr<SparseHessian> sparse;  ///< H for conjugate gradients; null where it is not assembled
 
     // By state: (n_states,).
     Vector trial;    ///< potentials tried by the line search
