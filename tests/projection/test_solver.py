@@ -1,4 +1,4 @@
-"""The parts of the solver in the core against `projection.reference`, the same in plain NumPy, and by their definitions."""
+"""The parts of the solver in the core: against `projection.reference`, and by their definitions."""
 
 import numpy as np
 import pytest
@@ -238,7 +238,8 @@ def test_lanes_have_a_slot_for_every_tuple(seed: int, share_free: float) -> None
         assert lanes["aligned"][chunk] == (table == table[:, :1]).all()
         for v, i in enumerate(pairs):
             tuples = np.arange(space.csr.pair_ptr[i], space.csr.pair_ptr[i + 1])
-            np.testing.assert_array_equal(lanes["slot"][tuples], lanes["chunk_slot"][chunk] + np.arange(len(tuples)) * n + v)
+            slots = lanes["chunk_slot"][chunk] + np.arange(len(tuples)) * n + v
+            np.testing.assert_array_equal(lanes["slot"][tuples], slots)
     first_pairs = lanes["pair"][lanes["chunk_pair"][lanes["layer_chunk"][:-1]]]
     np.testing.assert_array_equal(layer[space.pairs[first_pairs, 0]], np.arange(space.n_layers))
 
