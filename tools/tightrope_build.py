@@ -1,7 +1,7 @@
 """The build backend: scikit-build-core, with a compiler from PyPI on machines that have none.
 
-The hooks of PEP 517 are those of scikit-build-core. Where no C++ compiler is found, the build also requires `ziglang`, a
-wheel with a C++ compiler in it, and compiles with that. A compiler counts as found if the environment variable CXX
+The hooks of PEP 517 are those of scikit-build-core. Where no C++ compiler is found, the build also requires `ziglang`,
+a wheel with a C++ compiler in it, and compiles with that. A compiler counts as found if the environment variable CXX
 names it or one of `COMPILERS` is on the PATH. On Windows only clang counts: the core uses vector extensions that the
 compiler of Visual Studio does not have.
 """
@@ -55,12 +55,11 @@ def get_requires_for_build_editable(config_settings: Settings = None) -> list[st
     return [*backend.get_requires_for_build_editable(config_settings), *_compiler_requirement()]
 
 
-def build_wheel(
-    wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None
-) -> str:
+def build_wheel(wheel_directory: str, config_settings: Settings = None, metadata_directory: str | None = None) -> str:
     """Build a wheel into a directory; return its name."""
     with _compiler():
-        return backend.build_wheel(wheel_directory, config_settings, metadata_directory)
+        wheel: str = backend.build_wheel(wheel_directory, config_settings, metadata_directory)
+    return wheel
 
 
 def build_editable(
@@ -68,7 +67,8 @@ def build_editable(
 ) -> str:
     """Build the wheel of an editable install into a directory; return its name."""
     with _compiler():
-        return backend.build_editable(wheel_directory, config_settings, metadata_directory)
+        wheel: str = backend.build_editable(wheel_directory, config_settings, metadata_directory)
+    return wheel
 
 
 def _compiler_requirement() -> list[str]:

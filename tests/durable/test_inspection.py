@@ -229,8 +229,9 @@ def test_widths_are_those_of_the_set() -> None:
     wide = widths_of(learner)
     assert wide is not None
     assert (wide.kind, wide.pairs, wide.free) == ("KLBall", WORLD.space.n_pairs, WORLD.space.n_pairs)
-    learner.confidence_set = KLBall(learner.space.n_tuples * [1.0], np.arange(WORLD.space.n_pairs) / 10)  # type: ignore[attr-defined]
-    wide = widths_of(learner)
+    center = 1 / WORLD.space.expand_to_tuples(WORLD.space.successors_per_pair)
+    ball = KLBall(center, np.arange(WORLD.space.n_pairs) / 10)
+    wide = widths_of(fresh(confidence=lambda space, N, M: ball))
     single = WORLD.space.successors_per_pair == 1
     bound = (np.arange(WORLD.space.n_pairs) / 10)[~single]
     assert wide is not None

@@ -45,7 +45,7 @@ auto kl_bounds_of(const Csr& csr, Ints N, Ints M, double log_inverse, double sca
     require_no_more(space, N, M);
     New<double> lower(space.n_tuples), upper(space.n_tuples);
     unlocked([&] { kl_bounds(space, N.data(), M.data(), log_inverse, scale, lower.data, upper.data); });
-    return nb::make_tuple(lower.array, upper.array);
+    return results(lower.array, upper.array);
 }
 
 bool are_balls_of(const Csr& csr, Floats center, Floats radius, double tolerance) {

@@ -30,7 +30,7 @@ auto best_actions(const Csr& csr, Floats P, Floats cost) {
     New<double> V(space.n_states);
     New<std::int64_t> best(space.last_state());
     unlocked([&] { backward(space, KnownModel(space, P.data(), cost.data()), Least{best.data}, V.data); });
-    return nb::make_tuple(V.array, best.array);
+    return results(V.array, best.array);
 }
 
 auto extended_values(const Csr& csr, Floats center, Floats radius, Floats cost) {
@@ -45,7 +45,7 @@ auto extended_values(const Csr& csr, Floats center, Floats radius, Floats cost) 
         BestIn<InBall> q(space, {center.data(), radius.data()}, -1.0, cost.data(), p.data());
         backward(space, q, Least{best.data}, V.data);
     });
-    return nb::make_tuple(V.array, best.array);
+    return results(V.array, best.array);
 }
 
 /// V and p, and best if there is no policy.
@@ -62,7 +62,7 @@ auto largest_values_in(const Space& space, Set set, Floats cost, std::optional<F
         else
             backward(space, q, Largest{best.data}, V.data);
     });
-    return nb::make_tuple(V.array, best.array, p.array);
+    return results(V.array, best.array, p.array);
 }
 
 auto largest_values(const Csr& csr, bool curved, Floats lower, Floats upper, Floats center, Floats radius, Floats cost,
@@ -85,7 +85,7 @@ auto optimistic_actions(const Csr& csr, Floats lower, Floats upper, Floats cost)
         BestInBox q(space, lower.data(), upper.data(), -1.0, cost.data(), p.data);
         backward(space, q, Least{best.data}, V.data);
     });
-    return nb::make_tuple(V.array, best.array, p.array);
+    return results(V.array, best.array, p.array);
 }
 
 auto dearest_values(const Csr& csr, Floats lower, Floats upper, Floats pi, Floats cost) {
@@ -127,7 +127,7 @@ auto best_mixture(const Csr& csr, Floats lower, Floats upper, Floats c, Table D,
         ExtendedLP program(space, lower.data(), upper.data(), c.data(), D.data(), alpha.data(), n_rows);
         return program.solve(tolerance, max_pivots, multipliers.data, x.data);
     });
-    return nb::make_tuple(over, multipliers.array, x.array);
+    return results(over, multipliers.array, x.array);
 }
 
 auto euclidean_point_of(const Csr& csr, Floats P, Floats y, Floats beta) {
@@ -138,7 +138,7 @@ auto euclidean_point_of(const Csr& csr, Floats P, Floats y, Floats beta) {
     New<double> x(space.n_pairs), residual(space.n_states);
     const EuclideanPoint point =
         unlocked([&] { return euclidean_point(space, P.data(), y.data(), beta.data(), x.data, residual.data); });
-    return nb::make_tuple(x.array, residual.array, point.residual_norm, point.value);
+    return results(x.array, residual.array, point.residual_norm, point.value);
 }
 
 auto euclidean_step_of(const Csr& csr, Floats P, Floats x, Floats residual, double mu) {

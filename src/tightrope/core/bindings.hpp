@@ -45,17 +45,28 @@ inline void require_indices(const Ints& array, Index size, const char* name) {
                                       .c_str());
 }
 
+/// A NumPy array of doubles or integers, as the signature of a function names it.
+template <class T>
+class NumpyArray : public nb::object {
+public:
+    static constexpr auto Name = nb::detail::const_name("numpy.typing.NDArray[numpy.") +
+                                 nb::detail::const_name<std::is_same_v<T, double>>("float", "int") +
+                                 nb::detail::const_name<sizeof(T) == 8>("64", "32") +
+                                 nb::detail::const_name("]");
+    NumpyArray(nb::object array) : nb::object(std::move(array)) {}
+};
+
 /// A new NumPy array that is not filled yet: Python gets `array`, kernels write to `data`.
 template <class T>
 struct New {
     explicit New(Index n) : New(nb::cast(n)) {}
     New(Index rows, Index columns) : New(nb::make_tuple(rows, columns)) {}
 
-    nb::object array;
+    NumpyArray<T> array;
     T* data;
 
 private:
-    explicit New(const nb::object& shape) : array(nb::handle(empty())(shape, nb::handle(type()))) {
+    explicit New(const nb::object& shape) : array(nb::object(nb::handle(empty())(shape, nb::handle(type())))) {
         data = nb::cast<nb::ndarray<T, nb::c_contig, nb::device::cpu>>(array).data();
     }
 
@@ -74,6 +85,12 @@ private:
         return std::is_same_v<T, double> ? "float64" : std::is_same_v<T, std::int64_t> ? "int64" : "int32";
     }
 };
+
+/// Several results, as a tuple whose signature names the type of each.
+template <class... T>
+nb::typed<nb::tuple, T...> results(T... values) {
+    return nb::typed<nb::tuple, T...>(nb::make_tuple(std::move(values)...));
+}
 
 /// Run a kernel while other threads of Python run.
 template <class Kernel>
