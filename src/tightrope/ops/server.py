@@ -292,14 +292,9 @@ class Server:
     """
 
     def __init__(self, directory: Path, address: Address, new: NewLearner | None = None, **options: Any) -> None:
+        waiting, created = address.limits.waiting, None if new is None else new.folder
         self.learners = {
-            name: ServedLearner(
-                name,
-                folder,
-                address.limits.waiting,
-                new if new is not None and new.folder == folder else None,
-                **options,
-            )
+            name: ServedLearner(name, folder, waiting, new if folder == created else None, **options)
             for name, folder in learners_in(directory, new).items()
         }
         self._failures: list[Exception] = []
