@@ -1,4 +1,4 @@
-"""Shadow mode, stop-loss, champion and challenger: each outlasts being opened again, to the bit."""
+"""Shadow mode, stop-loss, champion and challenger; all survive reopening, to the bit."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -24,7 +24,7 @@ SAFE = Policy.uniform(WORLD.space)
 
 
 class FailsAtTheThird(UCPDPractical):
-    """Its solver does not reach its tolerance."""
+    """Fails at its third episode, as a solver that does not converge."""
 
     name = "fails"
     error: ClassVar[Exception] = ConvergenceError("too hard")
@@ -44,12 +44,12 @@ def weights(own: list[float], played: list[float]) -> list[float]:
 
 
 def told(learner: DurableLearner, id: str, policy: Policy) -> None:
-    """An episode that `policy` played."""
+    """Tell an episode that `policy` played."""
     learner.tell(id, **story(policy, learner.feedback, int(id.partition("-")[0])))
 
 
 class TestShadow:
-    def test_what_somebody_else_plays_is_learnt_and_weighed(self, tmp_path: Path) -> None:
+    def test_watched_episodes_are_learned_and_weighed(self, tmp_path: Path) -> None:
         twin = fresh("ucpd-bandit")
         with opened(tmp_path, fresh("ucpd-bandit"), snapshot_every=3) as learner:
             for _ in range(8):
@@ -62,7 +62,7 @@ class TestShadow:
             [standing] = learner.status.standings
             assert (standing.weighed, standing.on_paths) == (8, 0)
 
-    def test_importance_by_hand(self) -> None:
+    def test_importance_weights_computed_by_hand(self) -> None:
         """Two steps, two actions each: π takes the first action with 0.9, μ with 0.5."""
         own, played_ = np.array([0.9, 0.1, 0.9, 0.1]), np.array([0.5, 0.5, 0.5, 0.5])
         costs = np.array([[1.0, 1.0], [0.5, 0.25]])
@@ -74,8 +74,8 @@ class TestShadow:
         assert (again.weighed, again.met) == (1, 1)
 
     @pytest.mark.parametrize("rare", [1e-200, 1e-310])
-    def test_what_is_hardly_ever_played_leaves_a_directory_that_opens(self, tmp_path: Path, rare: float) -> None:
-        """The product of the ratios has no room in a float; with what π never does behind it, it is 0."""
+    def test_extreme_importance_weights_stay_finite(self, tmp_path: Path, rare: float) -> None:
+        """The product of the ratios overflows; after an action that π never takes it is 0."""
         hardly = SAFE.probabilities.copy()
         first = WORLD.space.csr.state_ptr[:-2]
         hardly[:] = rare
@@ -94,8 +94,8 @@ class TestShadow:
         assert weights([0.5, 0.0, 0.5], [0.5, 0.0, 0.5]) == [1.0, 0.0, 0.0]
         assert weights([0.1, 0.7], [0.1, 0.7]) == [1.0, 1.0]
 
-    def test_importance_has_the_right_mean(self) -> None:
-        """Against the exact occupancy measure; within four standard errors, and these are not wide."""
+    def test_importance_estimates_are_unbiased(self) -> None:
+        """Compared with the exact occupancy measure, within four standard errors, which are small."""
         mdp: LayeredMDP = WORLD.mdp
         own = Policy(WORLD.space, fresh().policy.probabilities)
         biased = SAFE.probabilities * np.linspace(1, 2, WORLD.space.n_pairs)
@@ -113,8 +113,8 @@ class TestShadow:
         assert (error < 0.03 * exact).all()
         assert np.abs(shadow.by_importance[1:] - exact) == pytest.approx(0, abs=float(4 * error.max()))
 
-    def test_what_a_policy_cannot_show_is_left_out(self, tmp_path: Path) -> None:
-        """A safe policy that never does what the others do: what they would have spent is not less for that."""
+    def test_episodes_whose_policy_does_not_cover_are_left_out(self, tmp_path: Path) -> None:
+        """A safe policy that never takes the learner's actions does not lower the estimate of its spending."""
         first = WORLD.space.csr.state_ptr[:-2]
         always = np.zeros(WORLD.space.n_pairs)
         always[first] = 1.0
@@ -130,7 +130,7 @@ class TestShadow:
             assert (after.weighed, after.uncovered, learner.status.told) == (4, 5, 9)
             assert (after.would_have_spent, after.loss) == (before.would_have_spent, before.loss)
 
-    def test_who_does_more_covers(self) -> None:
+    def test_a_policy_covers_another_if_it_takes_all_its_actions(self) -> None:
         some, all_, other = np.array([0.5, 0.5, 0.0]), np.array([0.8, 1e-310, 0.2]), np.array([0.0, 0.5, 0.5])
 
         def covers(played: NDArray[np.float64], own: NDArray[np.float64]) -> bool:
@@ -139,7 +139,7 @@ class TestShadow:
         assert covers(all_, some) and covers(some, some)
         assert not covers(some, all_) and not covers(other, some)
 
-    def test_without_a_policy_the_path_is_shown(self, tmp_path: Path) -> None:
+    def test_episodes_of_unknown_policies_are_summed_apart(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh(), snapshot_every=2) as learner:
             for _ in range(3):
                 told(learner, learner.watch(), SAFE)
@@ -153,7 +153,7 @@ class TestShadow:
             assert learner.open_episodes() == {}
             assert learner.status.open == 1
 
-    def test_who_cannot_learn_from_others_refuses(self, tmp_path: Path) -> None:
+    def test_watching_is_refused_if_a_learner_cannot_learn_from_others(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh("ucpd-bandit")) as learner:
             with pytest.raises(InvalidInputError, match="only with their policy"):
                 learner.watch()
@@ -167,8 +167,8 @@ class TestShadow:
             with pytest.raises(InvalidInputError, match="a challenger plays"):
                 learner.challenge("other", fresh())
 
-    def test_who_must_know_who_played_learns_nothing_from_nobody(self, tmp_path: Path) -> None:
-        """Watched before it came: as a challenger it fails, as the champion it refuses."""
+    def test_a_learner_that_needs_the_policy_does_not_learn_without_it(self, tmp_path: Path) -> None:
+        """As a challenger it fails, as the champion it refuses the episode."""
         with opened(tmp_path, fresh()) as learner:
             first, second = learner.watch(), learner.watch()
             learner.challenge("other", fresh("ucpd-bandit"))
@@ -187,13 +187,13 @@ class TestShadow:
             assert learner.fingerprint("another") == learner.fingerprint("other") == before
 
     @pytest.mark.parametrize("policy", [0, "", [], False, np.full(2, 0.5)])
-    def test_a_policy_that_is_none_is_refused(self, tmp_path: Path, policy: Any) -> None:
+    def test_watch_refuses_what_is_not_a_policy(self, tmp_path: Path, policy: Any) -> None:
         with opened(tmp_path, fresh()) as learner, pytest.raises(InvalidInputError, match=r"policy is .*a Policy"):
             learner.watch(policy)
 
 
 class TestStopLoss:
-    def test_it_stops_above_most_and_goes_on_at_back(self, tmp_path: Path) -> None:
+    def test_a_rule_stops_above_most_until_back(self, tmp_path: Path) -> None:
         """Three steps use 0.2 each, of a budget of 0.25: 0.35, 0.7, 1.05, 1.4 over; then nothing, down by 0.25 each."""
         space = WORLD.space
         rules = {"constraint 0": StopLoss(most=0.6, back=0.25)}
@@ -218,7 +218,7 @@ class TestStopLoss:
             assert tips == [1, 8]
             learner.close()
 
-    def test_the_horizon_is_looked_at(self) -> None:
+    def test_a_predicted_rule_looks_at_the_horizon(self) -> None:
         """After 2 of 10 episodes with uses 3 and 1 of a budget of 1, the rate 2 predicts 4 + 8·2 − 10 = 10.
 
         After the first one, 3 was used and 1 allowed; that the others use as much is not expected of one episode.
@@ -239,8 +239,8 @@ class TestStopLoss:
             seen.append((float(2 * guard.overspending(account, budgets)[0]), guard.stops))
         assert seen == [(8.0, True), (6.0, True), (4.0, False)]
 
-    def test_rules_hold_at_once_and_stay_until_back(self, tmp_path: Path) -> None:
-        """Over by 2 × 0.35 = 0.7 when the first rule comes; and the same rule again lifts nothing."""
+    def test_new_rules_hold_at_once_and_keep_a_stop(self, tmp_path: Path) -> None:
+        """The overspending is 2 × 0.35 = 0.7; setting the same rule again lifts no stop."""
         space = WORLD.space
         with opened(tmp_path, fresh()) as learner:
             learner.set_budgets([0.25, 1.0])
@@ -263,8 +263,8 @@ class TestStopLoss:
             learner.stop_loss({}, SAFE)
             assert not learner.status.stopped
 
-    def test_rules_that_come_again_do_not_know_what_was_before(self) -> None:
-        """Far too much until they were taken away: of what came since, nothing was seen."""
+    def test_rules_after_no_rules_start_afresh(self) -> None:
+        """The mean use before the rules were removed is forgotten."""
         rule = StopLoss(most=1.0, by="predicted", horizon=1000, window=2)
         account, budgets, safe, one = Account.empty(1), np.array([0.5]), np.full(4, 0.5), np.ones(1)
         guard = Guard.empty(4, 1).with_rules(safe, {0: rule}, one, account, budgets)
@@ -280,7 +280,7 @@ class TestStopLoss:
         assert guard.overspending(account, budgets) == pytest.approx([-5.0])
         assert not guard.stops
 
-    def test_other_budgets_and_champions_are_looked_at_at_once(self, tmp_path: Path) -> None:
+    def test_new_budgets_and_champions_are_assessed_at_once(self, tmp_path: Path) -> None:
         """A rate of 0.6, for 10 − 3 more episodes: within a budget of 0.7, over one of 0.25."""
         with opened(tmp_path, fresh()) as learner:
             learner.set_budgets([0.7, 1.0])
@@ -302,7 +302,7 @@ class TestStopLoss:
             assert not learner.status.stopped
 
     @pytest.mark.parametrize("rules", [None, [], "constraint 0", StopLoss(most=1.0)])
-    def test_rules_that_are_none_are_refused(self, tmp_path: Path, rules: Any) -> None:
+    def test_rules_of_the_wrong_type_are_refused(self, tmp_path: Path, rules: Any) -> None:
         with opened(tmp_path, fresh()) as learner, pytest.raises(InvalidInputError, match="rules is "):
             learner.stop_loss(rules, SAFE)
 
@@ -317,12 +317,12 @@ class TestStopLoss:
             ({"most": np.nan}, "most is nan"),
         ],
     )
-    def test_rules_that_make_no_sense_are_refused(self, change: dict[str, object], words: str) -> None:
+    def test_invalid_rules_are_refused(self, change: dict[str, object], words: str) -> None:
         with pytest.raises(InvalidInputError, match=words):
             StopLoss(**({"most": 1.0} | change))  # type: ignore[arg-type]
 
-    def test_rules_beyond_all_numbers_are_refused(self, tmp_path: Path) -> None:
-        """Of a budget whose unit is a billion times the learner's, 1e300 units would be infinitely many."""
+    def test_rules_with_too_large_numbers_are_refused(self, tmp_path: Path) -> None:
+        """With a unit of 1e-9, 1e300 units overflow in the units of the learner."""
         with opened(tmp_path, fresh()) as learner:
             learner._units = replace(learner._units, scales=(1e-9, 1.0))
             with pytest.raises(InvalidInputError, match=r"back of constraint 0 is -1e\+300; the limit is 1e\+291"):
@@ -335,7 +335,7 @@ class TestStopLoss:
             learner.stop_loss({})
             assert not learner.status.guard.has_rules
 
-    def test_numbers_may_be_numpys(self, tmp_path: Path) -> None:
+    def test_rules_accept_numpy_numbers(self, tmp_path: Path) -> None:
         numbers: dict[str, Any] = {
             "most": np.float32(0.5),
             "back": np.int64(0),
@@ -347,13 +347,13 @@ class TestStopLoss:
             learner.stop_loss({learner.status.spending[0].name: rule}, SAFE)
         assert [type(value) for value in (rule.most, rule.back, rule.horizon, rule.window)] == [float, float, int, int]
 
-    def test_a_budget_that_is_not_there_is_refused(self, tmp_path: Path) -> None:
+    def test_rules_of_unknown_budgets_are_refused(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh()) as learner, pytest.raises(InvalidInputError, match="no budget 'delay'"):
             learner.stop_loss({"delay": StopLoss(most=1.0)}, SAFE)
 
 
 class TestChallengers:
-    def test_all_learn_from_one_stream_and_one_plays(self, tmp_path: Path) -> None:
+    def test_champion_and_challenger_learn_from_the_same_episodes(self, tmp_path: Path) -> None:
         champion, challenger = fresh(), fresh("ucpd-bandit")
         with opened(tmp_path, fresh(), snapshot_every=4) as learner:
             for t in range(12):
@@ -378,7 +378,7 @@ class TestChallengers:
             first, second = learner.status.standings
             assert (first.weighed, second.weighed) == (12, 10)
 
-    def test_the_stream_stays_what_it_was_when_who_began_it_is_dismissed(self, tmp_path: Path) -> None:
+    def test_the_feedback_stays_when_the_first_learner_is_dismissed(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh(), snapshot_every=1) as learner:
             learner.challenge("bandit", fresh("ucpd-bandit"))
             one_more(learner)
@@ -393,7 +393,7 @@ class TestChallengers:
             one_more(learner)
             assert learner.status.told == 3
 
-    def test_other_budgets_are_for_all_or_for_none(self, tmp_path: Path) -> None:
+    def test_new_budgets_hold_for_all_learners_or_none(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh()) as learner:
             learner.challenge("dual", fresh("opt-primal-dual"))
             before = learner.fingerprint()
@@ -405,10 +405,10 @@ class TestChallengers:
             assert learner.status.spending[0].budget == WORLD.budgets[0] / 2
 
     @pytest.mark.parametrize("error", [ConvergenceError("too hard"), KeyError("too hard")])
-    def test_a_challenger_that_fails_keeps_nobody_from_learning(
+    def test_a_failed_challenger_does_not_stop_the_others(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
     ) -> None:
-        """Be it by a fault of its own."""
+        """Whatever the challenger raises."""
         monkeypatch.setattr(FailsAtTheThird, "error", error)
         classes = (FailsAtTheThird,)
         twin, frozen = fresh(), fresh()
@@ -442,7 +442,7 @@ class TestChallengers:
             learner.dismiss("weak")
             assert [one.name for one in learner.status.standings] == ["ucpd-practical", "third"]
 
-    def test_what_the_champion_cannot_learn_from_is_refused(self, tmp_path: Path) -> None:
+    def test_an_episode_that_the_champion_cannot_learn_is_refused(self, tmp_path: Path) -> None:
         champion = FailsAtTheThird(WORLD.space, WORLD.budgets, episodes=1000)
         with opened(tmp_path, champion, classes=(FailsAtTheThird,)) as learner:
             learner.challenge("other", fresh())
@@ -456,7 +456,7 @@ class TestChallengers:
             assert learner.tell(episode.id, **parts) == "learned"
             assert learner.status.standings[0].failed.endswith("too hard")
 
-    def test_what_did_not_come_to_disk_is_not_shown(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_status_shows_only_what_is_on_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with opened(tmp_path, fresh()) as learner:
             learner.challenge("other", fresh("ucpd"))
 
@@ -470,7 +470,7 @@ class TestChallengers:
             learner.promote("other")
             assert learner.settings["learner"] == "ucpd"
 
-    def test_who_does_not_fit_is_refused(self, tmp_path: Path) -> None:
+    def test_unfit_challengers_are_refused(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh("ucpd-bandit")) as learner:
             for name, other, words in (
                 ("full", fresh(), "only paths are told"),

@@ -1,4 +1,4 @@
-"""A service in a thread, and requests to it over a socket, answered as they are."""
+"""A service in a thread, and raw requests to it over a socket."""
 
 import json
 from contextlib import closing
@@ -21,14 +21,14 @@ class Answer(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Of a refusal."""
+        """The kind of an error."""
         assert self.headers["content-type"] == "application/problem+json"
         assert self.body["status"] == self.status
         return str(self.body["type"].removeprefix("/docs#"))
 
 
 class Running:
-    """A service of the learner in `folder`, for the problem in a folder of files."""
+    """A service of the learner in a directory, made for the problem in another."""
 
     def __init__(
         self, folder: Path, problem: Path | None = None, learner: str | LearnerBase = "ucpd-practical",
@@ -87,7 +87,7 @@ class Running:
         return self.send("GET", path, **headers)
 
     def of(self, place: str) -> Any:
-        """What is said about the learner."""
+        """Return the body of a GET below the learner."""
         answer = self.get(f"/learners/{quote(self.name)}{place}")
         assert answer.status == 200, answer
         return answer.body

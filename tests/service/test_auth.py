@@ -1,4 +1,4 @@
-"""Who is let in: every place is tried without the token, and with a wrong one."""
+"""Admission: every endpoint without the token and with wrong ones, other sites, rates, TLS."""
 
 import base64
 import shutil
@@ -35,7 +35,7 @@ def guarded(tmp_path: Path, machine: Path) -> Iterator[Running]:
         yield running
 
 
-def test_without_the_token_nothing_but_health_answers(guarded: Running) -> None:
+def test_only_health_answers_without_the_token(guarded: Running) -> None:
     service = Service(guarded.server.learners, Limits(), print)
     names = {"name": "guarded", "episode": "1-x", "challenger": "other"}
     places = {route.path.format(**names) for route in service.routes()}
@@ -51,7 +51,7 @@ def test_without_the_token_nothing_but_health_answers(guarded: Running) -> None:
     assert guarded.server.learners["guarded"].learner.status.asked == 0
 
 
-def test_a_wrong_token_is_none(guarded: Running) -> None:
+def test_wrong_tokens_are_refused(guarded: Running) -> None:
     for authorization in WRONG:
         assert guarded.get("/learners", Authorization=authorization).status == 401
     password = base64.b64encode(f"anybody:{TOKEN}".encode()).decode()
@@ -65,7 +65,7 @@ def test_a_wrong_token_is_none(guarded: Running) -> None:
         Client(guarded.server.address, "other", TOKEN).state()
 
 
-def test_a_page_from_elsewhere_may_not_ask(running: Running, guarded: Running) -> None:
+def test_requests_of_pages_of_other_sites_are_refused(running: Running, guarded: Running) -> None:
     host = running.server.address.removeprefix("http://").rstrip("/")
     for headers in (
         {"Host": "example.org"},
@@ -94,7 +94,7 @@ def test_a_page_from_elsewhere_may_not_ask(running: Running, guarded: Running) -
     assert guarded.get("/learners", Authorization=right, Origin="null").kind == "elsewhere"
 
 
-def test_a_bucket_fills_with_time() -> None:
+def test_a_bucket_refills_with_time() -> None:
     bucket = Bucket(rate=2.0, now=0.0)
     assert [bucket.take(2.0, now) for now in (0, 0, 0, 0.4, 0.5, 0.5, 9, 9, 9)] == [
         True, True, False, False, True, False, True, True, False,

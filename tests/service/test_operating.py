@@ -30,7 +30,7 @@ def put(running: Running, place: str, body: Any) -> Answer:
     return running.send("PUT", f"/learners/{running.name}{place}", body)
 
 
-def test_budgets_in_their_own_units(tmp_path: Path, machine: Path) -> None:
+def test_budgets_are_changed_over_http_in_their_own_units(tmp_path: Path, machine: Path) -> None:
     with Running(tmp_path / "it", machine) as running:
         running.tell(running.ask(), WEEK)
         [technician] = put(running, "/budgets", {"budgets": {"technician": 3}}).body
@@ -122,10 +122,10 @@ def test_challengers_learn_and_one_is_promoted(tmp_path: Path, machine: Path) ->
         ("psrl", {"seed": 3}),
     ],
 )
-def test_a_challenger_is_the_learner_of_that_name(
+def test_a_challenger_has_the_bits_of_make_learner(
     tmp_path: Path, machine: Path, learner: str, told: dict[str, Any]
 ) -> None:
-    """The same name, options and seed: what `make_learner` gives, as is the champion; the same settings and bits."""
+    """With the same name, options and seed it has the settings and bits of `make_learner`."""
     problem = load_problem(machine)
     champion = make_learner(learner, problem, episodes=1000, seed=told.get("seed", 0), **told.get("options", {}))
     with Running(tmp_path / "it", machine, champion) as running:
@@ -149,7 +149,7 @@ def test_a_challenger_is_the_learner_of_that_name(
         ({"learner": "shifted-bandit-uc-o-reps", "episodes": 9}, "its own policy only"),
     ],
 )
-def test_who_cannot_challenge_is_refused(running: Running, told: dict[str, Any], words: str) -> None:
+def test_invalid_challengers_are_refused(running: Running, told: dict[str, Any], words: str) -> None:
     answer = put(running, "/challengers/other", told)
     assert (answer.kind, words in answer.body["detail"]) == ("refused", True), answer
     assert [one["name"] for one in running.of("/challengers")] == ["ucpd-practical"]
@@ -167,7 +167,7 @@ def test_who_cannot_challenge_is_refused(running: Running, told: dict[str, Any],
         ("n" * 10_000, 422, "at most 100 printable characters"),
     ],
 )
-def test_names_that_nobody_can_have(running: Running, name: str, status: int, words: str) -> None:
+def test_invalid_names_of_challengers_are_refused(running: Running, name: str, status: int, words: str) -> None:
     place = f"/learners/{running.name}/challengers/{name}"
     answer = put(running, f"/challengers/{name}", {"learner": "uniform", "episodes": 9})
     assert (answer.status, answer.kind) == (status, "malformed" if status == 400 else "refused")
@@ -178,7 +178,7 @@ def test_names_that_nobody_can_have(running: Running, name: str, status: int, wo
     assert [one["name"] for one in running.of("/challengers")] == ["ucpd-practical"]
 
 
-def test_what_a_challenger_may_be_called_is_in_the_document(running: Running) -> None:
+def test_the_document_limits_names_of_challengers(running: Running) -> None:
     longest = "ü" * 100
     assert (
         put(running, f"/challengers/{quote(longest)}", {"learner": "uniform", "episodes": 9}).body[1]["name"] == longest
@@ -192,13 +192,13 @@ def test_what_a_challenger_may_be_called_is_in_the_document(running: Running) ->
     assert "400" in places["/learners/{name}/state"]["get"]["responses"]
 
 
-def test_there_are_not_more_learners_than_may_be(running: Running) -> None:
+def test_the_number_of_learners_is_limited(running: Running) -> None:
     told = {"learner": "uniform", "episodes": 9}
     codes = [put(running, f"/challengers/{k}", told).status for k in range(MOST_LEARNERS)]
     assert codes == [200] * (MOST_LEARNERS - 1) + [422]
 
 
-def test_what_is_done_twice_is_done_once(running: Running) -> None:
+def test_repeated_operations_count_once(running: Running) -> None:
     learner = served(running).learner
     told = {"learner": "ucpd", "episodes": 9}
     put(running, "/challengers/a", told)
@@ -217,7 +217,7 @@ def test_what_is_done_twice_is_done_once(running: Running) -> None:
     assert (learner.status.event, running.of("/challengers")) == (events, standings)
 
 
-def test_what_somebody_else_plays(tmp_path: Path, machine: Path) -> None:
+def test_episodes_of_others_are_watched_over_http(tmp_path: Path, machine: Path) -> None:
     with Running(tmp_path / "it", machine) as running:
         client = Client(running.server.address, "it")
         weighed, unknown = client.watch(OTHERS), client.watch()
@@ -236,7 +236,7 @@ def test_what_somebody_else_plays(tmp_path: Path, machine: Path) -> None:
         assert running.of("/series")["told"] == [0, 1, 2]
 
 
-def test_would_have_lost_is_about_what_is_weighed(tmp_path: Path, machine: Path) -> None:
+def test_would_have_lost_covers_the_weighed_episodes(tmp_path: Path, machine: Path) -> None:
     """-100 to 60 euros are -1 to 1: 80 each, around -20. Step k weighs (0.5 / 0.8)^k; of three episodes, one does.
 
     Of one played with SAFE nothing can be said: it never does what the learner does.
@@ -251,7 +251,7 @@ def test_would_have_lost_is_about_what_is_weighed(tmp_path: Path, machine: Path)
         assert one["would_have_lost"] == pytest.approx(-80 * sum(0.625**k for k in range(1, 8)) - 20 * 7)
 
 
-def test_the_client_operates(running: Running) -> None:
+def test_the_client_has_all_operations(running: Running) -> None:
     client = Client(running.server.address, running.name)
     assert client.set_budgets(technician=4.0)[0]["budget"] == pytest.approx(4)
     assert client.set_budgets({"technician": 5.0})[0]["budget"] == pytest.approx(5)
@@ -272,7 +272,7 @@ def test_the_client_operates(running: Running) -> None:
     assert np.isfinite(running.of("/state")["loss"])
 
 
-def test_a_place_says_all_that_can_be_done_there(running: Running) -> None:
+def test_a_wrong_method_lists_the_allowed_ones(running: Running) -> None:
     for place, methods in (("stop-loss", {"GET", "HEAD", "PUT"}), ("challengers/other", {"PUT", "DELETE"})):
         answer = running.send("PATCH", f"/learners/{running.name}/{place}")
         assert answer.kind == "wrong-method"

@@ -1,4 +1,4 @@
-"""Nobody who tells waits for the compiler: a copy has learnt before."""
+"""Kernels are compiled before a client waits: a copy of each learner has learned."""
 
 from pathlib import Path
 from typing import Any
@@ -15,8 +15,8 @@ from tightrope.storage import checkpoints
 
 
 @pytest.fixture
-def learnt(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """Who observed an episode, in order."""
+def learned(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the learners that observed an episode, in order."""
     names: list[str] = []
     for kind in (UCPD, UCPDPractical):
 
@@ -28,26 +28,24 @@ def learnt(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     return names
 
 
-def test_a_copy_learns_before_it_is_ready(tmp_path: Path, machine: Path, learnt: list[str]) -> None:
+def test_a_copy_learns_before_the_service_is_ready(tmp_path: Path, machine: Path, learned: list[str]) -> None:
     plain = checkpoints.fingerprint(make_learner("ucpd-practical", load_problem(machine), episodes=1000))
     with Running(tmp_path / "it", machine) as running:
-        assert learnt == ["ucpd-practical"] * warm_up.EPISODES
+        assert learned == ["ucpd-practical"] * warm_up.EPISODES
         assert served(running).learner.fingerprint() == plain
         assert running.of("/state")["told"] == running.of("/state")["event"] == 0
         place, told = "/learners/it/challengers/other", {"learner": "ucpd", "episodes": 9}
         assert running.send("PUT", place, told).status == 200
-        assert learnt[warm_up.EPISODES :] == ["ucpd"] * warm_up.EPISODES
-        assert running.send("PUT", place, told).status == 200  # it is there
-        assert len(learnt) == 2 * warm_up.EPISODES
+        assert learned[warm_up.EPISODES :] == ["ucpd"] * warm_up.EPISODES
+        assert running.send("PUT", place, told).status == 200  # it exists already
+        assert len(learned) == 2 * warm_up.EPISODES
         assert running.tell(running.ask(), WEEK).status == 200
-    learnt.clear()
+    learned.clear()
     with Running(tmp_path / "it"):
-        assert sorted(set(learnt)) == ["ucpd", "ucpd-practical"]
+        assert sorted(set(learned)) == ["ucpd", "ucpd-practical"]
 
 
-def test_one_that_fails_keeps_nobody_from_starting(
-    tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_failing_warm_up_is_ignored(tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(warm_up, "learn", lambda *arguments: 1 / 0)
     with Running(tmp_path / "it", machine) as running:
         assert (
@@ -58,10 +56,10 @@ def test_one_that_fails_keeps_nobody_from_starting(
 
 @pytest.mark.parametrize("feedback", ["full", "bandit"])
 @pytest.mark.parametrize("name", ["ucpd-practical", "ucpd-bandit", "reinforce-lagrangian", "psrl", "uniform"])
-def test_all_kinds_can(machine: Path, name: str, feedback: Any) -> None:
+def test_all_kinds_of_learners_warm_up(machine: Path, name: str, feedback: Any) -> None:
     learner = make_learner(name, load_problem(machine), episodes=1000)
     if learner.feedback == "full" and feedback == "bandit":
-        return  # whoever opens such a directory has refused it
+        return  # such a directory is refused when it is opened
     state = warm_up.learn(checkpoints.fingerprint(learner), feedback)
     assert (state.learner.observed, state.account.told) == (warm_up.EPISODES, warm_up.EPISODES)
     assert learner.observed == 0

@@ -7,6 +7,7 @@ import asyncio
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, TypeVar
 
@@ -28,14 +29,20 @@ from tightrope.streams import streams
 
 Result = TypeVar("Result")
 
-#: Opens a learner; it is passed a function to call with the number of events replayed so far.
-Opener = Callable[[Callable[[int], None]], DurableLearner]
-
 #: Rows of the series; when there are more, every second one is dropped.
 MOST_RECORDS = 600
 
 #: Learners in one directory: all of them learn from every episode.
 MOST_LEARNERS = 10
+
+
+@dataclass(frozen=True)
+class NewLearner:
+    """A learner to create, and the problem that it is for."""
+
+    folder: Path
+    problem: Any
+    learner: Any
 
 
 class ServedLearner:
@@ -45,12 +52,13 @@ class ServedLearner:
     ----------
     name : in the URL.
     folder : the directory of the learner.
-    open_learner : opens it, in the thread that changes it.
-    most_waiting : requests that may wait for that thread.
+    most_waiting : requests that may wait for the thread that changes the learner.
+    new : the learner to create in the directory, None to open an existing one.
+    options : of `DurableLearner`.
     """
 
-    def __init__(self, name: str, folder: Path, open_learner: Opener, most_waiting: int) -> None:
-        self.name, self.folder, self._open_learner, self._most_waiting = name, folder, open_learner, most_waiting
+    def __init__(self, name: str, folder: Path, most_waiting: int, new: NewLearner | None, **options: Any) -> None:
+        self.name, self.folder, self._most_waiting, self._new, self._options = name, folder, most_waiting, new, options
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writes {name}")
         self._rng = np.random.default_rng()
         self.learner: DurableLearner
@@ -68,7 +76,11 @@ class ServedLearner:
 
     def _open(self) -> None:
         with ExitStack() as stack:
-            self.learner = learner = stack.enter_context(self._open_learner(self._check_abandoned))
+            given = {} if self._new is None else {"learner": self._new.learner, "problem": self._new.problem}
+            learner = DurableLearner(self.folder, progress=self._check_abandoned, **given, **self._options)
+            self.learner = stack.enter_context(learner)
+            if self._new is not None:
+                ProblemTables.of(self._new.problem).write(self.folder)
             facts, space = learner.facts, learner.space
             self.tables = ProblemTables.read(self.folder, space.n_tuples, facts["problem"])
             self._space = space.named(facts["states"], facts["actions"])

@@ -16,7 +16,6 @@ import msgspec
 from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError, TightropeError, in_words, missing
 from tightrope.ops.api import ApiError, Endpoint, Health, Names, endpoints_of
-from tightrope.ops.learner import DurableLearner
 from tightrope.ops.store import JOURNAL
 
 try:
@@ -30,9 +29,9 @@ try:
 
     from tightrope.ops import openapi
     from tightrope.ops.auth import Auth, Limits, error_response, is_loopback
-    from tightrope.ops.inputs import ProblemTables
     from tightrope.ops.metrics import CONTENT_TYPE, Metrics
-    from tightrope.ops.served_learner import Opener, ServedLearner
+    from tightrope.ops.served_learner import NewLearner as NewLearner
+    from tightrope.ops.served_learner import ServedLearner
 except ImportError as error:
     raise missing(str(error.name), "service") from error
 
@@ -58,15 +57,6 @@ HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
 
 #: Exceptions that are answered; all others are bugs, logged with their traceback.
 EXPECTED = (HTTPException, msgspec.DecodeError, UnicodeDecodeError, ClientDisconnect, TightropeError, ApiError)
-
-
-@dataclass(frozen=True)
-class NewLearner:
-    """A learner to create, and the problem that it is for."""
-
-    folder: Path
-    problem: Any
-    learner: Any
 
 
 @dataclass(frozen=True)
@@ -137,23 +127,6 @@ def learners_in(directory: Path, new: NewLearner | None) -> dict[str, Path]:
         if any("\ud800" <= character <= "\udfff" for character in name):  # Python's escape for other bytes
             raise InvalidInputError(f"the name of the folder {printable(name)} is not UTF-8; rename it")
     return found
-
-
-def opener(folder: Path, new: NewLearner | None, **options: Any) -> Opener:
-    """Return a function that opens the learner in a directory, or creates it and stores the tables of its problem."""
-
-    def open_learner(progress: Callable[[int], None]) -> DurableLearner:
-        if new is None or new.folder != folder:
-            return DurableLearner(folder, progress=progress, **options)
-        learner = DurableLearner(folder, new.learner, problem=new.problem, progress=progress, **options)
-        try:
-            ProblemTables.of(new.problem).write(folder)
-        except BaseException:
-            learner.close()
-            raise
-        return learner
-
-    return open_learner
 
 
 class Service:
@@ -319,8 +292,9 @@ class Server:
     """
 
     def __init__(self, directory: Path, address: Address, new: NewLearner | None = None, **options: Any) -> None:
+        waiting, created = address.limits.waiting, None if new is None else new.folder
         self.learners = {
-            name: ServedLearner(name, folder, opener(folder, new, **options), address.limits.waiting)
+            name: ServedLearner(name, folder, waiting, new if folder == created else None, **options)
             for name, folder in learners_in(directory, new).items()
         }
         self._failures: list[Exception] = []

@@ -4,7 +4,7 @@ A call and a replay of the journal run the same `apply` on the same numbers, so 
 """
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Literal, NamedTuple, Self
 
@@ -59,19 +59,20 @@ class EpisodeFormat(NamedTuple):
     feedback: Feedback
 
     def event(
-        self, seq: int, episode: EpisodeRow, states: ArrayLike, actions: ArrayLike, loss: ArrayLike, uses: ArrayLike
+        self, seq: int, episode: EpisodeRow, outcome: Sequence[ArrayLike], known: Mapping[bytes, bytes]
     ) -> tuple[Event, dict[bytes, bytes]]:
         """Return the event for the outcome of an episode, and the arrays that it refers to by digest.
 
-        Whole functions are often the same in many episodes and are stored apart, each once. Numbers along the path are
+        The outcome is states, actions, loss and constraints. Whole functions are often the same in many episodes and
+        are stored apart, each once; those of the last event are `known` by their digests. Numbers along the path are
         stored in the event. Raises InvalidInputError if the outcome is impossible or violates Assumption 2.
         """
-        parts = (states, actions, loss, uses)
-        path, f, g = checked_parts(self.space, self.n_constraints, episode.number, self.feedback, *parts)
+        path, f, g = checked_parts(self.space, self.n_constraints, episode.number, self.feedback, *outcome)
         body, stored = path.astype("<i8", copy=False).tobytes(), [bytes_of(f), bytes_of(g)]
         if self.feedback == "bandit":
             return Event(seq, "tell", body + b"".join(stored), episode.number, episode.policy), {}
-        digests = [digest_of(data) for data in stored]
+        same = [[digest for digest, one in known.items() if one == data] for data in stored]
+        digests = [found[0] if found else digest_of(data) for found, data in zip(same, stored, strict=True)]
         event = Event(seq, "tell", body, episode.number, episode.policy, *digests)
         return event, dict(zip(digests, stored, strict=True))
 

@@ -31,7 +31,8 @@ def learn(checkpoint: bytes, feedback: Feedback) -> State:
     for number in range(1, EPISODES + 1):
         policy = bytes_of(state.policy.probabilities)
         episode = EpisodeRow(number, "", digest_of(policy), "open", ZEROS)
-        event, arrays = state.format.event(number, episode, *some_path(space), np.linspace(-1.0, 1.0, n), uses)
+        outcome = (*some_path(space), np.linspace(-1.0, 1.0, n), uses)
+        event, arrays = state.format.event(number, episode, outcome, {})
         arrays[episode.policy] = policy
         state = apply(state, event, lambda digest, found=arrays: floats_of(found[digest]), load)  # type: ignore[misc]
     return state
