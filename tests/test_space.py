@@ -301,3 +301,22 @@ def test_random_sparse_spaces_are_sparse(rng: np.random.Generator) -> None:
     dense = LayeredSpace.dense([1, 5, 5, 1], 4)
     assert space.n_tuples < 0.5 * dense.n_tuples
     assert space.n_pairs < dense.n_pairs
+
+
+@pytest.mark.parametrize(
+    ("states", "actions", "words"),
+    [
+        ([1, 1, 5], [0, 0], "step 0 of the trajectory cannot happen: state 1, .*; step 0 starts in state 0$"),
+        ([0, 4, 5], [0, 0], "action 0, next state 4; this action leads to state 1 to 3$"),
+        ([0, 4, 5], [1, 1], "state 4, action 1, next state 5; state 4 has action 0$"),
+        ([0, 3, 4], [0, 0], "next state 4; this action leads to state 5$"),
+        ([0, 1, 5], [1, 0], "next state 1; this action leads to state 2 or 4$"),
+    ],
+)
+def test_an_impossible_step_is_refused_with_what_is_possible_there(
+    states: list[int], actions: list[int], words: str
+) -> None:
+    moves = [(0, 0, 1), (0, 0, 2), (0, 0, 3), (0, 1, 2), (0, 1, 4), *((s, 0, 5) for s in (1, 2, 3, 4))]
+    space = LayeredSpace.from_tuples([1, 4, 1], 2, moves)
+    with pytest.raises(InvalidInputError, match=words):
+        space.path(states, actions)

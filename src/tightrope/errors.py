@@ -12,6 +12,12 @@ class InvalidInputError(TightropeError, ValueError):
     """Something given to tightrope does not make sense; the message names the place."""
 
 
+class UnknownColumnError(InvalidInputError, KeyError):
+    """A table has no column of that name; the message names the nearest one. Also a KeyError, as mappings promise."""
+
+    __str__ = Exception.__str__  # KeyError would print the repr of the message
+
+
 class InfeasibleError(InvalidInputError):
     """No policy can meet the budgets; the message names the budget and by how much it falls short."""
 

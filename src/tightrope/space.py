@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.arguments import listed, room, shown, texts, unknown, whole
+from tightrope.arguments import LISTED, listed, room, shown, texts, unknown, whole
 from tightrope.arguments.arrays import wholes
 from tightrope.core import Csr as NativeCsr
 from tightrope.errors import InvalidInputError
@@ -236,9 +236,19 @@ class LayeredSpace:
         if bad >= 0:
             raise InvalidInputError(
                 f"step {bad} of the trajectory cannot happen: state {visited[bad]}, action {chosen[bad]}, "
-                f"next state {visited[bad + 1]} is no tuple of layer {bad}"
+                f"next state {visited[bad + 1]}; {self._what_can_happen(bad, int(visited[bad]), int(chosen[bad]))}"
             )
         return steps
+
+    def _what_can_happen(self, step: int, state: int, action: int) -> str:
+        """The states that a step can start in, the actions of its state, or the states that the action leads to."""
+        states = self.states_of(step)
+        if state not in states:
+            return f"step {step} starts in state {_in_words(states)}"
+        tuples = self.tuples[self.tuples[:, 0] == state]
+        if action not in tuples[:, 1]:
+            return f"state {state} has action {_in_words(np.unique(tuples[:, 1]))}"
+        return f"this action leads to state {_in_words(tuples[tuples[:, 1] == action, 2])}"
 
     def trajectory(self, path: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
         """The other way round: states (L + 1,) and actions (L,) of the tuples of a path; refuses what is none."""
@@ -343,3 +353,13 @@ def _check_last_axis(values: object, size: int) -> None:
 
 def _show(row: IntArray) -> str:
     return f"({', '.join(str(int(v)) for v in row)})"
+
+
+def _in_words(numbers: Sequence[int] | IntArray) -> str:
+    """Numbers in rising order: "3", "3 or 5", "3 to 6"."""
+    found = [int(number) for number in numbers]
+    if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
+        return f"{found[0]} to {found[-1]}"
+    more = [f"{len(found) - LISTED} more"] if len(found) > LISTED else []
+    *others, last = [*map(str, found[:LISTED]), *more]
+    return f"{', '.join(others)} or {last}" if others else last

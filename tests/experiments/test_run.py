@@ -21,6 +21,7 @@ from tightrope import (
     LayeredSpace,
     Policy,
     Problem,
+    compare,
     make,
     run,
     solve_cmdp,
@@ -549,3 +550,26 @@ def test_with_the_model_known_the_hindsight_value_is_reached_at_the_rate_of_the_
     assert T * over[0] > 1.5 * bounds.violation
     if losses == "fixed":  # nor can it be below the value by more than what it overspends is worth
         assert history["regret"][-1] >= -best.multipliers[0] * history["violation"][-1] - 1e-6
+
+
+def test_an_unknown_column_is_refused_with_the_nearest_name() -> None:
+    history = run("media-streaming", "uniform", episodes=3)
+    with pytest.raises(KeyError, match=r"^the history has no column 'regrets'; did you mean 'regret'\? \(known: ") as error:
+        history["regrets"]
+    assert isinstance(error.value, InvalidInputError)
+    assert history.get("regrets") is None and "regrets" not in history and "regret" in history
+
+
+def test_the_keys_of_a_history_print_the_names_of_its_columns() -> None:
+    history = run("media-streaming", "uniform", episodes=3)
+    assert str(history.keys()).startswith("dict_keys(['episode', 'loss', 'hindsight', 'regret', ")
+    assert list(history.keys()) == list(history)
+
+
+def test_a_problem_can_be_given_by_its_name() -> None:
+    by_name = run("media-streaming", "uniform", episodes=20)
+    assert by_name["loss"].tolist() == run(make("media-streaming"), "uniform", episodes=20)["loss"].tolist()
+    compared = compare("media-streaming", "uniform", episodes=20)
+    assert compared["uniform"][0]["loss"].tolist() == by_name["loss"].tolist()
+    with pytest.raises(InvalidInputError, match="there is no problem 'media-steaming'; did you mean 'media-streaming'"):
+        run("media-steaming", episodes=1)

@@ -5,13 +5,14 @@ from functools import partial
 
 from joblib import Parallel, delayed
 
-from tightrope.arguments import MOST_RUNS, function, instance, listed, whole
+from tightrope.arguments import MOST_RUNS, function, listed, whole
 from tightrope.ending import end_with_parent
 from tightrope.errors import CallbackError, InvalidInputError
 from tightrope.experiments.callbacks import Callback
 from tightrope.experiments.history import History
 from tightrope.experiments.run import Regret, Run
 from tightrope.learners import Maker, learner_called, make_learner
+from tightrope.problems import problem_or_named
 from tightrope.problems.base import Problem
 
 #: More processes than this no machine has room for.
@@ -19,7 +20,7 @@ MOST_JOBS = 10_000
 
 
 def compare(
-    problem: Problem,
+    problem: Problem | str,
     learners: str | Sequence[str] | Mapping[str, Maker],
     *,
     episodes: int,
@@ -34,6 +35,7 @@ def compare(
 
     Parameters
     ----------
+    problem : a problem, or the name of one.
     learners : a name, names, or labels with what makes each learner: {"wide": partial(tr.make_learner, "ucpd"), …}.
     seeds : how many (0, 1, …), or which.
     n_jobs : how many processes share the runs, and end with this one; -1 is one per core. The results are the same.
@@ -41,7 +43,7 @@ def compare(
     callback : as in `run`, of every run; it is called in this process, and so is played with n_jobs = 1.
     progress : called with the number of runs done, after each.
     """
-    instance(problem, "problem", Problem)
+    played_on = problem_or_named(problem)
     if not isinstance(learners, Mapping):
         names = [learners] if isinstance(learners, str) else listed(learners, "learners")
         learners = {learner_called(name).name: partial(make_learner, name) for name in names}
@@ -62,9 +64,9 @@ def compare(
 
     def play_one(label: str, make: Maker, seed: int) -> History:
         end_with_parent()
-        learner = make(problem, episodes=episodes, seed=seed)
-        run = Run(problem, learner, episodes=episodes, seed=seed, records=records, regret=regret)
-        run.name = f"{problem.name}-{label}-seed{seed}"
+        learner = make(played_on, episodes=episodes, seed=seed)
+        run = Run(played_on, learner, episodes=episodes, seed=seed, records=records, regret=regret)
+        run.name = f"{played_on.name}-{label}-seed{seed}"
         return run.play(callback=callback)
 
     jobs = (delayed(play_one)(label, make, seed) for label, make in learners.items() for seed in which)

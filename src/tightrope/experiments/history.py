@@ -1,15 +1,15 @@
 """What a run recorded: columns over the logged episodes, in the learner's units or in the problem's own."""
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, KeysView, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from tightrope.arguments import instance, text
+from tightrope.arguments import instance, text, unknown
 from tightrope.arguments.arrays import floats
-from tightrope.errors import InvalidInputError
+from tightrope.errors import InvalidInputError, UnknownColumnError
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 
@@ -107,7 +107,14 @@ class History(Mapping[str, FloatArray]):
         self.settings = dict(instance(settings, "settings", Mapping))  # type: ignore[type-abstract]
 
     def __getitem__(self, name: str) -> FloatArray:
-        return self._columns[name]
+        try:
+            return self._columns[name]
+        except (KeyError, TypeError):
+            raise UnknownColumnError(str(unknown("the history has no column", name, self._columns))) from None
+
+    def keys(self) -> KeysView[str]:
+        """The names of the columns; unlike the view of `Mapping`, it prints them."""
+        return self._columns.keys()
 
     def __iter__(self) -> Iterator[str]:
         return iter(self._columns)

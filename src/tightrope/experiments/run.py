@@ -24,6 +24,7 @@ from tightrope.learners.base import BanditEpisode, Episode, Learner
 from tightrope.learners.episodes import refuse_beyond
 from tightrope.learners.in_units import InUnits
 from tightrope.model import Policy
+from tightrope.problems import problem_or_named
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 from tightrope.storage import checkpoints
@@ -51,7 +52,7 @@ class Run:
 
     def __init__(
         self,
-        problem: Problem,
+        problem: Problem | str,
         learner: str | Learner = "ucpd",
         *,
         episodes: int,
@@ -60,7 +61,7 @@ class Run:
         spacing: Spacing = "log",
         regret: Regret = "records",
     ) -> None:
-        self.problem = instance(problem, "problem", Problem)
+        self.problem = problem = problem_or_named(problem)
         self.episodes, self.seed = whole(episodes, "episodes", 1), whole(seed, "seed", 0)
         self.records: list[int] = spaced(self.episodes, whole(records, "records", 1, MANY), spacing).tolist()
         self.regret = choice(regret, "regret", ("records", "last", "never"))
@@ -207,7 +208,7 @@ class Run:
         checkpoints.save(learner, file_path(path, "path"), beside=self)
 
     @classmethod
-    def load(cls, path: str | PathLike[str], problem: Problem, *classes: type, **how: Any) -> Self:
+    def load(cls, path: str | PathLike[str], problem: Problem | str, *classes: type, **how: Any) -> Self:
         """The run that was saved at `path`; it was made of this problem in this way, its learner of these `classes`."""
         loaded = cls(problem, load(path, *classes), **how)
         checkpoints.restore(file_path(path, "path"), loaded)
@@ -258,7 +259,7 @@ class Run:
 
 
 def run(
-    problem: Problem,
+    problem: Problem | str,
     learner: str | Learner = "ucpd",
     *,
     episodes: int,
@@ -273,6 +274,7 @@ def run(
 
     Parameters
     ----------
+    problem : a problem, or the name of one (`tr.make` makes it with other options).
     learner : a name, for that learner with its published parameters, or a learner of your own making, which has not
         played yet.
     seed : gives independent streams to environment, constraints, adversary and learner; same seed, same bits.

@@ -8,12 +8,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from tightrope.arguments import check_options, options_of, unknown
+from tightrope.arguments import check_options, instance, options_of, unknown
 
 if TYPE_CHECKING:
     from tightrope.problems.base import Problem
 
-__all__ = ["PROBLEMS", "Entry", "make"]
+__all__ = ["PROBLEMS", "Entry", "make", "problem_or_named"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -175,3 +175,10 @@ def make(name: str, **options: Any) -> "Problem":
     maker = PROBLEMS[name].load()
     check_options(f"problem {name!r}", maker, options)
     return maker(**options)
+
+
+def problem_or_named(problem: "Problem | str") -> "Problem":
+    """Return `problem`, or the problem of that name with its default options."""
+    from tightrope.problems.base import Problem
+
+    return make(problem) if isinstance(problem, str) else instance(problem, "problem", Problem)
