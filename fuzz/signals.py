@@ -33,6 +33,7 @@ from tightrope.cli import main
 from tightrope.cli.commands import app
 from tightrope.ending import SIGNALS, WORDS
 from tightrope.experiments import figures
+from tightrope.experiments.studies.conduct import RESUME
 from tightrope.experiments.studies.folder import LOG, PROGRESS
 from tightrope.experiments.studies.folder import RUN as RUN_FILE
 from tightrope.storage.replacing import is_temporary
@@ -262,7 +263,8 @@ def judged(code: int, sent: signal.Signals, said: str) -> str:
         assert code == -sent, f"SIGKILL: exit code {code}"
         return "SIGKILL"
     assert code == 128 + sent, f"{sent.name}: exit code {code}, {said!r}"
-    assert last == f"tightrope: {WORDS[sent.name]}", f"{sent.name}: {said!r}"
+    words = f"tightrope: {WORDS[sent.name]}"
+    assert last in (words, f"{words}; {RESUME}"), f"{sent.name}: {said!r}"
     assert re.fullmatch(r"(playing [\w, ]+(\n\d+ of [\w, ]+)*)?", notes), f"{sent.name}: {said!r}"
     return sent.name
 

@@ -15,16 +15,18 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import pytest
+from typer.main import get_command
 from typer.testing import CliRunner
 
 from tests.experiments.studies.cuts import cut_after
 from tests.processes import python
 from tightrope import __version__, cli
 from tightrope.cli import options
-from tightrope.cli.commands import app
+from tightrope.cli.commands import LISTS, app
 from tightrope.errors import ConvergenceError
 from tightrope.experiments import figures, progress
 from tightrope.experiments.history import in_units
+from tightrope.experiments.listings import details, names
 from tightrope.experiments.run import Run as Play
 from tightrope.experiments.run import run
 from tightrope.experiments.studies.conduct import folder_name
@@ -34,6 +36,7 @@ from tightrope.learners.needs import NEEDS
 from tightrope.problems import make
 
 SHORT = ["run", "media-streaming", "--episodes", "40", "--jobs", "1"]
+SUMMARIES = ["summary.csv", "summary.md", "summary.tex"]
 UCPD = [*SHORT, "--learner", "ucpd"]
 
 
@@ -92,9 +95,9 @@ def contents(folder: Path) -> dict[str, bytes]:
 def test_a_run_writes_a_table_and_a_picture_and_says_where(first: Run) -> None:
     assert first.err == "playing 40 episodes\n"
     assert sorted(contents(first.folder)) == [
-        "picture.png", "picture.svg", "study.toml", "table.csv", "table.parquet"
+        "picture.png", "picture.svg", "study.toml", *SUMMARIES, "table.csv", "table.parquet"
     ]  # fmt: skip
-    for name in ("table.csv", "picture.png"):
+    for name in ("table.csv", "summary.csv", "picture.png"):
         assert str(Path("runs", first.folder.name, name)) in first.out
 
     history = run(make("media-streaming"), episodes=40)
@@ -150,13 +153,13 @@ def test_several_learners_share_a_table_and_a_picture() -> None:
     assert spent[1].endswith("within") == (uniform <= 5)
     head, *rows = [line.split("  ") for line in out.splitlines()[7:11]]
     assert [cell.strip() for cell in head if cell.strip()] == [
-        "learner", "confidence scale", "loss", "LP value", "regret", "violation", "strong violation"
+        "learner", "loss", "LP value", "regret", "violation", "strong violation"
     ]  # fmt: skip
-    for name, scale, row in zip(learners, ("–", "–", "1"), rows, strict=True):
+    for name, row in zip(learners, rows, strict=True):
         cells = [cell.strip() for cell in row if cell.strip()]
-        assert cells[:2] == [name, scale]
+        assert cells[0] == name
         regrets = [last(folder, "regret", learner=name, seed=seed) for seed in "01"]
-        shown = [float(number) for number in re.findall(r"-?[\d.]+", cells[4])]
+        shown = [float(number) for number in re.findall(r"-?[\d.]+", cells[3])]
         # of two seeds, a quarter of the draws has one alone
         assert shown == pytest.approx([np.mean(regrets), min(regrets), max(regrets)], abs=0.01)
     assert len({len(line) for line in out.splitlines()[7:11]}) == 1
@@ -222,7 +225,7 @@ def test_a_run_that_is_there_is_shown_again_without_being_played(first: Run) -> 
     shutil.copytree(first.folder, "here")
     code, out, err = invoke(*UCPD, "--out", "here")
     assert code == 0
-    assert err == "1 of 1 runs are there already, and kept; --fresh plays them anew\n"
+    assert err == "1 of 1 runs are finished and kept; --fresh starts them over\n"
     assert out == first.out.replace(str(Path("runs", first.folder.name)), "here")
     assert contents(Path("here")) == contents(first.folder)
 
@@ -272,11 +275,11 @@ def test_a_study_from_a_file_and_what_it_would_take() -> None:
     assert code == 0
     assert "media-streaming, fixed losses" in out and "media-streaming, switching losses" in out
     assert "table    runs/radii/table.csv" in out
-    assert sorted(contents(Path("runs/radii"))) == ["study.toml", "table.csv", "table.parquet"]
+    assert sorted(contents(Path("runs/radii"))) == ["study.toml", *SUMMARIES, "table.csv", "table.parquet"]
     assert "all of them are there" in invoke("sweep", "radii.toml", "--dry-run")[1]
 
     code, out, err = invoke("sweep", "runs/radii/study.toml", "--jobs", "1")  # goes on where it is
-    assert (code, err) == (0, "2 of 2 runs are there already, and kept; --fresh plays them anew\n")
+    assert (code, err) == (0, "2 of 2 runs are finished and kept; --fresh starts them over\n")
     assert not Path("runs/study").exists()
 
 
@@ -377,7 +380,7 @@ def test_results_are_on_disk_and_printed_before_anything_is_drawn(monkeypatch: p
     result = CliRunner().invoke(app, [*UCPD, "--out", "here"])
     assert isinstance(result.exception, ZeroDivisionError)
     assert "table    here/table.csv" in result.stdout
-    assert sorted(contents(Path("here"))) == ["study.toml", "table.csv", "table.parquet"]
+    assert sorted(contents(Path("here"))) == ["study.toml", *SUMMARIES, "table.csv", "table.parquet"]
 
 
 def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -459,7 +462,8 @@ def test_a_signal_is_one_line_and_its_exit_code(tmp_path: Path, number: int, see
         assert process.stderr.readline().startswith("playing")
         os.killpg(process.pid, number)
         out, err = process.communicate(timeout=60)  # of all who can write there: nobody is left
-    assert (process.returncode, out, err) == (128 + number, "", f"tightrope: {words}\n")
+    told = f"tightrope: {words}; the same command continues from the last checkpoint\n"
+    assert (process.returncode, out, err) == (128 + number, "", told)
 
 
 def test_the_installed_command_is_this_one() -> None:
@@ -501,3 +505,166 @@ def test_unless_told_otherwise_the_practical_learner_and_the_paper_s_play_side_b
     assert [line[0] for line in spent] == ["ucpd-practical", "ucpd"]
     assert float(spent[0][1]) < float(spent[1][1])
     assert "OVER" in spent[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (["list", "learner"], "there is no list of 'learner'; did you mean 'learners'? (known: "),
+        (["list", "learners", "ucpd-practcal"], "there is no learner 'ucpd-practcal'; did you mean 'ucpd-practical'?"),
+        (["list", "problems", "edge"], "there is no problem 'edge'"),
+        (["run", "mine/loss.csv"], "mine/loss.csv is a file; give the folder of a problem, which holds problem.toml"),
+        (["run", "study.toml"], "study.toml is a file; .*; to run a study: tightrope sweep study.toml"),
+        (["sweep", "mine"], "mine is a problem, not a study; to run it: tightrope run mine"),
+        (["sweep", "mine/problem.toml"], "mine/problem.toml is a problem, not a study; to run it: tightrope run mine"),
+        (["sweep", "several"], "several holds several studies; give one of them: several/a, several/b"),
+        (["report", "several"], "several holds several studies; give one of them: several/a, several/b"),
+        (["watch", "several"], "several holds several studies; give one of them: several/a, several/b"),
+        (["run", "mine", "--episode", "5"], "--episode; did you mean --episodes? (see"),
+        (["run", "mine", "--episodes", "-5"], "'--episodes': '-5' is too small; the least is 1 (see"),
+        (["run", "mine", "--episodes", "1e99"], "'--episodes': '1e99' is too large; the most is 9007199254740992 (see"),
+        (["run", "mine", "--episodes", "many"], "'--episodes': 'many' is not a whole number (see"),
+        (
+            ["run", "mine", "--budget", "technican=3"],
+            "no problem in the study has the budget 'technican'; did you",
+        ),
+        (["run", "mine", "--budget", "technician"], "--budget technician: expected the name of a budget and its limit"),
+        (["run", "mine", "--budget", "technician=-1,3"], "cannot be met"),
+    ],
+)
+def test_a_mistake_is_answered_with_the_remedy(arguments: list[str], words: str) -> None:
+    assert invoke("new", "mine")[0] == 0
+    Path("study.toml").write_text("problems = ['random']")
+    for name in ("a", "b"):
+        Path("several", name).mkdir(parents=True)
+        Path("several", name, "study.toml").write_text("problems = ['random']")
+    code, out, err = invoke(*arguments)
+    assert (code, out, err.count("\n")) == (2, "", 1)
+    assert re.search(".*".join(map(re.escape, words.split(".*"))), err), err
+
+
+def test_list_shows_the_options_of_one_learner_problem_loss_sequence_and_constraint_law() -> None:
+    code, out, _ = invoke("list", "learners", "ucpd-practical")
+    assert code == 0
+    assert out.startswith("ucpd-practical: UCPD with one practical preset")
+    assert re.search(r"^prudence +0\.5 +z, how many standard errors", out, re.MULTILINE)
+    assert re.search(r"^ties +true ", out, re.MULTILINE)
+    assert "set an option with: --set learner.OPTION=VALUE" in out
+    assert re.search(r"^alpha +published +α", invoke("list", "learners", "ucpd")[1], re.MULTILINE)
+    assert "it has no options" in invoke("list", "learners", "uniform")[1]
+    out = invoke("list", "problems", "edge-cloud")[1]
+    assert re.search(r"^delay +14\.4 hops$", out, re.MULTILINE) and re.search(r"^n_steps +12$", out, re.MULTILINE)
+    assert re.search(r"^period +500$", invoke("list", "losses", "switching")[1], re.MULTILINE)
+    assert re.search(r"^spread +0\.25$", invoke("list", "noises", "scaled")[1], re.MULTILINE)
+
+
+def test_every_name_that_is_listed_can_be_shown() -> None:
+    for kind in LISTS:
+        for name in names(kind):
+            assert details(kind, name)[0].startswith(f"{name}: ")
+
+
+def test_a_problem_in_files_can_be_given_by_its_problem_toml() -> None:
+    assert invoke("new", "mine")[0] == 0
+    code, out, _ = invoke("run", "mine/problem.toml", "--episodes", "5", "--learner", "uniform", "--jobs", "1")
+    assert code == 0 and "table    runs/mine-uniform-T5-seed0/table.csv" in out
+    code, _, err = invoke("run", "mine", "--episodes", "5", "--learner", "uniform", "--jobs", "1")
+    assert (code, err) == (0, "1 of 1 runs are finished and kept; --fresh starts them over\n")
+    assert invoke("sweep", "runs/mine-uniform-T5-seed0", "--jobs", "1")[2] == err
+    assert invoke("check", "mine/problem.toml", "--episodes", "50")[1] == invoke("check", "mine", "--episodes", "50")[1]
+
+
+def test_a_budget_can_be_changed_and_swept_on_the_command_line() -> None:
+    arguments = [*SHORT, "--learner", "uniform", "--budget", "fast steps=4,4.5", "--out", "here"]
+    code, out, _ = invoke(*arguments)
+    assert code == 0
+    table = read(Path("here"))
+    assert list(dict.fromkeys(table["budget.fast steps"])) == ["4", "4.5"]
+    for limit in (4.0, 4.5):
+        assert f"media-streaming, fixed losses, budget of fast steps {limit:g}, learner uniform" in out
+        assert f"fast steps, of {limit:g}" in out
+        problem = make("media-streaming").with_budgets({"fast steps": limit})
+        violation = run(problem, "uniform", episodes=40)["violation"]
+        rows = read(Path("here"), **{"budget.fast steps": f"{limit:g}"})
+        assert [float(cell) for cell in rows["violation"]] == violation.tolist()
+    assert [row["budgets"] for row in read_summary(Path("here"))] == ["fast steps 4", "fast steps 4.5"]
+    code, _, err = invoke("sweep", "here/study.toml", "--jobs", "1")  # the limits are in the file
+    assert (code, err) == (0, "2 of 2 runs are finished and kept; --fresh starts them over\n")
+    assert invoke("report", "here")[0] == 0
+    code, _, err = invoke(*SHORT, "--learner", "uniform", "--set", "budget.fast steps=3", "--out", "here")
+    assert code == 0 and err.startswith("changed since it was last run: budget.")
+
+
+def test_limits_of_a_folder_s_budgets_may_replace_limits_that_cannot_be_met() -> None:
+    assert invoke("new", "mine")[0] == 0
+    toml = Path("mine/problem.toml")
+    toml.write_text(re.sub("budget = .*", "budget = -0.001", toml.read_text()))
+    assert invoke("run", "mine", "--episodes", "5")[0] == 2
+    assert invoke("run", "mine", "--episodes", "5", "--learner", "uniform", "--budget", "technician=2")[0] == 0
+
+
+def read_summary(folder: Path) -> list[dict[str, str]]:
+    with (folder / "summary.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_summary_is_written_as_csv_markdown_and_latex() -> None:
+    code, out, _ = invoke(*SHORT, "--learner", "uniform,ucpd", "--seeds", "3", "--out", "here", "--losses", "fixed,iid")
+    assert code == 0 and "summary  here/summary.csv (and .md, .tex)" in out
+    rows = read_summary(Path("here"))
+    assert [(row["losses"], row["learner"]) for row in rows] == [
+        ("fixed", "uniform"), ("fixed", "ucpd"), ("iid", "uniform"), ("iid", "ucpd")
+    ]  # fmt: skip
+    for row in rows:
+        which = {"losses": row["losses"], "learner": row["learner"]}
+        regrets = [last(Path("here"), "regret", **which, seed=str(seed)) for seed in range(3)]
+        assert float(row["regret"]) == pytest.approx(np.mean(regrets))
+        assert min(regrets) <= float(row["regret_low"]) <= float(row["regret"]) <= float(row["regret_high"])
+        uses = [last(Path("here"), "use_fast_steps", **which, seed=str(seed)) / 40 for seed in range(3)]
+        assert float(row["use_fast_steps"]) == pytest.approx(np.mean(uses))
+        assert row["seeds"] == "3" and row["episodes"] == "40"
+    markdown = Path("here/summary.md").read_text()
+    assert markdown.count("| learner | loss | LP value | regret | ") == 2
+    latex = Path("here/summary.tex").read_text()
+    assert latex.count(r"\begin{tabular}{lrrrrrr}") == 2 and r"\%" in latex
+    for line in out.splitlines():
+        if line.startswith(("uniform  ", "ucpd  ")) and "[" in line:
+            cells = [cell.strip() for cell in re.split("  +", line)]
+            assert " | ".join(cells) in markdown and " & ".join(cells) in latex
+
+
+def test_names_are_escaped_in_the_summary() -> None:
+    code, _, _ = invoke(*SHORT, "--learner", "ucpd", "--set", "learner.radius_scale=0.5,1", "--out", "here")
+    assert code == 0
+    assert r"ucpd radius\_scale=0.5 & 0.5 & " in Path("here/summary.tex").read_text()
+    assert "| ucpd radius_scale=0.5 | 0.5 | " in Path("here/summary.md").read_text()
+
+
+def test_the_confidence_scale_is_shown_only_where_one_is_not_1() -> None:
+    assert "confidence scale" not in invoke(*SHORT, "--learner", "ucpd,uniform")[1]
+    assert "confidence scale" in invoke(*SHORT, "--learner", "ucpd,uniform", "--set", "learner.radius_scale=0.5")[1]
+
+
+def test_resuming_says_which_runs_continue_and_from_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    with cut_after(25, monkeypatch, KeyboardInterrupt):
+        assert CliRunner().invoke(app, [*UCPD, "--checkpoint-every", "0"]).exit_code != 0
+    code, _, err = invoke(*UCPD)
+    first, second = err.splitlines()
+    assert code == 0 and second == "playing 40 episodes"
+    assert re.fullmatch(r"continuing media-streaming-ucpd-T40-seed0-\w{8} after episode 25 of 40", first)
+
+
+def commands() -> list[list[str]]:
+    names = [str(command.name or command.callback.__name__) for command in app.registered_commands if command.callback]
+    return [[], *([name] for name in names)]
+
+
+@pytest.mark.parametrize("command", commands(), ids=" ".join)
+def test_help_shows_flags_as_flags_and_no_types(command: list[str]) -> None:
+    code, out, _ = invoke(*command, "--help")
+    assert code == 0
+    assert not re.search(r"<\w+[^>]*>|\{", out), out
+    group: Any = get_command(app)
+    for parameter in group.commands[command[0]].params if command else group.params:
+        if parameter.name not in ("install_completion", "show_completion"):
+            assert parameter.help and parameter.help.endswith("."), parameter.name

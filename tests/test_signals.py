@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.signals import Command, What, contents, is_whole, judged
+from fuzz.signals import RESUME, Command, What, contents, is_whole, judged
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "{}", line 1, in <module>\nKeyboardInterrupt\n'
 TERMINATED = "tightrope: ended on request (SIGTERM)\n"
@@ -18,6 +18,7 @@ FATAL = "Fatal Python error: init_import_site: Failed to import the site module\
     ("code", "sent", "said", "outcome"),
     [
         (130, signal.SIGINT, "playing 5 episodes\ntightrope: interrupted\n", "SIGINT"),
+        (130, signal.SIGINT, f"playing 5 episodes\ntightrope: interrupted; {RESUME}\n", "SIGINT"),
         (143, signal.SIGTERM, "tightrope: ended on request (SIGTERM)\n", "SIGTERM"),
         (143, signal.SIGTERM, "playing 2 runs, 10 episodes\n0 of 2 runs, 0 of 10 episodes\n" + TERMINATED, "SIGTERM"),
         (0, signal.SIGHUP, "playing 5 episodes\n", "too late"),
@@ -37,6 +38,7 @@ def test_what_is_right(code: int, sent: signal.Signals, said: str, outcome: str)
         (1, signal.SIGINT, TRACEBACK.format("/src/tightrope/model.py")),
         (-2, signal.SIGINT, TRACEBACK.format("/src/tightrope/model.py")),
         (130, signal.SIGINT, ""),
+        (130, signal.SIGINT, "tightrope: interrupted; call again\n"),
         (130, signal.SIGTERM, "tightrope: interrupted\n"),
         (130, signal.SIGINT, "Exception ignored in: <function A.__del__>\ntightrope: interrupted\n"),
         (143, signal.SIGTERM, "UserWarning: leaked semaphores\ntightrope: ended on request (SIGTERM)\n"),

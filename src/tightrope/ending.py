@@ -26,6 +26,7 @@ LOOK_EVERY = 0.5
 Duty = Callable[[], object]
 
 _duties: list[Duty] = []
+_advice: list[str] = []
 _held = 0
 _waiting: list[int] = []
 
@@ -40,6 +41,16 @@ def finally_(duty: Duty) -> Iterator[None]:
         with held():
             _duties.remove(duty)
             duty()
+
+
+@contextmanager
+def advising(words: str) -> Iterator[None]:
+    """Add `words` to the line that is printed when a signal ends the process inside the block."""
+    _advice.append(words)
+    try:
+        yield
+    finally:
+        _advice.pop()
 
 
 @contextmanager
@@ -101,4 +112,4 @@ def _answer(number: int, frame: FrameType | None) -> None:
         return
     for other in SIGNALS:
         signal.signal(other, signal.SIG_IGN)
-    end(128 + number, f"tightrope: {SIGNALS[signal.Signals(number)]}\n")
+    end(128 + number, f"tightrope: {'; '.join([SIGNALS[signal.Signals(number)], *_advice])}\n")

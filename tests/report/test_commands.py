@@ -42,4 +42,4 @@ def test_watch_serves_until_it_is_ended(tmp_path: Path) -> None:
 def test_a_run_can_be_watched(tmp_path: Path) -> None:
     arguments = ["run", "media-streaming", "--learner", "uniform", "--episodes", "20", "--jobs", "1", "--watch"]
     done = CliRunner().invoke(app, [*arguments, "--out", str(tmp_path / "here")])
-    assert done.exit_code == 0 and re.search(r"watch it at http://127\.0\.0\.1:\d+/", done.stderr)
+    assert done.exit_code == 0 and re.search(r"live page: http://127\.0\.0\.1:\d+/", done.stderr)

@@ -22,6 +22,9 @@ LONGEST = 200
 #: The most names that an error lists.
 LISTED = 30
 
+#: How similar a name must be, from 0 to 1, for an error to suggest it; n_steps and noises have 0.62.
+SIMILAR = 0.65
+
 #: Whole numbers above this have no room in floats, where they end up.
 LARGEST = 2**53
 
@@ -60,7 +63,8 @@ def printable(path: object) -> str:
 def unknown(complaint: str, name: object, known: Iterable[str]) -> InvalidInputError:
     """The error for a `name` that is none of `known`: the complaint, the nearest one, and all of them or the first."""
     names = sorted(known)
-    near = difflib.get_close_matches(name, names, n=1) if isinstance(name, str) and len(name) <= LONGEST else []
+    short = name if isinstance(name, str) and len(name) <= LONGEST else ""
+    near = difflib.get_close_matches(short, names, n=1, cutoff=SIMILAR)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return InvalidInputError(f"{complaint} {shown(name)}{hint} (known: {', '.join(names[:LISTED]) or 'none'}{more})")

@@ -1,15 +1,15 @@
-"""The command line. Here is only what has to come before everything else; the commands are in `commands`."""
+"""The command line: `main` sets up signals and standard streams, then imports the commands."""
 
 import sys
 
 
 def main() -> None:
-    """The `tightrope` command."""
+    """Run the `tightrope` command."""
     try:
         from tightrope.ending import answer_signals
 
         answer_signals()
-    except KeyboardInterrupt:  # just before
+    except KeyboardInterrupt:  # before signals are handled
         print("tightrope: interrupted", file=sys.stderr)
         raise SystemExit(130) from None
 

@@ -1,4 +1,4 @@
-"""`tightrope check`: the page of a problem, its picture, or its numbers."""
+"""`tightrope check`: print the page or the numbers of a problem, draw its picture."""
 
 import json
 from collections.abc import Mapping
@@ -31,13 +31,13 @@ def check_problem(
     figure: Path | None,
     as_json: bool,
 ) -> bool:
-    """Show what the theorem says about a problem, by name or in a folder; return whether its assumptions hold."""
+    """Print what the theorem says about a problem, by name or in a folder; return whether its assumptions hold."""
     if figure is not None:
         drawing.form_of(figure)  # refused before anything is computed
     place, asked = folder_of(name, Path()), {"losses": losses, "noise": noise}
     chosen: Any = {kind: choice for kind, choice in asked.items() if choice is not None}
     loaded = make(name, **chosen) if place is None else load_with_digest(place, **chosen, any_budgets=True)[0]
-    problem = theory.with_budgets(loaded, limits)
+    problem = loaded.with_budgets(limits)
     at: dict[str, Any] = {} if level is None else {"level": level}
     with shown(episodes, 1, 0, 0) if answering(problem) else nullcontext() as tell:
         found = theory.check(

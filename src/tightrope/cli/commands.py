@@ -1,62 +1,81 @@
 """The commands: parsing and printing only. Results on stdout, progress and notes on stderr."""
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from tightrope.arguments import LARGEST, MANY, MOST_RUNS
+from tightrope.arguments import LARGEST, MANY, MOST_RUNS, unknown
 from tightrope.cli import options
-from tightrope.cli.app import EXIT_CODES, FAILED, app
+from tightrope.cli.app import EXIT_CODES, FAILED, Command, app
 from tightrope.cli.standard import note, show
-from tightrope.errors import InvalidInputError
 
 __all__ = ["app"]
 
-# all else of ours is imported by the commands that need it: help does not wait for numba, scipy and matplotlib
+# commands import the rest of tightrope when they are called: help does not wait for numba, scipy and matplotlib
+
+#: What can be listed.
+LISTS = ("problems", "learners", "losses", "noises")
+
+AsJson = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON instead of the page.")]
 
 
-class Kind(StrEnum):
-    """What can be listed."""
-
-    PROBLEMS = "problems"
-    LEARNERS = "learners"
-    LOSSES = "losses"
-    NOISES = "noises"
-
-
-@app.command("list")
+@app.command("list", cls=Command)
 def list_(
-    kind: Annotated[Kind | None, typer.Argument(help="One kind only; everything if left out.")] = None,
+    kind: Annotated[
+        str | None,
+        typer.Argument(metavar="KIND", help="problems, learners, losses or noises.", show_default="all four"),
+    ] = None,
+    name: Annotated[
+        str | None, typer.Argument(metavar="NAME", help="Show one of them with its options.", show_default=False)
+    ] = None,
 ) -> None:
-    """List the problems, learners, loss sequences or constraints that can be asked for by name."""
-    from tightrope.experiments.listings import listing
+    """List problems, learners, loss sequences and constraint laws; or show the options of one of them."""
+    from tightrope.experiments.listings import details, listing
 
-    for one in [kind] if kind else Kind:
+    if kind is not None and kind not in LISTS:
+        raise unknown("there is no list of", kind, LISTS)
+    if kind is not None and name is not None:
+        show("\n".join(details(kind, name)))
+        return
+    for one in [kind] if kind else LISTS:
         lines = listing(one)
         show("\n".join(lines if kind else [f"{one}:", *lines, ""]))
+    if kind is not None:
+        note(f"options of one of them: tightrope list {kind} NAME")
 
 
-@app.command(epilog=EXIT_CODES)
+@app.command(epilog=EXIT_CODES, cls=Command)
 @options.conducts
 def run(
     problem: options.Problem,
     episodes: options.Episodes = 20_000,
-    seed: Annotated[int, options.whole("The (first) random seed.", 0, LARGEST)] = 0,
-    seeds: Annotated[int, options.whole("How many seeds, one after another.", 1, MOST_RUNS)] = 1,
+    seed: Annotated[int, options.whole("Random seed of the first run.", 0, LARGEST)] = 0,
+    seeds: Annotated[int, options.whole("Number of seeds: seed, seed + 1, and so on.", 1, MOST_RUNS)] = 1,
     learner: options.Learners = None,
     losses: options.Losses = None,
     noise: options.Noises = None,
-    records: Annotated[int, options.whole("How many episodes to record.", 1, MANY)] = 60,
-    spacing: Annotated[options.Spacing, typer.Option(help="How they are spaced.")] = options.Spacing.LOG,
-    regret: Annotated[options.Regret, typer.Option(help="Where the hindsight LP is solved.")] = options.Regret.RECORDS,
+    records: Annotated[int, options.whole("Number of episodes to record.", 1, MANY)] = 60,
+    spacing: Annotated[
+        options.Spacing,
+        typer.Option(metavar=options.choices(options.Spacing), help="Spacing of the recorded episodes."),
+    ] = options.Spacing.LOG,
+    regret: Annotated[
+        options.Regret,
+        typer.Option(
+            metavar=options.choices(options.Regret),
+            help="Compute the regret (a linear program) at all records, only at the last, or never.",
+        ),
+    ] = options.Regret.RECORDS,
     *,
     conduct: options.Conduct,
 ) -> None:
-    """Play a problem and show regret and violation, exactly accounted for. Run again, it goes on."""
+    """Run learners on a problem; print regret and budget use, write tables and a picture.
+
+    The same command continues a run that was interrupted.
+    """
     from tightrope.cli import studies
-    from tightrope.experiments.studies.study import DEFAULT_LEARNERS, Records, Study, with_values
+    from tightrope.experiments.studies.study import DEFAULT_LEARNERS, Records, Study
 
     study = Study(
         problems=[problem],
@@ -67,56 +86,87 @@ def run(
         seeds=list(range(seed, seed + seeds)),
         records=Records(count=records, spacing=spacing.value, regret=regret.value),
     )
-    study = with_values(study, conduct.set_ or [])
+    study = studies.with_options(study, conduct)
     studies.show(study, conduct.out or Path("runs", studies.folder_name(study)), conduct, draw=True)
 
 
-@app.command(epilog=EXIT_CODES)
+@app.command(epilog=EXIT_CODES, cls=Command)
 @options.conducts
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A study: see docs/studies.md.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A study file (docs/studies.md).")],
     *,
     conduct: options.Conduct,
 ) -> None:
-    """Play a study: learners × problems × losses × parameters × seeds, from one file. Run again, it goes on."""
-    from tightrope.cli import studies
-    from tightrope.experiments.studies.study import StudyFile, with_values
+    """Run a study: learners × problems × losses × options × seeds, from one file.
 
-    study = with_values(StudyFile(file).study, conduct.set_ or [])
-    own = file.parent if studies.is_conducted(file) else None  # then it goes on there
+    The same command continues a study that was interrupted.
+    """
+    from tightrope.cli import studies
+
+    file = studies.study_file(file)
+    study = studies.with_options(studies.StudyFile(file).study, conduct)
+    own = file.parent if studies.is_conducted(file) else None  # a study in its own folder continues there
     studies.show(study, conduct.out or own or Path("runs", file.stem), conduct, beside=file.parent, draw=False)
 
 
-@app.command(epilog="Exit code: 0 all assumptions hold, 1 one fails, 2 wrong usage or input.")
+@app.command(epilog="Exit code: 0 all assumptions hold, 1 one fails, 2 wrong usage or input.", cls=Command)
 def check(
     problem: options.Problem,
     episodes: options.Episodes = 20_000,
-    seed: Annotated[int, options.whole("Whose losses and constraints to look at.", 0, LARGEST)] = 0,
+    seed: Annotated[int, options.whole("Random seed of the losses and constraints to examine.", 0, LARGEST)] = 0,
     losses: Annotated[
         str | None,
-        typer.Option(help="See: tightrope list losses.", show_default="the problem's own"),
+        typer.Option(
+            metavar="NAME",
+            help="Loss sequence; see: tightrope list losses.",
+            show_default="the problem's own",
+            autocompletion=options.complete("losses"),
+        ),
     ] = None,
     noise: Annotated[
         str | None,
-        typer.Option("--noise", "--constraints", help="See: tightrope list noises.", show_default="the problem's own"),
+        typer.Option(
+            "--noise",
+            "--constraints",
+            metavar="NAME",
+            help="Law of the constraints; see: tightrope list noises.",
+            show_default="the problem's own",
+            autocompletion=options.complete("noises"),
+        ),
     ] = None,
     level: Annotated[
-        float | None, typer.Option(help="ζ, the level of ucpd that you mean to use.", show_default="ucpd's own")
+        float | None,
+        typer.Option(
+            metavar="PROBABILITY",
+            help="Confidence level ζ that you intend to give to ucpd.",
+            show_default="ucpd's default",
+        ),
     ] = None,
     budget: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="NAME=LIMIT", help="Another limit, to try it out; as often as you like.", show_default=False
+            metavar="NAME=LIMIT", help="Check the problem with this limit of a budget; repeatable.", show_default=False
         ),
     ] = None,
-    learner: Annotated[str, typer.Option(help="Who plays, where losses answer to what is played.")] = "ucpd",
+    learner: Annotated[
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Learner to simulate where the losses depend on the policies played.",
+            autocompletion=options.complete("learners"),
+        ),
+    ] = "ucpd",
     figure: Annotated[
         Path | None,
-        typer.Option(help="Draw the best loss against each budget: a .png, .svg or .pdf.", show_default=False),
+        typer.Option(
+            metavar="FILE",
+            help="Draw the least loss against each budget to this .png, .svg or .pdf file.",
+            show_default=False,
+        ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="All numbers as JSON, in place of the page.")] = False,
+    as_json: AsJson = False,
 ) -> None:
-    """Does the theorem hold for a problem, with which constants, and what does each budget cost?"""
+    """Check whether the theorem's assumptions hold for a problem, and what each budget costs."""
     from tightrope.cli.checking import check_problem
 
     limits = options.limits(budget or [])
@@ -124,15 +174,22 @@ def check(
     raise typer.Exit(0 if holds else FAILED)
 
 
-@app.command(epilog=EXIT_CODES)
+@app.command(epilog=EXIT_CODES, cls=Command)
 def report(
     folder: options.Folder,
     figures: Annotated[
-        options.Form | None, typer.Option(help="Figures for a paper too, in DIR/figures.", show_default="none")
+        options.Form | None,
+        typer.Option(
+            metavar=options.choices(options.Form),
+            help="Also write figures for a paper in this format, to DIR/figures.",
+            show_default="none",
+        ),
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="The page.", show_default="DIR/report.html")] = None,
+    out: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="File to write the page to.", show_default="DIR/report.html")
+    ] = None,
 ) -> None:
-    """Make one page of a study that needs no network: figures, tables, parameters, policies."""
+    """Write a study as one HTML page that works offline: figures, tables, parameters, policies."""
     from tightrope.report.figures import write_figures
     from tightrope.report.page import write_page
 
@@ -143,73 +200,103 @@ def report(
         show(str(path))
 
 
-@app.command(epilog=EXIT_CODES)
+@app.command(epilog=EXIT_CODES, cls=Command)
 def watch(folder: options.Folder, port: options.Port = 0) -> None:
-    """Serve that page on this machine while the study is played, until Ctrl-C."""
+    """Serve a live page of a study on this machine until Ctrl-C."""
     from threading import Event
 
+    from tightrope.report.reading import check_folder
     from tightrope.report.serving import served
 
-    if not folder.is_dir():
-        raise InvalidInputError(f"there is no folder {folder}")
+    check_folder(folder, live=True)
     with served(folder, port) as address:
         show(address)
         Event().wait()
 
 
-@app.command(epilog="Exit code: 0 all is whole, 1 something is damaged, 2 wrong usage or input.")
+@app.command(epilog="Exit code: 0 no damage, 1 something is damaged, 2 wrong usage or input.", cls=Command)
 def inspect(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a durable learner.")],
-    as_json: Annotated[bool, typer.Option("--json", help="All numbers as JSON, in place of the page.")] = False,
+    as_json: AsJson = False,
     policy: Annotated[
-        Path | None, typer.Option(help="Write the policy that is played as a table: a .csv.", show_default=False)
+        Path | None,
+        typer.Option(metavar="FILE", help="Write the current policy to this .csv file.", show_default=False),
     ] = None,
 ) -> None:
-    """Show what a durable learner holds: episodes, spending, prices, widths of the sets, integrity."""
+    """Show the state of a durable learner: episodes, budget use, multipliers, confidence sets, integrity."""
     from tightrope.cli.inspecting import inspect_directory
 
     raise typer.Exit(0 if inspect_directory(folder, as_json, policy) else FAILED)
 
 
-@app.command(epilog=EXIT_CODES)
+@app.command(epilog=EXIT_CODES, cls=Command)
 def serve(
     directory: Annotated[
-        Path, typer.Argument(metavar="DIR", help="A learner's directory, or one with a directory for each of several.")
+        Path,
+        typer.Argument(
+            metavar="DIR", help="The directory of a durable learner, or a directory that holds several of them."
+        ),
     ],
     problem: Annotated[
         str | None,
         typer.Option(
-            help="Make a learner for this problem, if there is none: a name, or a folder (tightrope new).",
+            metavar="PROBLEM",
+            help="Create the learner for this problem if it does not exist: a name, or a folder (tightrope new).",
             autocompletion=options.complete("problems"),
             show_default=False,
         ),
     ] = None,
     learner: Annotated[
-        str, typer.Option(help="Which one. See: tightrope list learners.", autocompletion=options.complete("learners"))
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="Learner to create; see: tightrope list learners.",
+            autocompletion=options.complete("learners"),
+        ),
     ] = "ucpd-practical",
     episodes: Annotated[
-        int | None, options.whole("How many are planned, for a learner that needs to know.", 1, LARGEST)
+        int | None,
+        options.whole("Planned number of episodes, for a learner that depends on it.", 1, LARGEST, show_default=False),
     ] = None,
     name: Annotated[
-        str | None, typer.Option(help="Make it in DIR/NAME, to serve several.", show_default="in DIR itself")
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Create the learner in DIR/NAME, to serve several.", show_default="DIR itself"
+        ),
     ] = None,
-    host: Annotated[str, typer.Option(help="The address to listen at; any but this machine's own needs a token.")] = (
-        "127.0.0.1"
-    ),
-    port: Annotated[int, typer.Option(min=0, max=65535, help="Where; 0: any that is free.")] = 8000,
+    host: Annotated[
+        str,
+        typer.Option(metavar="ADDRESS", help="Address to listen on; any but a loopback address requires a token."),
+    ] = "127.0.0.1",
+    port: Annotated[int, options.whole("Port to listen on; 0 takes a free one.", 0, 65535)] = 8000,
     token_file: Annotated[
         Path | None,
-        typer.Option(help="Who sends what is in it is let in.", show_default="variable TIGHTROPE_TOKEN"),
+        typer.Option(
+            metavar="FILE",
+            help="File that holds the token that clients must send.",
+            show_default="the environment variable TIGHTROPE_TOKEN",
+        ),
     ] = None,
-    certificate: Annotated[Path | None, typer.Option(help="For TLS, in PEM.", show_default="no TLS")] = None,
-    key: Annotated[Path | None, typer.Option(help="Of the certificate.", show_default="in the same file")] = None,
-    rate: Annotated[float, typer.Option(min=1.0, help="Requests a second from one address.")] = 5000.0,
-    max_body: Annotated[int, options.whole("Bytes of a request.", 1, LARGEST)] = 8 * 2**20,
-    max_open: Annotated[int, options.whole("Episodes open at once.", 1, LARGEST)] = 1000,
-    snapshot_every: Annotated[int, options.whole("Events after which the state is written.", 1, LARGEST)] = 1000,
-    keep_journal: Annotated[int, options.whole("Events to be kept that no snapshot needs.", 0, LARGEST)] = 0,
+    certificate: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="TLS certificate in PEM format.", show_default="no TLS")
+    ] = None,
+    key: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE", help="Private key of the certificate.", show_default="in the file of the certificate"
+        ),
+    ] = None,
+    rate: Annotated[
+        float, typer.Option(min=1.0, metavar="N", help="Most requests per second from one address.")
+    ] = 5000.0,
+    max_body: Annotated[int, options.whole("Most bytes of a request.", 1, LARGEST)] = 8 * 2**20,
+    max_open: Annotated[int, options.whole("Most episodes open at once.", 1, LARGEST)] = 1000,
+    snapshot_every: Annotated[int, options.whole("Number of events between two snapshots.", 1, LARGEST)] = 1000,
+    keep_journal: Annotated[
+        int, options.whole("Number of events to keep in the journal beyond those that snapshots need.", 0, LARGEST)
+    ] = 0,
 ) -> None:
-    """Serve learners over HTTP until Ctrl-C: asked, told, looked at (docs/service.md). What is not there is made."""
+    """Serve durable learners over HTTP until Ctrl-C (docs/service.md). With --problem, create the learner first."""
     import signal
 
     from tightrope.ending import answer_signals
@@ -223,23 +310,21 @@ def serve(
         made = made_for(directory, problem, learner, episodes, name)
     place = Place(host, port, token_of(token_file), certificate, key, Limits(body=max_body, rate=rate))
     if place.token is not None and certificate is None and not place.loopback:
-        note("the token is sent as it is, for all to read on the way; better give a --certificate")
+        note("warning: without TLS the token can be read on the network; use --certificate")
     learners = {"most_open": max_open, "snapshot_every": snapshot_every, "keep_journal": keep_journal}
     server = Server(directory, place, made, **learners)
-    answer_signals(signal.SIGINT)  # which stops a server also in the background of a script
+    answer_signals(signal.SIGINT)  # Ctrl-C stops the server also in the background of a script
     show(server.address)
     server.run()
 
 
-@app.command(epilog=EXIT_CODES)
+@app.command(epilog=EXIT_CODES, cls=Command)
 def new(
-    folder: Annotated[
-        Path, typer.Argument(metavar="NAME", help="A folder that does not exist yet; those above it are made too.")
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="NAME", help="A new folder; parent folders are created as needed.")],
 ) -> None:
-    """Write a small commented example of a problem in files of your own."""
+    """Write a small example problem, with comments, to start your own from."""
     from tightrope.problems.files import write_example
 
     for path in write_example(folder):
         show(str(path))
-    note(f"change them as you like, then: tightrope run {folder}")
+    note(f"edit these files, then run: tightrope run {folder}")

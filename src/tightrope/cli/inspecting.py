@@ -1,4 +1,4 @@
-"""`tightrope inspect`: what a durable learner holds, as a page or as numbers, and its policy as a table."""
+"""`tightrope inspect`: print the state of a durable learner, write its policy."""
 
 import json
 from pathlib import Path
@@ -10,7 +10,7 @@ from tightrope.durable.page import page
 
 
 def inspect_directory(folder: Path, in_json: bool, policy: Path | None) -> bool:
-    """Show a directory; return whether it is whole."""
+    """Print the state of a directory; return whether it is undamaged."""
     found = inspect(folder)
     show(json.dumps(as_json(found), indent=2, ensure_ascii=False) if in_json else "\n".join(page(found)))
     if policy is not None and found.status is not None:

@@ -1,4 +1,4 @@
-"""Options that commands share, and how what is typed is read."""
+"""Options that commands share, and how their values are parsed."""
 
 import inspect
 from collections.abc import Callable, Iterable
@@ -28,7 +28,7 @@ class Regret(StrEnum):
 
 
 class Backend(StrEnum):
-    """Who plays the runs."""
+    """Where runs are played."""
 
     PROCESSES = "processes"
     LOKY = "loky"
@@ -37,31 +37,40 @@ class Backend(StrEnum):
 
 
 class Form(StrEnum):
-    """Of a figure for a paper."""
+    """File format of a figure."""
 
     SVG = "svg"
     PNG = "png"
     PDF = "pdf"
 
 
-def whole(help_: str, at_least: int, at_most: int) -> Any:
+def choices(kind: type[StrEnum]) -> str:
+    """The values of an option, as help shows them."""
+    return "|".join(kind)
+
+
+def whole(help_: str, at_least: int, at_most: int, **how: Any) -> Any:
     """An option that takes a whole number as people write it: 20000, 20_000, 2e4."""
 
     def parse(text: str | int) -> int:
         try:
             number = float(text)
             exact = int(text) if isinstance(text, int) or text.replace("_", "").isdigit() else int(number)
-            if number == int(number) and at_least <= exact <= at_most:
-                return exact
         except (ValueError, OverflowError):
-            pass
-        raise typer.BadParameter(f"{text!r} is no whole number from {at_least} to {at_most}.")
+            raise typer.BadParameter(f"{text!r} is not a whole number.") from None
+        if number != int(number):
+            raise typer.BadParameter(f"{text!r} is not a whole number.")
+        if exact < at_least:
+            raise typer.BadParameter(f"{text!r} is too small; the least is {at_least}.")
+        if exact > at_most:
+            raise typer.BadParameter(f"{text!r} is too large; the most is {at_most}.")
+        return exact
 
-    return typer.Option(parser=parse, metavar="INTEGER", help=help_)
+    return typer.Option(parser=parse, metavar="N", help=help_, **how)
 
 
 def listed(flag: str, given: Iterable[str] | None) -> list[str]:
-    """--learner a --learner b,c: each once, in order."""
+    """Parse --learner a --learner b,c: each name once, in order."""
     names: list[str] = []
     for text in given or ():
         found = [name for name in map(str.strip, text.split(",")) if name]
@@ -71,25 +80,34 @@ def listed(flag: str, given: Iterable[str] | None) -> list[str]:
     return list(dict.fromkeys(names))
 
 
-def limits(given: Iterable[str]) -> dict[str, float]:
-    """--budget delay=12 --budget energy=6."""
-    found: dict[str, float] = {}
+def budgets(given: Iterable[str]) -> dict[str, list[float]]:
+    """Parse --budget delay=12 --budget energy=5,6: the limits of each budget."""
+    found: dict[str, list[float]] = {}
     for text in given:
-        name, _, value = text.rpartition("=")
+        name, _, values = text.rpartition("=")
         try:
-            limit = float(value)
+            limits = [float(value) for value in values.split(",")]
         except ValueError:
             name = ""
         if not name:
             raise typer.BadParameter(f"--budget {text}: expected the name of a budget and its limit, NAME=LIMIT.")
-        if name in found:
-            raise typer.BadParameter(f"--budget {name} is given twice, {found[name]:g} and {limit:g}; leave out one.")
-        found[name] = limit
+        found.setdefault(name, []).extend(limits)
+    return found
+
+
+def limits(given: Iterable[str]) -> dict[str, float]:
+    """Parse --budget delay=12 --budget energy=6 where each budget has one limit."""
+    found = {}
+    for name, values in budgets(given).items():
+        if len(values) > 1:
+            shown = " and ".join(f"{value:g}" for value in values)
+            raise typer.BadParameter(f"--budget {name} is given twice, {shown}; leave out one.")
+        [found[name]] = values
     return found
 
 
 def complete(kind: str) -> Callable[[str], list[str]]:
-    """What completes the last of several names; the registries are loaded only now."""
+    """Return what completes the last of several names; the registries are loaded only when it is called."""
 
     def completed(incomplete: str) -> list[str]:
         from tightrope.experiments.listings import names
@@ -101,74 +119,98 @@ def complete(kind: str) -> Callable[[str], list[str]]:
 
 
 def _several(what: str, kind: str, *flags: str, default: str) -> object:
-    help_ = f"{what} See: tightrope list {kind}."
-    return typer.Option(*flags, help=help_, show_default=default, autocompletion=complete(kind))
+    help_ = f"{what}, separated by commas; see: tightrope list {kind}."
+    return typer.Option(*flags, metavar="NAMES", help=help_, show_default=default, autocompletion=complete(kind))
 
 
 Problem = Annotated[
     str,
     typer.Argument(
         metavar="PROBLEM",
-        help="A name (tightrope list problems) or a folder (tightrope new).",
+        help="The name of a problem (tightrope list problems), or a folder that holds one (tightrope new).",
         autocompletion=complete("problems"),
     ),
 ]
-Episodes = Annotated[int, whole("T, how many episodes to play: 20000, 2e4.", 1, LARGEST)]
+Episodes = Annotated[int, whole("Number of episodes T of a run, for example 20000 or 2e4.", 1, LARGEST)]
 Learners = Annotated[
     list[str] | None,
-    _several("One or several: a,b,c.", "learners", "--learner", "--learners", default="ucpd-practical, ucpd"),
+    _several("Learners to run", "learners", "--learner", "--learners", default="ucpd-practical, ucpd"),
 ]
 Losses = Annotated[
-    list[str] | None, _several("One or several: a,b,c.", "losses", "--losses", default="the problem's own")
+    list[str] | None, _several("Loss sequences to run", "losses", "--losses", default="the problem's own")
 ]
 Noises = Annotated[
     list[str] | None,
-    _several("One or several: a,b,c.", "noises", "--noise", "--constraints", default="the problem's own"),
+    _several("Laws of the constraints to run", "noises", "--noise", "--constraints", default="the problem's own"),
 ]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or a study.")]
-Port = Annotated[int, typer.Option(min=0, max=65535, help="Where to serve the page.", show_default="any that is free")]
+Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or of a study.")]
+Port = Annotated[int, whole("Port of the page; 0 takes a free one.", 0, 65535, show_default="a free port")]
 
 
 class Conduct(NamedTuple):
-    """How a study is conducted: the options of every command that is decorated with `conducts`."""
+    """How a study is played: the options of every command that is decorated with `conducts`."""
 
     set_: Annotated[
         list[str] | None,
         typer.Option(
             "--set",
             metavar="KEY=VALUES",
-            help="Values of an option, each played: learner.radius_scale=0.1,0.3; also problem., losses. and noise.",
+            help="Run every one of these values of an option: learner.radius_scale=0.1,0.3. Keys begin with "
+            "learner., problem., losses. or noise.; repeat for several options.",
         ),
     ] = None
-    jobs: Annotated[int, typer.Option(min=-1, help="How many runs to play side by side; -1: one for each core.")] = -1
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--budget",
+            metavar="NAME=LIMITS",
+            help="Run the problem with every one of these limits of a budget, in its own unit: delay=12,14; repeat for "
+            "several budgets.",
+        ),
+    ] = None
+    jobs: Annotated[int, whole("Number of runs to play in parallel; -1 is one for each core.", -1, LARGEST)] = -1
     backend: Annotated[
-        Backend, typer.Option(help="Who plays them: processes of its own, loky, a Dask or Ray cluster.")
+        Backend,
+        typer.Option(
+            metavar="BACKEND",
+            help="Where to play the runs: processes or loky (on this machine), dask or ray (on a cluster).",
+        ),
     ] = Backend.PROCESSES
     address: Annotated[
-        str | None, typer.Option(help="Of a Dask or Ray cluster.", show_default="one on this machine")
+        str | None,
+        typer.Option(
+            metavar="URL", help="Address of the Dask or Ray cluster.", show_default="a cluster on this machine"
+        ),
     ] = None
-    fresh: Annotated[bool, typer.Option("--fresh", help="Play anew what is there already.")] = False
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Only say what would be played, and how long it would take.")
-    ] = False
-    checkpoint_every: Annotated[float, typer.Option(min=0.0, help="Seconds between two checkpoints of a run.")] = 10.0
-    watch: Annotated[bool, typer.Option("--watch", help="Serve a page of it on this machine, until it is done.")] = (
+    fresh: Annotated[bool, typer.Option("--fresh", help="Discard existing results of these runs and start over.")] = (
         False
     )
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Print the runs and an estimate of their duration; play nothing.")
+    ] = False
+    checkpoint_every: Annotated[
+        float, typer.Option(min=0.0, metavar="SECONDS", help="Time between two checkpoints of a run.")
+    ] = 10.0
+    watch: Annotated[
+        bool, typer.Option("--watch", help="Serve a live page of the study on this machine while it is played.")
+    ] = False
     port: Port = 0
     tensorboard: Annotated[
         Path | None,
         typer.Option(
-            "--tensorboard", metavar="DIR", help="Where to write what TensorBoard shows.", show_default="nowhere"
+            "--tensorboard", metavar="DIR", help="Write TensorBoard logs to this folder.", show_default="none"
         ),
     ] = None
     out: Annotated[
-        Path | None, typer.Option(help="Folder for tables and picture.", show_default="one of its own in runs/")
+        Path | None,
+        typer.Option(
+            metavar="DIR", help="Folder for the results.", show_default="a folder in runs/ named after the study"
+        ),
     ] = None
 
 
 def conducts(command: Callable[..., None]) -> Callable[..., None]:
-    """The command, with the options of its last argument, `conduct`, in place of that."""
+    """Replace the last argument of `command`, `conduct`, by the options of `Conduct`."""
     *own, _ = inspect.signature(command).parameters.values()
     shared = [
         inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=Conduct._field_defaults[name], annotation=kind)

@@ -1,4 +1,4 @@
-"""`tightrope serve`: the learner to begin with."""
+"""`tightrope serve`: create the learner."""
 
 from pathlib import Path
 
@@ -11,9 +11,9 @@ from tightrope.service.server import Made
 
 
 def made_for(directory: Path, problem: str, learner: str, episodes: int | None, name: str | None) -> Made:
-    """The learner that the options ask for, and where it is to live."""
+    """Make the learner that the options describe, for its directory."""
     if name is not None and (not name or name in (".", "..") or "/" in name):
-        raise InvalidInputError(f"--name {name!r} is no name of a folder")
+        raise InvalidInputError(f"--name {name!r} cannot be the name of a folder")
     place = folder_of(problem, Path())
     found = make(problem) if place is None else load_problem(place)
     return Made(directory / name if name else directory, found, make_learner(learner, found, episodes=episodes))

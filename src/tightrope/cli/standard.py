@@ -1,4 +1,4 @@
-"""Standard input, output and error, as whoever started us left them: perhaps closed, full, or short of characters."""
+"""Standard input, output and error, which may be closed, full, or unable to encode a character."""
 
 import io
 import os
@@ -7,12 +7,12 @@ from contextlib import suppress
 
 
 def open_all() -> None:
-    """A closed one leads nowhere, so that no file of ours takes its number; what cannot be encoded is replaced."""
+    """Open closed streams on the null device, so that no file takes their numbers; replace what cannot be encoded."""
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the smallest number that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # takes the smallest free number, which is this one
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -20,7 +20,7 @@ def open_all() -> None:
 
 
 def let_go() -> None:
-    """Forget what could not be written: Python would try again as it ends, and show how that failed."""
+    """Discard what could not be written; Python would try again at exit and print the failure."""
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -29,14 +29,14 @@ def let_go() -> None:
 
 
 def show(text: str) -> None:
-    """Results, on stdout."""
+    """Print results to stdout."""
     try:
         print(text, flush=True)
-    except OSError as error:  # typer is silent about one who has read enough
+    except OSError as error:  # typer hides a closed pipe
         raise OSError(error.errno, error.strerror, "stdout") from error
 
 
 def note(message: str) -> None:
-    """All else, on stderr; there is no one to tell if that cannot be written."""
+    """Print anything else to stderr; a failure to write there is ignored."""
     with suppress(OSError):
         print(message, file=sys.stderr, flush=True)

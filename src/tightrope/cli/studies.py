@@ -3,37 +3,55 @@
 from contextlib import ExitStack
 from pathlib import Path
 
+from tightrope.cli import options
 from tightrope.cli.options import Conduct
 from tightrope.cli.standard import note
 from tightrope.cli.standard import show as say
 from tightrope.errors import InvalidInputError, TightropeError
 from tightrope.experiments.progress import shown
-from tightrope.experiments.studies.conduct import Conducted, conducted, folder_name, is_conducted
+from tightrope.experiments.studies.conduct import STUDY, Conducted, conducted, folder_name, is_conducted, studies_in
 from tightrope.experiments.studies.engines import Engine
 from tightrope.experiments.studies.estimate import estimate
-from tightrope.experiments.studies.study import Study
-from tightrope.experiments.studies.summary import sections
+from tightrope.experiments.studies.study import Study, StudyFile, with_budgets, with_values
 from tightrope.kernels.compile import compiled_before
+from tightrope.problems.files.declaration import FILE
 from tightrope.report.serving import served
 
-__all__ = ["folder_name", "is_conducted", "show"]
+__all__ = ["StudyFile", "folder_name", "is_conducted", "show", "study_file", "with_options"]
+
+
+def study_file(path: Path) -> Path:
+    """The file of a study, given by the file or the folder that it lies in; a problem is refused with the remedy."""
+    if path.is_dir() and (path / STUDY).is_file():
+        return path / STUDY
+    if path.name == FILE or (path / FILE).is_file():
+        folder = path.parent if path.name == FILE else path
+        raise InvalidInputError(f"{path} is a problem, not a study; to run it: tightrope run {folder}")
+    if path.is_dir() and (studies := studies_in(path)):
+        raise InvalidInputError(f"{path} holds several studies; give one of them: {studies}")
+    return path
+
+
+def with_options(study: Study, conduct: Conduct) -> Study:
+    """`study` with the values of --set and --budget."""
+    return with_budgets(with_values(study, conduct.set_ or []), options.budgets(conduct.budget or []))
 
 
 def show(study: Study, folder: Path, conduct: Conduct, *, beside: Path = Path(), draw: bool) -> None:
-    """Play it, print what came of it, and say where it is."""
+    """Play a study, print its results and where they are."""
     if conduct.jobs == 0:
-        raise InvalidInputError("--jobs is 0; it is how many runs are played side by side, or -1 for one for each core")
+        raise InvalidInputError("--jobs is 0; give a number of parallel runs, or -1 for one for each core")
     if conduct.address is not None and conduct.backend not in ("dask", "ray"):
-        raise InvalidInputError(f"--address is for --backend dask or ray; this is {conduct.backend}")
+        raise InvalidInputError(f"--address needs --backend dask or ray; the backend is {conduct.backend}")
     engine = Engine(conduct.jobs, conduct.backend.value, conduct.address)
     if conduct.dry_run:
         say("\n".join(estimate(study, folder, engine, beside)))
         return
     if not compiled_before():
-        note("compiling first, which takes a minute or less and is kept for the next time")
+        note("compiling; this takes up to a minute, once")
     with ExitStack() as meanwhile:
         if conduct.watch:
-            note(f"watch it at {meanwhile.enter_context(served(folder, conduct.port))}")
+            note(f"live page: {meanwhile.enter_context(served(folder, conduct.port))}")
         board = None
         if conduct.tensorboard is not None:
             from tightrope.interop import TensorBoard
@@ -55,18 +73,18 @@ def show(study: Study, folder: Path, conduct: Conduct, *, beside: Path = Path(),
         _print(done, draw)
     if done.failed:
         name, words = next(iter(done.failed.items()))
-        others = f" ({len(done.failed)} runs failed; run again, they are tried again)" if len(done.failed) > 1 else ""
+        others = f" ({len(done.failed)} runs failed; the same command tries them again)" if len(done.failed) > 1 else ""
         raise TightropeError(f"{name}: {words}{others}")
 
 
 def _print(done: Conducted, draw: bool) -> None:
-    """Results before pictures, which take a while."""
+    """Print the tables before drawing the pictures, which takes a while."""
     if not done.runs:
         return
-    found = list(sections(done))
-    for section in found:
+    for section in done.sections:
         say("\n".join([*section.lines(), ""]))
     say(f"table    {done.tables[0]}")
-    for k, section in enumerate(found if draw else (), 1):
-        picture = section.draw(done.folder, "picture" if len(found) == 1 else f"picture-{k}")
+    say(f"summary  {done.summaries[0]} (and .md, .tex)")
+    for k, section in enumerate(done.sections if draw else (), 1):
+        picture = section.draw(done.folder, "picture" if len(done.sections) == 1 else f"picture-{k}")
         say(f"picture  {picture} (and .svg)")

@@ -45,7 +45,7 @@ def aligned(headings: Sequence[str], rows: Iterable[Sequence[str]], text: Collec
 
 def results(episodes: int, seeds: Sequence[int], histories: Histories, settings: Settings) -> list[str]:
     """The table of the last records, and what it means; `seeds` are all that any learner has a history of."""
-    explained = (*EXPLAINED, *([tuple(ALWAYS)] if _shown(histories) != SHOWN else []))
+    explained = (*EXPLAINED, *([tuple(ALWAYS)] if shown_columns(histories) != SHOWN else []))
     meanings = ["; ".join(f"{HEADINGS[name].heading}: {HEADINGS[name].meaning}" for name in line) for line in explained]
     if len(histories) == 1:
         [of_seeds] = histories.values()
@@ -59,21 +59,24 @@ def results(episodes: int, seeds: Sequence[int], histories: Histories, settings:
 
 
 def spending(budgets: Sequence[Budget], histories: Histories) -> list[str]:
-    """What an episode used of each budget, on average over all episodes and seeds: a line for each learner."""
-    rows = []
-    for name, runs in histories.items():
-        row = [name]
-        for budget in budgets:
-            use = float(np.mean([run[budget.column][-1] / run["episode"][-1] for run in runs]))
-            share = f" ({use / budget.limit:.1%})" if budget.limit > 0 else ""
-            row.append(f"{use:.4g}{share} {'OVER' if use > budget.limit + WITHIN * abs(budget.limit) else 'within'}")
-        rows.append(row)
+    """Mean use of each budget per episode, over all episodes and seeds: a line for each learner."""
+    rows = [[name, *used(budgets, runs)] for name, runs in histories.items()]
     return aligned(["used an episode", *map(str, budgets)], rows, text=["used an episode"]) if budgets else []
+
+
+def used(budgets: Sequence[Budget], runs: Sequence[Mapping[str, FloatArray]]) -> list[str]:
+    """Mean use of each budget per episode, its share of the limit, and whether it is within."""
+    cells = []
+    for budget in budgets:
+        use = float(np.mean([run[budget.column][-1] / run["episode"][-1] for run in runs]))
+        share = f" ({use / budget.limit:.1%})" if budget.limit > 0 else ""
+        cells.append(f"{use:.4g}{share} {'OVER' if use > budget.limit + WITHIN * abs(budget.limit) else 'within'}")
+    return cells
 
 
 def by_seed(seeds: Iterable[int], histories: Sequence[Mapping[str, FloatArray]]) -> list[str]:
     """The last records of one learner: a line a seed, then the mean and its interval."""
-    shown = ("episode", *_shown({"": histories}))
+    shown = ("episode", *shown_columns({"": histories}))
     last = np.array([[history[column][-1] for column in shown] for history in histories])
     decimals = _decimals(last)
     decimals[0] = 0
@@ -87,29 +90,39 @@ def by_seed(seeds: Iterable[int], histories: Sequence[Mapping[str, FloatArray]])
     return aligned(["seed", *(HEADINGS[name].heading for name in shown)], rows)
 
 
-def _shown(histories: Histories) -> tuple[str, ...]:
+def shown_columns(histories: Histories) -> tuple[str, ...]:
     """The columns that are shown: both comparators, if all were played under constraints that change."""
     changing = all(set(ALWAYS) <= set(run) for runs in histories.values() for run in runs)
     return (*SHOWN, *ALWAYS) if changing else SHOWN
 
 
 def comparison(histories: Histories, settings: Settings) -> list[str]:
-    """The last records of every learner, means with intervals, and by how much its confidence terms were scaled."""
-    shown = _shown(histories)
+    """The table of `compared` as text."""
+    headings, rows = compared(histories, settings)
+    return aligned(headings, rows, text=["learner"])
+
+
+def compared(histories: Histories, settings: Settings) -> tuple[list[str], list[list[str]]]:
+    """Headings and a row for each learner: the last record, means over seeds with intervals.
+
+    The scale of the confidence sets is shown only where one of them is not 1.
+    """
+    shown = shown_columns(histories)
     last = [
         np.array([[run[column][-1] for column in shown] for run in runs], dtype=np.float64)
         for runs in histories.values()
     ]  # (seeds, columns) for each learner
     decimals = _decimals(np.concatenate(last))
+    scales = [settings[name].get("radius_scale", NONE) for name in histories]
+    scaled = any(scale not in (NONE, 1.0) for scale in scales)
     rows = []
-    for i, name in enumerate(histories):
-        scale = settings[name].get("radius_scale", NONE)
-        row = [name, scale if isinstance(scale, str) else f"{scale:g}"]
-        for mean, low, high, places in zip(*band(last[i]), decimals, strict=True):
-            spread = "" if len(last[i]) == 1 else f" [{low:.{places}f}, {high:.{places}f}]"
+    for name, scale, of_seeds in zip(histories, scales, last, strict=True):
+        row = [name, *[scale if isinstance(scale, str) else f"{scale:g}"] * scaled]
+        for mean, low, high, places in zip(*band(of_seeds), decimals, strict=True):
+            spread = "" if len(of_seeds) == 1 else f" [{low:.{places}f}, {high:.{places}f}]"
             row.append(f"{mean:.{places}f}{spread}")
         rows.append(row)
-    return aligned(["learner", "confidence scale", *(HEADINGS[name].heading for name in shown)], rows, text=["learner"])
+    return ["learner", *["confidence scale"] * scaled, *(HEADINGS[name].heading for name in shown)], rows
 
 
 def _decimals(values: FloatArray) -> IntArray:

@@ -3,14 +3,14 @@
 A problem in euros or litres is scaled to fit Assumption 2 when it is made, and carries the way back (`units`).
 """
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import implements, instance, text, texts, whole
+from tightrope.arguments import implements, instance, number, text, texts, unknown, whole
 from tightrope.arguments.arrays import finite, floats
 from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
@@ -181,6 +181,21 @@ class Problem:
             constraint_units=constraint_units,
             ties=ties,
         )
+
+    def with_budgets(self, budgets: Mapping[str, float]) -> Self:
+        """The same problem with other limits for some budgets.
+
+        Parameters
+        ----------
+        budgets : the limit of an episode in the budget's own unit, by the name of the constraint.
+        """
+        changed = self.budgets.copy()
+        for name, budget in instance(budgets, "budgets", Mapping).items():  # type: ignore[type-abstract]
+            if name not in self.constraint_names:
+                raise unknown(f"{self.name} has no budget", name, self.constraint_names)
+            i = self.constraint_names.index(name)
+            changed[i] = number(budget, f"the budget of {name!r}", -np.inf, np.inf) / self.constraint_scales[i]
+        return replace(self, budgets=changed)
 
     @property
     def space(self) -> LayeredSpace:

@@ -14,13 +14,14 @@ import numpy as np
 
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.history import USE, Budget
-from tightrope.experiments.studies.conduct import RUNS
+from tightrope.experiments.studies.conduct import RUNS, STUDY, studies_in
 from tightrope.experiments.studies.folder import HISTORY, RUN, RunFolder
 from tightrope.experiments.studies.table import RUN_COLUMNS, SCALED, TABLE
 from tightrope.space import FloatArray
 
 #: What tells runs that are compared with each other from the rest, each with its options (problem.…).
 CONDITIONS = ("problem", "losses", "noise")
+OPTIONS = ("problem.", "losses.", "noise.", "budget.")
 
 Row = dict[str, str]
 
@@ -66,6 +67,20 @@ def sections(folder: Path, *, live: bool = False) -> list[Section]:
     return [_section(folder, list(runs.values())) for runs in groups.values()]
 
 
+def check_folder(folder: Path, *, live: bool) -> None:
+    """Refuse a folder without results, and name the studies inside it; a `live` study may have no results yet."""
+    if not folder.is_dir():
+        raise InvalidInputError(f"there is no folder {folder}")
+    if (folder / STUDY).is_file() and live:
+        return
+    if (folder / f"{TABLE}.csv").is_file() or any(folder.glob(f"{RUNS}/*/{HISTORY}")):
+        return
+    if studies := studies_in(folder):
+        raise InvalidInputError(f"{folder} holds several studies; give one of them: {studies}")
+    if not live:
+        raise InvalidInputError(f"{folder} holds no {TABLE}.csv and no {RUNS}/*/{HISTORY}; give the folder of a study")
+
+
 def progress(folder: Path) -> Progress:
     """What the runs say of themselves."""
     finished, running, failed = 0, {}, {}
@@ -85,8 +100,8 @@ def _rows(folder: Path, *, live: bool) -> Iterable[Row]:
     tables = [folder / f"{TABLE}.csv"]
     if live or not tables[0].is_file():
         tables = sorted(folder.glob(f"{RUNS}/*/{HISTORY}"))
-    if not tables and not live:
-        raise InvalidInputError(f"{folder} holds no {TABLE}.csv and no {RUNS}/*/{HISTORY}; give the folder of a study")
+    if not tables:
+        check_folder(folder, live=live)
     for path in tables:
         with path.open(newline="", encoding="utf-8") as file:
             lines = csv.DictReader(file)
@@ -97,7 +112,7 @@ def _rows(folder: Path, *, live: bool) -> Iterable[Row]:
 
 
 def _conditions(row: Row) -> tuple[str, ...]:
-    options = [f"{name}={row[name]}" for name in row if name.startswith(tuple(f"{one}." for one in CONDITIONS))]
+    options = [f"{name}={row[name]}" for name in row if name.startswith(OPTIONS)]
     return (*(row.get(name, "") for name in CONDITIONS), row.get("episodes", ""), *options)
 
 
@@ -165,7 +180,8 @@ def _title(row: Row) -> str:
         if row.get(kind) and (kind, row[kind]) != ("noise", "none"):
             options = ", ".join(_told(name, value) for name, value in _options(row, kind).items() if value)
             parts.append(f"{row[kind]}{word}{f' ({options})' if options else ''}")
-    return ", ".join(parts)
+    limits = [f"budget of {_told(name, value)}" for name, value in _options(row, "budget").items() if value]
+    return ", ".join([*parts, *limits])
 
 
 def _labels(firsts: list[Row]) -> list[str]:

@@ -145,6 +145,15 @@ def restore(source: Path | bytes, beside: Stateful) -> None:
         _like(BESIDE, beside, document[BESIDE], decoder)
 
 
+def peek(source: Path | bytes, *keys: str) -> Any:
+    """The value under these keys in the JSON of a file; no array is read."""
+    with _opened(source, ()) as (document, _):
+        value: Any = document
+        for key in keys:
+            value = value[key]
+        return value
+
+
 @contextmanager
 def _opened(source: Path | bytes, types: Iterable[type]) -> Iterator[tuple[dict[str, Any], "Decoder"]]:
     """The JSON of a file and what reads its arrays; whatever is wrong with either is said in words."""

@@ -1,11 +1,11 @@
 """Budgets that exclude each other, and what the best loss is against each."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.arguments import instance, number, unknown, whole
+from tightrope.arguments import instance, whole
 from tightrope.model import flat, inner
 from tightrope.planning.hindsight import best_policy, slater_slack, solve_cmdp, tolerance
 from tightrope.problems.base import Problem
@@ -14,14 +14,8 @@ from tightrope.space import FloatArray
 
 
 def with_budgets(problem: Problem, budgets: Mapping[str, float]) -> Problem:
-    """The same problem with some budgets, by name and in their own units, changed."""
-    changed = instance(problem, "problem", Problem).budgets.copy()
-    for name, budget in instance(budgets, "budgets", Mapping).items():  # type: ignore[type-abstract]
-        if name not in problem.constraint_names:
-            raise unknown(f"{problem.name} has no budget", name, problem.constraint_names)
-        i = problem.constraint_names.index(name)
-        changed[i] = number(budget, f"the budget of {name!r}", -np.inf, np.inf) / problem.constraint_scales[i]
-    return replace(problem, budgets=changed)
+    """`problem.with_budgets(budgets)`."""
+    return instance(problem, "problem", Problem).with_budgets(budgets)
 
 
 @dataclass(frozen=True, eq=False)

@@ -81,7 +81,7 @@ def test_parquet_holds_the_same(tmp_path: Path) -> None:
 def test_a_run_leaves_all_that_is_worth_knowing(tmp_path: Path) -> None:
     done = conduct(STUDY, tmp_path / "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
-        "runs", "study.toml", "table.csv", "table.parquet"
+        "runs", "study.toml", "summary.csv", "summary.md", "summary.tex", "table.csv", "table.parquet"
     ]  # fmt: skip
     [*_, run] = done.runs.values()
     assert sorted(path.name for path in run.path.iterdir()) == ["checkpoint", "history.csv", "log.txt", "run.json"]
@@ -111,14 +111,14 @@ def test_what_is_there_is_kept_and_what_is_new_is_played_beside_it(
     before = (tmp_path / "table.csv").read_bytes()
     said: list[str] = []
     conduct(STUDY, tmp_path, said)
-    assert (played, said) == ([], ["4 of 4 runs are there already, and kept; --fresh plays them anew"])
+    assert (played, said) == ([], ["4 of 4 runs are finished and kept; --fresh starts them over"])
     assert (tmp_path / "table.csv").read_bytes() == before
 
     said.clear()
     more = Study(problems=[SMALL], learners=["uniform", "hindsight"], episodes=30, seeds=2, records=Records(count=5))
     second = conduct(more, tmp_path, said)
     assert said[0] == "changed since it was last run: learners: without o-reps, with hindsight"
-    assert said[1].startswith("2 of 4 runs are there already")
+    assert said[1].startswith("2 of 4 runs are finished")
     assert [name.startswith("random") and "hindsight" in name for name in played] == [True, True]
     assert {row["learner"] for row in rows(tmp_path)} == {"uniform", "hindsight"}
     assert all(run.path.exists() for run in (*first.runs.values(), *second.runs.values()))

@@ -8,11 +8,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzz import study_files
-from tightrope.errors import InvalidInputError
+from tightrope.errors import InfeasibleError, InvalidInputError
 from tightrope.experiments.studies import plan
 from tightrope.experiments.studies.changes import differences
+from tightrope.experiments.studies.conduct import folder_name
 from tightrope.experiments.studies.plan import planned
-from tightrope.experiments.studies.study import Named, Study, StudyFile, with_values
+from tightrope.experiments.studies.study import Named, Records, Study, StudyFile, with_budgets, with_values
 from tightrope.experiments.studies.toml import to_toml
 from tightrope.problems.files import write_example
 
@@ -258,3 +259,29 @@ def test_the_files_are_fine_before_they_are_damaged(tmp_path: Path, monkeypatch:
         place = tmp_path / str(number)
         place.mkdir()
         assert study_files.attempt(0, number, place) == "planned"
+
+
+def test_runs_and_folders_have_the_names_that_version_0_2_gave_them() -> None:
+    """Otherwise studies of 0.2 would not continue."""
+    study = Study(problems=[SMALL], learners=["uniform"], losses=["switching"], noises=["scaled"], episodes=30,
+                  seeds=[4], records=Records(count=5))  # fmt: skip
+    study = with_values(study, ["losses.period=10,20"])
+    assert [run.name for run in planned(study)] == [
+        "random-layer_sizes=1,2,1-n_actions=2-switching-period=10-scaled-uniform-T30-seed4-12de569b",
+        "random-layer_sizes=1,2,1-n_actions=2-switching-period=20-scaled-uniform-T30-seed4-97182b5e",
+    ]
+    assert folder_name(study) == "random-switching-scaled-uniform-T30-seed4-1871cf89"
+
+
+def test_limits_of_budgets_are_a_part_of_the_grid(tmp_path: Path) -> None:
+    study = read(tmp_path, "problems = ['media-streaming']\n[grid]\nbudget.\"fast steps\" = [4, 5.0, 5]")
+    assert [run.conditions.limits for run in planned(study)][::2] == [{"fast steps": 4}, {"fast steps": 5}]
+    again = read(tmp_path, to_toml(study))
+    assert [run.name for run in planned(again)] == [run.name for run in planned(study)]
+    assert "budget-fast-steps=4-T20000" in planned(study)[0].name
+    with pytest.raises(InvalidInputError, match="no problem in the study has the budget 'slow steps'; did you mean"):
+        planned(with_budgets(study, {"slow steps": [1]}))
+    with pytest.raises(InfeasibleError, match="fast steps"):
+        planned(with_budgets(study, {"fast steps": [-1]}))
+    with pytest.raises(InvalidInputError, match="the limit of a budget must be a number"):
+        with_values(study, ["budget.fast steps=few"])

@@ -2,7 +2,7 @@
 
 import os
 import shutil
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +10,8 @@ from threading import Event, Thread
 
 import msgspec
 
+from tightrope.arguments import LISTED
+from tightrope.ending import advising
 from tightrope.errors import InvalidInputError
 from tightrope.experiments.callbacks import Callback
 from tightrope.experiments.progress import Watch, silence
@@ -20,11 +22,19 @@ from tightrope.experiments.studies.folder import RunFolder, finished
 from tightrope.experiments.studies.plan import folder_of, planned
 from tightrope.experiments.studies.player import Task
 from tightrope.experiments.studies.study import Choice, Named, Study, StudyFile
+from tightrope.experiments.studies.summary import Section, sections, write_summary
 from tightrope.experiments.studies.table import write_table
 from tightrope.experiments.studies.toml import HEADING, to_toml
+from tightrope.problems.files.declaration import FILE
 from tightrope.storage.files import claim_folder, write_bytes
 
 STUDY, RUNS = "study.toml", "runs"
+
+#: What to do after an interruption.
+RESUME = "the same command continues from the last checkpoint"
+
+#: How many of the runs that continue are named.
+NAMED = 5
 
 #: Seconds between two looks at how far the runs have come.
 LOOK = 0.5
@@ -38,6 +48,8 @@ class Conducted:
     runs: dict[str, RunFolder]  # all that are finished, by name, in the order of the table
     failed: dict[str, str]  # what went wrong with the others, in words
     tables: list[Path]
+    sections: list[Section]  # the same results, by conditions, to print and draw
+    summaries: list[Path]
 
 
 def folder_name(study: Study) -> str:
@@ -54,8 +66,13 @@ def folder_name(study: Study) -> str:
 
 
 def _names(choices: Sequence[Choice]) -> str:
-    names = [Named.of(choice).name for choice in choices]
-    return "+".join(Path(name).resolve().name if os.sep in name or name == "." else name for name in names)
+    return "+".join(_label(Named.of(choice).name) for choice in choices)
+
+
+def _label(name: str) -> str:
+    """A name, or the name of the folder that a path leads to."""
+    path = Path(name).parent if Path(name).name == FILE else Path(name)
+    return path.resolve().name if os.sep in name or path == Path() else name
 
 
 def resolved(study: Study, beside: Path) -> tuple[Study, list[Configuration]]:
@@ -105,14 +122,33 @@ def conducted(
         waiting = [run for run in configurations if not finished(folders[run.name], run)]
         n_there = len(configurations) - len(waiting)
         if n_there:
-            tell(f"{n_there} of {len(configurations)} runs are there already, and kept; --fresh plays them anew")
+            tell(f"{n_there} of {len(configurations)} runs are finished and kept; --fresh starts them over")
+        for words in _continued(waiting, folders):
+            tell(words)
         tasks = [Task(run, str(folders[run.name].path.absolute()), save_every) for run in waiting]
         failed = {}
         if tasks:
-            with _watched(configurations, folders, waiting, watch):
+            with advising(RESUME), _watched(configurations, folders, waiting, watch):
                 failed = {waiting[k].name: words for k, words in engine.play(tasks, callback).items()}
         done = {name: run for name, run in folders.items() if name not in failed}
-        yield Conducted(folder, done, failed, write_table(folder, list(done.values())) if done else [])
+        found = list(sections(done.values()))
+        tables = write_table(folder, list(done.values())) if done else []
+        yield Conducted(folder, done, failed, tables, found, write_summary(folder, found) if found else [])
+
+
+def _continued(waiting: Sequence[Configuration], folders: Mapping[str, RunFolder]) -> list[str]:
+    """Which runs continue from a checkpoint, and from which episode; the first few by name."""
+    found = {run.name: episode for run in waiting if (episode := folders[run.name].saved_episode())}
+    episodes = {run.name: run.episodes for run in waiting}
+    lines = [f"continuing {name} after episode {found[name]:,} of {episodes[name]:,}" for name in list(found)[:NAMED]]
+    return lines if len(found) <= NAMED else [*lines, f"continuing {len(found) - NAMED} more from their checkpoints"]
+
+
+def studies_in(folder: Path) -> str:
+    """The folders of studies inside a folder, in words; empty if there are none."""
+    found = sorted(str(path.parent) for path in folder.glob(f"*/{STUDY}"))
+    more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
+    return f"{', '.join(found[:LISTED])}{more}"
 
 
 def is_conducted(file: Path) -> bool:

@@ -31,16 +31,24 @@ class Conditions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
     noise: Named | None
     contents: str | None = None  # digest of the files, where the problem is a folder: edited, it is another problem
     place: str | None = None  # where that folder lies, which makes no difference
+    #: Limits that are not the problem's own, in own units; left out of files and digests where there are none.
+    budgets: dict[str, int | float] | msgspec.UnsetType = msgspec.UNSET
 
     def make_problem(self) -> Problem:
-        """The problem, or a refusal if its files are others than they were."""
+        """Make the problem; raise InvalidInputError if its files have changed since the study was planned."""
         chosen = chosen_for(self.losses, self.noise)
         if self.place is None:
-            return make(self.problem.name, **self.problem.options, **chosen)
-        problem, contents = load_with_digest(self.place, **chosen)
-        if contents != self.contents:
-            raise InvalidInputError(f"{self.place} was changed while it was played; run it again")
-        return problem
+            problem = make(self.problem.name, **self.problem.options, **chosen)
+        else:
+            problem, contents = load_with_digest(self.place, **chosen, any_budgets=bool(self.limits))
+            if contents != self.contents:
+                raise InvalidInputError(f"{self.place} was changed while it was played; run it again")
+        return problem.with_budgets(self.limits) if self.limits else problem
+
+    @property
+    def limits(self) -> dict[str, int | float]:
+        """`budgets`, empty where all are the problem's own."""
+        return {} if self.budgets is msgspec.UNSET else self.budgets
 
 
 class Configuration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -62,13 +70,15 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_
     def name(self) -> str:
         """What its folder is called: readable, and its own."""
         words = [_words(part) for _, part in self._parts()]
-        whole = "-".join([*words, f"T{self.episodes}", f"seed{self.seed}"])
+        limits = [_words(Named("budget", {name: limit})) for name, limit in self.conditions.limits.items()]
+        whole = "-".join([*words, *limits, f"T{self.episodes}", f"seed{self.seed}"])
         return f"{whole[:LONGEST].rstrip('-,')}-{self.digest}"
 
     @property
     def options(self) -> dict[str, Any]:
-        """What was chosen beyond names, as it is called on the command line: learner.radius_scale."""
-        return {f"{kind}.{key}": value for kind, part in self._parts() for key, value in part.options.items()}
+        """Options and limits of budgets by the keys of the grid: learner.radius_scale, budget.delay."""
+        chosen = {f"{kind}.{key}": value for kind, part in self._parts() for key, value in part.options.items()}
+        return chosen | {f"budget.{name}": limit for name, limit in self.conditions.limits.items()}
 
     def _parts(self) -> Iterator[tuple[str, Named]]:
         """What was chosen, by kind."""

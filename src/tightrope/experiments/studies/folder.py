@@ -16,6 +16,7 @@ from tightrope.errors import InvalidInputError
 from tightrope.experiments.history import budgets_of, describe_units
 from tightrope.experiments.studies.configuration import Configuration
 from tightrope.problems.base import Problem
+from tightrope.storage import checkpoints
 from tightrope.storage.files import read_csv, write_json
 from tightrope.streams import Streams
 
@@ -119,6 +120,13 @@ class RunFolder:
     def columns(self) -> dict[str, list[str]]:
         """The table of what was recorded so far, as text."""
         return read_csv(self.history)
+
+    def saved_episode(self) -> int:
+        """The number of episodes in its checkpoint; 0 if there is none that can be read."""
+        try:
+            return int(checkpoints.peek(self.checkpoint, checkpoints.BESIDE, "state", "episode"))
+        except (InvalidInputError, ValueError, TypeError):
+            return 0
 
     def episode(self) -> int:
         """How many episodes were played, as far as anybody has said; 0 if nobody has."""

@@ -9,14 +9,17 @@ from typing import Any
 import msgspec
 
 from tightrope.arguments import MOST_RUNS, options_of, unknown
-from tightrope.errors import InvalidInputError
+from tightrope.errors import InfeasibleError, InvalidInputError
+from tightrope.experiments.comparators import Comparators
 from tightrope.experiments.studies.configuration import Conditions, Configuration, chosen_for
 from tightrope.experiments.studies.study import KINDS, Choice, Named, Study
 from tightrope.learners import learner_called, make_learner
 from tightrope.learners.registry import options_of as options_of_learner
 from tightrope.problems import PROBLEMS, make
+from tightrope.problems.base import Problem
 from tightrope.problems.constraints import CONSTRAINTS
 from tightrope.problems.files import load_with_digest
+from tightrope.problems.files.declaration import FILE
 from tightrope.problems.files.folder import name_of
 from tightrope.problems.losses import LOSSES
 
@@ -70,7 +73,19 @@ class Plan:
                     self._beside("losses", self.study.losses, problem, own, LOSSES),
                     self._beside("noise", self.study.noises, problem, own, CONSTRAINTS),
                 ):
-                    yield _resolved(problem, losses, noise, place)
+                    yield from self._with_budgets(*_resolved(problem, losses, noise, place, "budget" in self.grid))
+
+    def _with_budgets(self, under: Conditions, problem: Problem) -> Iterator[Conditions]:
+        """The conditions with each combination of the limits that the grid has for the budgets of their problem."""
+        self.known.setdefault("budget", set()).update(problem.constraint_names)
+        grid = self.grid.get("budget", {})
+        values = {name: limits for name, limits in grid.items() if name in problem.constraint_names}
+        _check_room(*map(len, values.values()))
+        for combination in product(*values.values()):
+            limits = dict(zip(values, combination, strict=True))
+            if limits and self.study.records.regret != "never":
+                _check_feasible(problem, limits)
+            yield msgspec.structs.replace(under, budgets=limits) if limits else under
 
     def _beside(
         self,
@@ -107,15 +122,40 @@ class Plan:
         for kind, values in self.grid.items():
             for option in values:
                 if option not in self.known[kind]:
-                    raise unknown(f"no {KINDS[kind]} in the study has the option", option, self.known[kind])
+                    what = "budget" if kind == "budget" else "option"
+                    raise unknown(f"no {KINDS[kind]} in the study has the {what}", option, self.known[kind])
+
+
+def _check_feasible(problem: Problem, limits: Mapping[str, float]) -> None:
+    """Refuse limits that no policy can meet, by name."""
+    try:
+        Comparators(problem.with_budgets(limits))
+    except InfeasibleError as error:
+        words = ", ".join(f"{name} {limit:g}" for name, limit in limits.items())
+        raise InfeasibleError(
+            f"{problem.name} with the budgets {words} cannot be met by any policy: {error}; see tightrope check"
+        ) from error
 
 
 def folder_of(name: str, beside: Path) -> Path | None:
-    """The folder that holds the problem, where it is none of ours."""
+    """The folder of a problem in files, given by the folder or its problem.toml; None for a problem of the suite."""
     path = Path(name)
     if not name or name in PROBLEMS or not (len(path.parts) != 1 or path.is_absolute() or _is_there(beside / path)):
         return None
-    return beside / path
+    place = beside / path
+    if not _is_file(place):
+        return place
+    if place.name == FILE:
+        return place.parent
+    hint = f"; to run a study: tightrope sweep {name}" if place.suffix == ".toml" else ""
+    raise InvalidInputError(f"{name} is a file; give the folder of a problem, which holds {FILE}{hint}")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
 
 
 def _is_there(path: Path) -> bool:
@@ -131,19 +171,21 @@ def _check_room(*lengths: int) -> None:
         raise InvalidInputError(f"the study has {prod(lengths)} runs or more; at most {MOST_RUNS} are played in one")
 
 
-def _resolved(problem: Named, losses: Named | None, noise: Named | None, place: Path | None) -> Conditions:
-    """The conditions of a problem, which is made once to see that it can be."""
+def _resolved(
+    problem: Named, losses: Named | None, noise: Named | None, place: Path | None, any_budgets: bool
+) -> tuple[Conditions, Problem]:
+    """The conditions of a problem, and the problem, made once to find what is wrong before anything is played."""
     own = {key: value for key, value in problem.options.items() if key not in ("losses", "noise")}
     if place is None:
         found = Conditions(problem=Named(problem.name, own), losses=losses, noise=noise)
-        found.make_problem()
-        return found
+        return found, found.make_problem()
     for option in own:
         raise unknown(f"{place} has no option", option, ["losses", "noise"])
-    _, contents = load_with_digest(place, **chosen_for(losses, noise))
-    return Conditions(
+    loaded, contents = load_with_digest(place, **chosen_for(losses, noise), any_budgets=any_budgets)
+    under = Conditions(
         problem=Named(name_of(place)), losses=losses, noise=noise, contents=contents, place=str(place.resolve())
     )
+    return under, loaded
 
 
 def _problem_options(name: str) -> dict[str, Any]:

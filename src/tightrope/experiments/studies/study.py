@@ -1,5 +1,6 @@
 """What a study consists of: a TOML file, as plain data (docs/studies.md)."""
 
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -40,8 +41,8 @@ class Named(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
 #: Who plays if nobody is named.
 DEFAULT_LEARNERS = ("ucpd-practical", "ucpd")
 
-#: What has options, by the key that they are set with, and what one of it is called.
-KINDS = {"problem": "problem", "losses": "loss sequence", "noise": "noise", "learner": "learner"}
+#: What the grid sets, by the key that it is set with, and what one of it is called.
+KINDS = {"problem": "problem", "losses": "loss sequence", "noise": "noise", "learner": "learner", "budget": "problem"}
 
 Horizon = Annotated[int, msgspec.Meta(ge=1, le=LARGEST)]
 Seeds = Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)]
@@ -57,12 +58,14 @@ class Records(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
 
 
 class Grid(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """`[grid]`: for an option of a problem, of the losses, of the noise or of a learner, the values that it takes."""
+    """`[grid]`: the values of each option of problems, losses, noises and learners, and the limits of each budget."""
 
     problem: dict[str, list[Any]] = {}
     losses: dict[str, list[Any]] = {}
     noise: dict[str, list[Any]] = {}
     learner: dict[str, list[Any]] = {}
+    #: By the name of the constraint; left out of files and digests where unused, so that they are those of 0.2.
+    budget: dict[str, list[int | float]] | msgspec.UnsetType = msgspec.UNSET
 
 
 class Study(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
@@ -123,17 +126,30 @@ def with_values(study: Study, assignments: list[str]) -> Study:
     grid = msgspec.to_builtins(study.grid)
     given: dict[tuple[str, str], list[Any]] = {}
     for assignment in assignments:
-        key, _, values = assignment.partition("=")
+        key, _, text = assignment.partition("=")
         kind, _, option = key.strip().partition(".")
-        if not (option and values.strip()):
+        if not (option and text.strip()):
             raise InvalidInputError(
                 f"{assignment!r} sets nothing; expected something like learner.radius_scale=0.1,0.3"
             )
         if kind not in KINDS:
             raise unknown(f"{assignment!r}: nothing has options by the name of", kind, KINDS)
-        grid[kind][option] = given.setdefault((kind, option), [])
-        grid[kind][option] += _values(values)
+        found = _values(text)
+        if kind == "budget" and not all(isinstance(value, int | float) for value in found):
+            raise InvalidInputError(f"{assignment!r}: the limit of a budget must be a number")
+        given.setdefault((kind, option), []).extend(found)
+    for (kind, option), values in given.items():
+        grid.setdefault(kind, {})[option] = values
     return msgspec.structs.replace(study, grid=msgspec.convert(grid, Grid))
+
+
+def with_budgets(study: Study, budgets: Mapping[str, Sequence[float]]) -> Study:
+    """`study` with these limits of budgets in its grid, by the name of the constraint."""
+    if not budgets:
+        return study
+    limits = {} if study.grid.budget is msgspec.UNSET else study.grid.budget
+    changed = {name: [normal(limit) for limit in values] for name, values in budgets.items()}
+    return msgspec.structs.replace(study, grid=msgspec.structs.replace(study.grid, budget=limits | changed))
 
 
 def _values(text: str) -> list[Any]:

@@ -1,6 +1,9 @@
-"""What came of a study, as text and as pictures: a section for all runs under the same conditions."""
+"""The results of a study as text, files and pictures: a section for all runs under the same conditions.
 
-from collections.abc import Iterator, Sequence
+The files `summary.csv`, `.md` and `.tex` hold the last record of every learner: mean over seeds and interval.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -8,14 +11,17 @@ from pathlib import Path
 import numpy as np
 
 from tightrope.experiments import drawing, figures, tables
+from tightrope.experiments.bootstrap import SPREAD, band
 from tightrope.experiments.history import Budget
-from tightrope.experiments.studies.conduct import Conducted
 from tightrope.experiments.studies.configuration import Conditions, digest
 from tightrope.experiments.studies.folder import Facts, Report, RunFolder
 from tightrope.experiments.studies.study import Named
 from tightrope.experiments.studies.table import typed
 from tightrope.problems.constraints import Deterministic
 from tightrope.space import FloatArray
+from tightrope.storage.files import write_bytes, write_csv
+
+SUMMARY = "summary"
 
 #: What was recorded of a run.
 Columns = dict[str, FloatArray]
@@ -38,6 +44,12 @@ class Section:
         return [Budget(one.column, one.name, one.unit, one.limit) for one in self.facts.budgets]
 
     @property
+    def title(self) -> str:
+        """Problem, losses, constraints and limits of budgets that were chosen."""
+        limits = [f"budget of {name} {limit:g}" for name, limit in self.conditions.limits.items()]
+        return ", ".join([str(self.conditions.problem), self.sequences, *limits])
+
+    @property
     def sequences(self) -> str:
         """Losses and, where they were asked for, constraints, with their options."""
         losses, noise = self.conditions.losses or self.facts.losses, self.conditions.noise
@@ -50,7 +62,7 @@ class Section:
         learners, budgets = list(self.histories), self.budgets
         who = f"learner{'s' * (len(learners) > 1)} {', '.join(learners)}"
         return [
-            f"{self.conditions.problem}, {self.sequences}, {who}",
+            f"{self.title}, {who}",
             "",
             *tables.spending(budgets, self.histories),
             *[""] * bool(budgets),
@@ -59,6 +71,33 @@ class Section:
             *tables.describe_settings(self.settings),
         ]
 
+    def rows(self) -> Iterator[dict[str, object]]:
+        """A row for each learner: which it is, then mean, low and high of the last record, as numbers."""
+        names = tables.shown_columns(self.histories)
+        for label, runs in self.histories.items():
+            last = {name: np.array([run[name][-1] for run in runs]) for name in names}
+            for budget in self.budgets:
+                last[budget.column] = np.array([run[budget.column][-1] / run["episode"][-1] for run in runs])
+            mean, low, high = band(np.array(list(last.values())).T)
+            row: dict[str, object] = {
+                "problem": str(self.conditions.problem),
+                "losses": str(self.conditions.losses or self.facts.losses),
+                "noise": str(self.conditions.noise or self.facts.noise),
+                "budgets": ", ".join(f"{budget.name} {budget.limit:g}" for budget in self.budgets),
+                "episodes": self.episodes,
+                "learner": label,
+                "seeds": len(runs),
+            }
+            for k, name in enumerate(last):
+                row |= {name: mean[k], f"{name}_low": low[k], f"{name}_high": high[k]}
+            yield row
+
+    def summary(self) -> tuple[list[str], list[list[str]]]:
+        """Headings and a row of text for each learner, as in the printed tables."""
+        headings, rows = tables.compared(self.histories, self.settings)
+        used = [tables.used(self.budgets, runs) for runs in self.histories.values()]
+        return [*headings, *map(str, self.budgets)], [[*row, *more] for row, more in zip(rows, used, strict=True)]
+
     def draw(self, folder: Path, name: str) -> Path:
         """The picture; returns where it is."""
         problem = str(Named(self.facts.title, self.conditions.problem.options))
@@ -66,11 +105,57 @@ class Section:
         return drawing.save(figures.draw(self.histories, title=title, budgets=self.budgets), folder, name)[0]
 
 
-def sections(conducted: Conducted) -> Iterator[Section]:
-    """All that is finished, in the order of the table."""
-    runs = [(report, run) for run in conducted.runs.values() if (report := run.report()) is not None]
+def sections(folders: Iterable[RunFolder]) -> Iterator[Section]:
+    """The runs of these folders that have a report, in order."""
+    runs = [(report, run) for run in folders if (report := run.report()) is not None]
     for _, alike in groupby(runs, key=lambda run: _conditions(run[0])):
         yield _section(list(alike))
+
+
+def write_summary(folder: Path, found: Sequence[Section]) -> list[Path]:
+    """Write the last record of every learner as CSV, Markdown and LaTeX; return where they are."""
+    rows = [row for section in found for row in section.rows()]
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    paths = [folder / f"{SUMMARY}.{form}" for form in ("csv", "md", "tex")]
+    write_csv(paths[0], {name: [row.get(name, "") for row in rows] for name in names})
+    write_bytes(paths[1], "\n".join(line for section in found for line in _markdown(section)).encode(errors="replace"))
+    write_bytes(paths[2], "\n".join(line for section in found for line in _latex(section)).encode(errors="replace"))
+    return paths
+
+
+def _caption(section: Section) -> str:
+    n = len(section.seeds)
+    spread = f"; mean over {n} seeds [{SPREAD}]" if n > 1 else f"; seed {section.seeds[0]}"
+    return f"{section.title}; after {section.episodes} episodes{spread}"
+
+
+def _markdown(section: Section) -> list[str]:
+    headings, rows = section.summary()
+    lines = [headings, ["---", *["---:"] * (len(headings) - 1)], *rows]
+    cells = [[cell.replace("|", "\\|") for cell in line] for line in lines]
+    return [_caption(section), "", *(f"| {' | '.join(line)} |" for line in cells), ""]
+
+
+#: What means something else in LaTeX.
+LATEX = {c: f"\\{c}" for c in "&%$#_{}"} | {
+    "\\": "\\textbackslash{}", "~": "\\textasciitilde{}", "^": "\\textasciicircum{}", "–": "--", "−": "$-$"
+}  # fmt: skip
+
+
+def _latex(section: Section) -> list[str]:
+    headings, rows = section.summary()
+    lines = [" & ".join("".join(LATEX.get(c, c) for c in cell) for cell in line) + r" \\" for line in [headings, *rows]]
+    return [
+        f"% {_caption(section)}",
+        rf"\begin{{tabular}}{{l{'r' * (len(headings) - 1)}}}",
+        r"\hline",
+        lines[0],
+        r"\hline",
+        *lines[1:],
+        r"\hline",
+        r"\end{tabular}",
+        "",
+    ]
 
 
 def _conditions(report: Report) -> tuple[str, int]:
