@@ -15,7 +15,7 @@ from matplotlib.figure import Figure
 
 from benchmarks import page
 from benchmarks.suite import LOSSES, MEASURES, Row, played
-from tightrope.experiments.drawing import INK, MUTED, PALETTE
+from tightrope.lab.drawing import INK, MUTED, PALETTE
 from tightrope.learners import LEARNERS
 from tightrope.storage.files import write_bytes
 

@@ -16,7 +16,7 @@ import numpy as np
 import tightrope as tr
 from benchmarks import page
 from benchmarks.measure import clock, duration, shown
-from tightrope.experiments.run import Run
+from tightrope.lab.run import Run
 from tightrope.planning import highs
 from tightrope.planning.hindsight import HindsightLP, largest
 from tightrope.problems import PROBLEMS

@@ -16,7 +16,7 @@ from benchmarks import page
 from benchmarks.measure import clock, duration
 from tightrope.confidence import ConfidenceSet
 from tightrope.confidence.anytime import KLRadius, KLRadiusL1
-from tightrope.experiments.account import Account
+from tightrope.lab.account import Account
 from tightrope.learners.base import Episode
 from tightrope.learners.shared.mirror import ConfidentLearner
 from tightrope.problems.base import Problem

@@ -7,10 +7,10 @@ from typing import Any
 import numpy as np
 
 import tightrope as tr
-from tightrope.experiments.studies.conduct import folder_name
-from tightrope.experiments.studies.plan import planned
-from tightrope.experiments.studies.study import Study, StudyFile, with_values
-from tightrope.experiments.studies.toml import to_toml
+from tightrope.lab.plan import planned
+from tightrope.lab.runner import folder_name
+from tightrope.lab.studies.toml import to_toml
+from tightrope.lab.study import Study, StudyFile, with_values
 from tightrope.theory.facts import facts
 from tightrope.theory.picture import draw
 

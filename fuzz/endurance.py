@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tightrope.experiments.run import run
+from tightrope.lab.run import run
 from tightrope.learners import LEARNERS, Learner, LearnerBase, make_learner
 from tightrope.model import Policy
 from tightrope.problems import PROBLEMS, make

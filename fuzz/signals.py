@@ -32,10 +32,10 @@ from fuzz import watchdog
 from tightrope.cli import main
 from tightrope.cli.commands import app
 from tightrope.ending import SIGNALS, WORDS
-from tightrope.experiments import figures
-from tightrope.experiments.studies.conduct import RESUME
-from tightrope.experiments.studies.folder import LOG, PROGRESS
-from tightrope.experiments.studies.folder import RUN as RUN_FILE
+from tightrope.lab import figures
+from tightrope.lab.folder import LOG, PROGRESS
+from tightrope.lab.folder import RUN as RUN_FILE
+from tightrope.lab.runner import RESUME
 from tightrope.storage.replacing import is_temporary
 
 #: Where runs write, and the commands: one run, another one, one with workers, and one that does little but import.

@@ -12,9 +12,9 @@ from pathlib import Path
 from fuzz import folders, watchdog
 from fuzz.folders import NUMBERS, VALUES, WORDS, Files
 from tightrope import InvalidInputError
-from tightrope.experiments.studies.conduct import folder_name, resolved
-from tightrope.experiments.studies.study import StudyFile
-from tightrope.experiments.studies.toml import to_toml
+from tightrope.lab.runner import folder_name, resolved
+from tightrope.lab.studies.toml import to_toml
+from tightrope.lab.study import StudyFile
 
 BASES = (
     'problems = ["random"]\n',

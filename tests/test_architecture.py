@@ -87,8 +87,8 @@ def test_what_the_page_tells_to_touch_is_there() -> None:
         ("LOSSES", "problems/losses/__init__.py"),
         ("NOISES", "problems/constraints/__init__.py"),
         ("CONFIDENCE_RULES", "confidence/rules.py"),
-        ("COLUMNS", "experiments/history.py"),
-        ("SHOWN", "experiments/tables.py"),
+        ("COLUMNS", "lab/history.py"),
+        ("SHOWN", "lab/tables.py"),
     ):
         assert f"`{name}`" in PAGE
         assert re.search(rf"^{name}\b", (SOURCE / path).read_text("utf-8"), re.MULTILINE), name

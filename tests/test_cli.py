@@ -18,19 +18,19 @@ import pytest
 from typer.main import get_command
 from typer.testing import CliRunner
 
-from tests.experiments.studies.cuts import cut_after
+from tests.lab.studies.cuts import cut_after
 from tests.processes import python
 from tightrope import __version__, cli
 from tightrope.cli import options
 from tightrope.cli.commands import LISTS, app
+from tightrope.cli.listings import details, names
 from tightrope.errors import ConvergenceError
-from tightrope.experiments import figures, progress
-from tightrope.experiments.history import in_units
-from tightrope.experiments.listings import details, names
-from tightrope.experiments.run import Run as Play
-from tightrope.experiments.run import run
-from tightrope.experiments.studies.conduct import folder_name
-from tightrope.experiments.studies.study import Study, with_values
+from tightrope.lab import figures, progress
+from tightrope.lab.history import in_units
+from tightrope.lab.run import Run as Play
+from tightrope.lab.run import run
+from tightrope.lab.runner import folder_name
+from tightrope.lab.study import Study, with_values
 from tightrope.learners import make_learner
 from tightrope.learners.needs import NEEDS
 from tightrope.problems import make

@@ -25,7 +25,7 @@ def ended(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
 
 WORKERS = """
 from tightrope.ending import answer_signals
-from tightrope.experiments.workers import side_by_side
+from tightrope.lab.pool import side_by_side
 answer_signals()
 with side_by_side([{"configuration": {}, "folder": "nowhere", "save_every": 1.0}] * 2, 2, 1):
     print("ready", flush=True)
@@ -63,7 +63,7 @@ def test_joblib_s_workers_end_with_who_compares(number: signal.Signals, tmp_path
 
 def test_when_a_worker_dies_another_takes_its_place_and_none_is_left(tmp_path: Path) -> None:
     killing = """
-from tightrope.experiments import workers
+from tightrope.lab import pool as workers
 started = []
 start = workers._start
 workers._start = lambda n: started.append(start(n)) or started[-1]
@@ -171,7 +171,7 @@ def test_no_file_takes_the_number_of_a_closed_stream(tmp_path: Path) -> None:
 from tightrope.cli import standard
 standard.open_all()
 file = open("results", "w")
-from tightrope.experiments.progress import shown
+from tightrope.lab.progress import shown
 with shown(10, 2, 0, 0):
     assert file.fileno() > 2
 """

@@ -27,13 +27,13 @@ if TYPE_CHECKING:
     from tightrope.errors import InfeasibleError as InfeasibleError
     from tightrope.errors import InvalidInputError as InvalidInputError
     from tightrope.errors import TightropeError as TightropeError
-    from tightrope.experiments.callbacks import Record as Record
-    from tightrope.experiments.callbacks import Stop as Stop
-    from tightrope.experiments.compare import compare as compare
-    from tightrope.experiments.history import History as History
-    from tightrope.experiments.plots import plot_comparison as plot_comparison
-    from tightrope.experiments.run import Run as Run
-    from tightrope.experiments.run import run as run
+    from tightrope.lab.callbacks import Record as Record
+    from tightrope.lab.callbacks import Stop as Stop
+    from tightrope.lab.compare import compare as compare
+    from tightrope.lab.history import History as History
+    from tightrope.lab.plots import plot_comparison as plot_comparison
+    from tightrope.lab.run import Run as Run
+    from tightrope.lab.run import run as run
     from tightrope.learners import load as load
     from tightrope.learners import make_learner as make_learner
     from tightrope.learners.base import BanditEpisode as BanditEpisode
@@ -62,7 +62,7 @@ _HOME = {
     "ConvergenceError": "errors",
     "DurableLearner": "durable",
     "Episode": "learners.base",
-    "History": "experiments.history",
+    "History": "lab.history",
     "InUnits": "learners.in_units",
     "InfeasibleError": "errors",
     "InvalidInputError": "errors",
@@ -74,23 +74,23 @@ _HOME = {
     "PaperRadius": "confidence",
     "Policy": "model",
     "Problem": "problems.base",
-    "Record": "experiments.callbacks",
-    "Run": "experiments.run",
-    "Stop": "experiments.callbacks",
+    "Record": "lab.callbacks",
+    "Run": "lab.run",
+    "Stop": "lab.callbacks",
     "TightropeError": "errors",
     "Ties": "ties",
     "UCPD": "learners.ucpd",
     "Units": "units",
     "UCPDPractical": "learners.ucpd_practical",
     "load_problem": "problems.files",
-    "compare": "experiments.compare",
+    "compare": "lab.compare",
     "load": "learners",
     "make": "problems",
     "make_learner": "learners",
     "pad": "problems.tabular.pad",
-    "plot_comparison": "experiments.plots",
+    "plot_comparison": "lab.plots",
     "project": "projection.project",
-    "run": "experiments.run",
+    "run": "lab.run",
     "solve_cmdp": "planning.hindsight",
     "unroll": "problems.tabular.unroll",
 }

@@ -8,10 +8,10 @@ import pytest
 from typer.testing import CliRunner
 
 import tightrope as tr
-from tests.experiments.test_resume import problem_with
+from tests.lab.test_resume import problem_with
 from tightrope.cli.commands import app
-from tightrope.experiments.history import in_units
 from tightrope.interop import TensorBoard
+from tightrope.lab.history import in_units
 
 
 def curves(folder: Path) -> dict[str, tuple[list[int], list[float]]]:

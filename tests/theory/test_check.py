@@ -13,7 +13,7 @@ from tests.theory.explicit import lp_slack, lp_value
 from tests.theory.test_budgets import problem_of
 from tests.theory.test_frontier import fork
 from tightrope.errors import InvalidInputError
-from tightrope.experiments.run import run
+from tightrope.lab.run import run
 from tightrope.model import Policy
 from tightrope.problems.files import write_example
 from tightrope.problems.losses import Adversary

@@ -8,9 +8,9 @@ from typing import Any
 
 from tightrope import theory
 from tightrope.cli.standard import note, show
-from tightrope.experiments import drawing
-from tightrope.experiments.progress import shown
-from tightrope.experiments.studies.plan import folder_of
+from tightrope.lab import drawing
+from tightrope.lab.plan import folder_of
+from tightrope.lab.progress import shown
 from tightrope.problems import make
 from tightrope.problems.files import load_with_digest
 from tightrope.theory.facts import facts

@@ -31,7 +31,7 @@ def list_(
     ] = None,
 ) -> None:
     """List problems, learners, loss sequences and constraint laws; or show the options of one of them."""
-    from tightrope.experiments.listings import details, listing
+    from tightrope.cli.listings import details, listing
 
     if kind is not None and kind not in LISTS:
         raise unknown("there is no list of", kind, LISTS)
@@ -75,7 +75,7 @@ def run(
     The same command continues a run that was interrupted.
     """
     from tightrope.cli import studies
-    from tightrope.experiments.studies.study import DEFAULT_LEARNERS, Records, Study
+    from tightrope.lab.study import DEFAULT_LEARNERS, Records, Study
 
     study = Study(
         problems=[problem],
@@ -190,8 +190,8 @@ def report(
     ] = None,
 ) -> None:
     """Write a study as one HTML page that works offline: figures, tables, parameters, policies."""
-    from tightrope.report.figures import write_figures
-    from tightrope.report.page import write_page
+    from tightrope.lab.report.figures import write_figures
+    from tightrope.lab.report.page import write_page
 
     path = out or folder / "report.html"
     write_page(folder, path)
@@ -205,8 +205,8 @@ def watch(folder: options.Folder, port: options.Port = 0) -> None:
     """Serve a live page of a study on this machine until Ctrl-C."""
     from threading import Event
 
-    from tightrope.report.reading import check_folder
-    from tightrope.report.serving import served
+    from tightrope.lab.report.reading import check_folder
+    from tightrope.lab.report.serving import served
 
     check_folder(folder, live=True)
     with served(folder, port) as address:

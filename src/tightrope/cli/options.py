@@ -110,7 +110,7 @@ def complete(kind: str) -> Callable[[str], list[str]]:
     """Return what completes the last of several names; the registries are loaded only when it is called."""
 
     def completed(incomplete: str) -> list[str]:
-        from tightrope.experiments.listings import names
+        from tightrope.cli.listings import names
 
         before, comma, last = incomplete.rpartition(",")
         return [f"{before}{comma}{name}" for name in names(kind) if name.startswith(last)]

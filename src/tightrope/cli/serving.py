@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from tightrope.errors import InvalidInputError
-from tightrope.experiments.studies.plan import folder_of
+from tightrope.lab.plan import folder_of
 from tightrope.learners import make_learner
 from tightrope.problems import make
 from tightrope.problems.files import load_problem

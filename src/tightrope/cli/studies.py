@@ -8,14 +8,14 @@ from tightrope.cli.options import Conduct
 from tightrope.cli.standard import note
 from tightrope.cli.standard import show as say
 from tightrope.errors import InvalidInputError, TightropeError
-from tightrope.experiments.progress import shown
-from tightrope.experiments.studies.conduct import STUDY, Conducted, conducted, folder_name, is_conducted, studies_in
-from tightrope.experiments.studies.engines import Engine
-from tightrope.experiments.studies.estimate import estimate
-from tightrope.experiments.studies.study import Study, StudyFile, with_budgets, with_values
 from tightrope.kernels.compile import compiled_before
+from tightrope.lab.engines import Engine
+from tightrope.lab.estimate import estimate
+from tightrope.lab.progress import shown
+from tightrope.lab.report.serving import served
+from tightrope.lab.runner import STUDY, Conducted, conducted, folder_name, is_conducted, studies_in
+from tightrope.lab.study import Study, StudyFile, with_budgets, with_values
 from tightrope.problems.files.declaration import FILE
-from tightrope.report.serving import served
 
 __all__ = ["StudyFile", "folder_name", "is_conducted", "show", "study_file", "with_options"]
 

@@ -6,9 +6,9 @@ from typing import Any
 import numpy as np
 
 from tightrope.arguments import having
-from tightrope.experiments.account import norm
-from tightrope.experiments.history import History
-from tightrope.experiments.run import Run
+from tightrope.lab.account import norm
+from tightrope.lab.history import History
+from tightrope.lab.run import Run
 from tightrope.learners.base import Learner
 from tightrope.problems.base import Problem
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 import numpy as np
 
 from tightrope.assumptions import BOUND_TOLERANCE
-from tightrope.experiments.tables import aligned
+from tightrope.lab.tables import aligned
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 from tightrope.theory.budgets import Conflict, Curve

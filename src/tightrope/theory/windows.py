@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from tightrope.experiments.run import run
+from tightrope.lab.run import run
 from tightrope.model import Policy
 from tightrope.problems.base import Problem
 from tightrope.problems.losses import Adversary, Losses

@@ -1,0 +1,1 @@
+"""Runs, comparisons and studies: playing, exact accounting, results, tables, figures and the report."""

@@ -1,0 +1,202 @@
+"""What a run recorded: columns over the logged episodes, in the learner's units or in the problem's own."""
+
+import re
+from collections.abc import Iterator, KeysView, Mapping
+from html import escape
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from tightrope.arguments import instance, text, unknown
+from tightrope.arguments.arrays import floats
+from tightrope.errors import InvalidInputError, UnknownColumnError
+from tightrope.problems.base import Problem
+from tightrope.space import FloatArray
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+class Column(NamedTuple):
+    """What stands over a column in a table, and what to say about it below."""
+
+    heading: str
+    meaning: str
+
+
+COLUMNS = {
+    "episode": Column("episodes", "how many were played so far"),
+    "loss": Column("loss", "of the policies played, in expectation"),
+    "hindsight": Column("LP value", "least loss of a fixed policy within the budgets, in hindsight"),
+    "regret": Column("regret", "loss − LP value"),
+    "violation": Column("violation", "the paper's, good episodes pay for bad ones"),
+    "strong_violation": Column("strong violation", "nothing is ever paid back"),
+    "multiplier_norm": Column("multiplier norm", "of the prices that the learner puts on the budgets"),
+    "epoch": Column("epoch", "how often the learner's picture of the dynamics was renewed"),
+}
+
+#: What there is besides where constraints change (`lab.comparators`).
+ALWAYS = {
+    "hindsight_always": Column("LP value, always", "least loss of a fixed policy within the budgets in every episode"),
+    "regret_always": Column("regret, always", "loss − that"),
+}
+
+#: Columns of whole numbers.
+WHOLE = ("episode", "epoch")
+
+#: What the columns of a constraint begin with: what was used of its budget, and by how much that is too much.
+USE = "use_"
+VIOLATION = "violation_"
+
+
+def use_columns(problem: Problem, prefix: str = USE) -> list[str]:
+    """The columns of what was used of each budget, in the order of the constraints; or those that begin otherwise."""
+    return [prefix + re.sub(r"\W+", "_", name) for name in problem.constraint_names]
+
+
+class Budget(NamedTuple):
+    """What is shown of a budget: in its own units, for an episode."""
+
+    column: str
+    name: str
+    unit: str
+    limit: float
+
+    def __str__(self) -> str:
+        return f"{self.name}, of {self.limit:.4g} {self.unit}".rstrip()
+
+
+def budgets_of(problem: Problem) -> list[Budget]:
+    """Every budget of a problem."""
+    units = problem.constraint_units or [""] * len(problem.budgets)
+    limits = problem.use_in_units(problem.budgets).tolist()
+    return [Budget(*row) for row in zip(use_columns(problem), problem.constraint_names, units, limits, strict=True)]
+
+
+class History(Mapping[str, FloatArray]):
+    """Columns over the logged episodes; loss, hindsight, regret and both violations are cumulative up to there.
+
+    loss              Σ <f^τ, θ̄^τ>
+    hindsight         the smallest Σ <f^τ, θ> of a fixed policy that meets the budgets in expectation
+    regret            loss − hindsight
+    violation         ‖[Σ (g^τ(θ̄^τ) − c)]_+‖₂: good episodes pay for bad ones
+    strong_violation  Σ ‖[g(θ̄^τ) − c]_+‖₂, g the mean: no paying back
+    multiplier_norm   ‖Q(t)‖₂, and epoch, ℓ(t): as they were while the episode was played
+    use_…             Σ g_i^τ(θ̄^τ), one for each constraint, by its name: what was used of its budget
+    violation_…       [Σ (g_i^τ(θ̄^τ) − c_i)]_+, likewise: how far that is over the budget
+
+    Where constraints change, hindsight is for budgets that are met on average over the episodes so far (NaN if no fixed
+    policy does), strong_violation is with g^τ in place of the mean, and there are
+
+    hindsight_always  the smallest Σ <f^τ, θ> of a fixed policy that meets the budgets in every episode, whatever comes
+    regret_always     loss − hindsight_always
+
+    There may be more: what else was measured (`tightrope.theory.measure`).
+    """
+
+    def __init__(self, columns: Mapping[str, FloatArray], settings: Mapping[str, float | str]) -> None:
+        for name in COLUMNS:
+            if name not in instance(columns, "columns", Mapping):  # type: ignore[type-abstract]
+                raise InvalidInputError(f"columns has no {name!r}; a history has {', '.join(COLUMNS)}")
+        more = [name for name in columns if text(name, "a column") not in COLUMNS]
+        self._columns = {name: floats(columns[name], name, ("n",)) for name in (*COLUMNS, *more)}
+        n = len(self._columns["episode"])
+        for name, column in self._columns.items():
+            if len(column) != n:
+                raise InvalidInputError(f"{name} has {len(column)} records; episode has {n}, and all have as many")
+        self.settings = dict(instance(settings, "settings", Mapping))  # type: ignore[type-abstract]
+
+    def __getitem__(self, name: str) -> FloatArray:
+        try:
+            return self._columns[name]
+        except (KeyError, TypeError):
+            raise UnknownColumnError(str(unknown("the history has no column", name, self._columns))) from None
+
+    def keys(self) -> KeysView[str]:
+        """The names of the columns; unlike the view of `Mapping`, it prints them."""
+        return self._columns.keys()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._columns)
+
+    def __len__(self) -> int:
+        return len(self._columns)
+
+    def __repr__(self) -> str:
+        last = ", ".join(f"{name} {value:.6g}" for name, value in self._last().items())
+        return f"History({len(self['episode'])} records; last: {last or 'none'})"
+
+    def _last(self) -> dict[str, float]:
+        """The last record; nothing where there is none."""
+        return {name: float(column[-1]) for name, column in self.items() if len(column)}
+
+    def _repr_html_(self) -> str:
+        """For notebooks: the last record, and what the learner ran with."""
+        named = {name: COLUMNS[name].heading if name in COLUMNS else name for name in self}
+        last = {named[name]: f"{value:.6g}" for name, value in self._last().items()}
+        rows = "".join(
+            f"<tr><th style='text-align: left'>{escape(str(name))}</th><td>{escape(str(value))}</td></tr>"
+            for name, value in (last | self.settings).items()
+        )
+        return f"<table><caption>the last of {len(self['episode'])} records</caption>{rows}</table>"
+
+    def table(self, problem: Problem | None = None) -> dict[str, list[Any]]:
+        """Columns with a row for each record, as `pandas.DataFrame` and `polars.DataFrame` take them.
+
+        Before them stand problem, learner and seed, so that tables of several runs can be put below each other. With
+        the problem everything is in its own units.
+        """
+        columns = self if problem is None else in_units(instance(problem, "problem", Problem), self)
+        which = {name: self.settings[name] for name in ("problem", "learner", "seed") if name in self.settings}
+        rows = len(self["episode"])
+        return {name: [value] * rows for name, value in which.items()} | {
+            name: column.astype(np.int64 if name in WHOLE else np.float64).tolist() for name, column in columns.items()
+        }
+
+    def plot(self, problem: Problem | None = None) -> "Figure":
+        """Draw regret and violation against the episode; with the problem in its own units, and its budgets too."""
+        from tightrope.lab.plots import plot_comparison
+
+        words = [str(self.settings[name]) for name in ("problem", "learner") if name in self.settings]
+        return plot_comparison({words[-1] if words else "": [self]}, problem, title=" · ".join(words))
+
+
+def in_units(problem: Problem, history: History) -> History:
+    """`history` with loss, hindsight and regret in the units of the losses, violations and uses in the budgets'.
+
+    The violation of each constraint has the unit of its budget. That over all constraints is one number: if they were
+    scaled differently it has no unit, and stays as it is, each constraint in shares of what Assumption 2 allows it.
+    """
+    columns = dict(history)
+    for name in columns.keys() & {"loss", "hindsight", "hindsight_always"}:
+        columns[name] = problem.loss_in_units(columns[name], columns["episode"])
+    for name in columns.keys() & {"regret", "regret_always"}:
+        columns[name] = problem.regret_in_units(columns[name])
+    scale = violation_scale(problem)
+    for name in ("violation", "strong_violation"):
+        columns[name] = columns[name] * scale
+    for prefix in (USE, VIOLATION):
+        for name, scale in zip(use_columns(problem, prefix), problem.constraint_scales, strict=True):
+            if name not in columns:
+                raise InvalidInputError(f"the history is no run of {problem.name!r}: it has no {name!r}")
+            columns[name] = columns[name] * scale
+    return History(columns, history.settings)
+
+
+def violation_scale(problem: Problem) -> float:
+    """What a violation of 1 is in the units of the budgets, if they were all scaled alike; else 1."""
+    scales = np.unique(problem.constraint_scales)
+    return float(scales[0]) if len(scales) == 1 else 1.0
+
+
+def describe_units(problem: Problem) -> str:
+    """One line about the units of `in_units`; empty if there is nothing to say."""
+    parts = []
+    if problem.loss_unit:
+        parts.append(f"loss, LP value and regret in {problem.loss_unit}")
+    units = {unit for unit in problem.constraint_units if unit}
+    if len(np.unique(problem.constraint_scales)) > 1:
+        parts.append("violations in shares of what each budget's use was scaled to, since the budgets' units differ")
+    elif len(units) == 1:
+        parts.append(f"violations in {units.pop()}")
+    return "; ".join(parts)

@@ -1,0 +1,194 @@
+"""The runs of a study: how its lists and its grid unfold."""
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from itertools import product
+from math import prod
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tightrope.arguments import MOST_RUNS, options_of, unknown
+from tightrope.errors import InfeasibleError, InvalidInputError
+from tightrope.lab.comparators import Comparators
+from tightrope.lab.studies.configuration import Conditions, Configuration, chosen_for
+from tightrope.lab.study import KINDS, Choice, Named, Study
+from tightrope.learners import learner_called, make_learner
+from tightrope.learners.registry import options_of as options_of_learner
+from tightrope.problems import PROBLEMS, make
+from tightrope.problems.base import Problem
+from tightrope.problems.constraints import CONSTRAINTS
+from tightrope.problems.files import load_with_digest
+from tightrope.problems.files.declaration import FILE
+from tightrope.problems.files.folder import name_of
+from tightrope.problems.losses import LOSSES
+
+
+def planned(study: Study, beside: Path = Path()) -> list[Configuration]:
+    """Every run of a study, in the order of its table; folders of problems are found from `beside`.
+
+    Whatever is wrong is refused here, before anything is played: every problem is made once.
+    """
+    plan = Plan(study)
+    conditions = list(plan.conditions(beside))  # before the learners, which may have to be compiled
+    learners, horizons, seeds = plan.learners(), study.horizons, study.all_seeds
+    _check_room(len(conditions), len(horizons), len(learners), len(seeds))
+    configurations = [
+        Configuration(conditions=under, episodes=episodes, learner=learner, seed=seed, records=study.records)
+        for under, episodes, learner, seed in product(conditions, horizons, learners, seeds)
+    ]
+    plan.refuse_unused()
+    return list({one.digest: one for one in configurations}.values())  # asked for twice, played once
+
+
+class Plan:
+    """How the lists and the grid of a study unfold."""
+
+    def __init__(self, study: Study) -> None:
+        self.study = study
+        self.grid: dict[str, dict[str, list[Any]]] = msgspec.to_builtins(study.grid)
+        self.known: dict[str, set[str]] = {kind: set() for kind in self.grid}
+
+    def learners(self) -> list[Named]:
+        """Every learner with all values of its options."""
+        found: list[Named] = []
+        for choice in map(Named.of, self.study.learners):
+            found += self._unfolded("learner", choice, options_of_learner(learner_called(choice.name)))
+        found = list({repr(one): one for one in found}.values())  # named twice, made once
+        small = make("random", layer_sizes=[1, 2, 1], n_actions=2)
+        for learner in found:  # so that a value that is wrong is found before anything is played
+            make_learner(learner.name, small, episodes=1, **learner.options)
+        return found
+
+    def conditions(self, beside: Path) -> Iterator[Conditions]:
+        """Every problem with all values of its options, its losses and its noises."""
+        places: dict[str, Path] = {}
+        for choice in map(Named.of, self.study.problems):
+            place = folder_of(choice.name, beside)
+            if place is not None and places.setdefault(name_of(place), place.resolve()) != place.resolve():
+                raise InvalidInputError(f"two folders are called {name_of(place)}, so that no table tells them apart")
+            own = {} if place is not None else _problem_options(choice.name)
+            for problem in self._unfolded("problem", choice, set(own) - {"losses", "noise"}):
+                for losses, noise in product(
+                    self._beside("losses", self.study.losses, problem, own, LOSSES),
+                    self._beside("noise", self.study.noises, problem, own, CONSTRAINTS),
+                ):
+                    yield from self._with_budgets(*_resolved(problem, losses, noise, place, "budget" in self.grid))
+
+    def _with_budgets(self, under: Conditions, problem: Problem) -> Iterator[Conditions]:
+        """The conditions with each combination of the limits that the grid has for the budgets of their problem."""
+        self.known.setdefault("budget", set()).update(problem.constraint_names)
+        grid = self.grid.get("budget", {})
+        values = {name: limits for name, limits in grid.items() if name in problem.constraint_names}
+        _check_room(*map(len, values.values()))
+        for combination in product(*values.values()):
+            limits = dict(zip(values, combination, strict=True))
+            if limits and self.study.records.regret != "never":
+                _check_feasible(problem, limits)
+            yield msgspec.structs.replace(under, budgets=limits) if limits else under
+
+    def _beside(
+        self,
+        kind: str,
+        chosen: list[Choice],
+        problem: Named,
+        own: Mapping[str, Any],
+        makers: Mapping[str, Callable[..., object]],
+    ) -> list[Named | None]:
+        """The losses or noises of a problem: those of the study, or what it says itself; None where nobody does."""
+        if kind in problem.options:
+            if chosen:
+                raise InvalidInputError(f"{problem} has {kind} of its own, and so has the study; leave out one")
+            chosen = [problem.options[kind]]
+        elif not chosen and self.grid[kind] and isinstance(own.get(kind), str | Mapping):
+            chosen = [own[kind]]
+        found: list[Named | None] = []
+        for choice in map(Named.of, chosen):
+            if choice.name not in makers:
+                raise unknown(f"there is no {KINDS[kind]}", choice.name, makers)
+            found += self._unfolded(kind, choice, options_of(makers[choice.name]))
+        return found or [None]
+
+    def _unfolded(self, kind: str, choice: Named, known: Iterable[str]) -> Iterator[Named]:
+        """The choice with each combination of the values that the grid has for its options."""
+        self.known[kind].update(known)
+        values = {option: values for option, values in self.grid[kind].items() if option in set(known)}
+        _check_room(*map(len, values.values()))
+        for combination in product(*values.values()):
+            yield Named(choice.name, choice.options | dict(zip(values, combination, strict=True)))
+
+    def refuse_unused(self) -> None:
+        """An option that nobody in the study has is a mistake."""
+        for kind, values in self.grid.items():
+            for option in values:
+                if option not in self.known[kind]:
+                    what = "budget" if kind == "budget" else "option"
+                    raise unknown(f"no {KINDS[kind]} in the study has the {what}", option, self.known[kind])
+
+
+def _check_feasible(problem: Problem, limits: Mapping[str, float]) -> None:
+    """Refuse limits that no policy can meet, by name."""
+    try:
+        Comparators(problem.with_budgets(limits))
+    except InfeasibleError as error:
+        words = ", ".join(f"{name} {limit:g}" for name, limit in limits.items())
+        raise InfeasibleError(
+            f"{problem.name} with the budgets {words} cannot be met by any policy: {error}; see tightrope check"
+        ) from error
+
+
+def folder_of(name: str, beside: Path) -> Path | None:
+    """The folder of a problem in files, given by the folder or its problem.toml; None for a problem of the suite."""
+    path = Path(name)
+    if not name or name in PROBLEMS or not (len(path.parts) != 1 or path.is_absolute() or _is_there(beside / path)):
+        return None
+    place = beside / path
+    if not _is_file(place):
+        return place
+    if place.name == FILE:
+        return place.parent
+    hint = f"; to run a study: tightrope sweep {name}" if place.suffix == ".toml" else ""
+    raise InvalidInputError(f"{name} is a file; give the folder of a problem, which holds {FILE}{hint}")
+
+
+def _is_file(path: Path) -> bool:
+    try:
+        return path.is_file()
+    except OSError:
+        return False
+
+
+def _is_there(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:  # its name is too long, or a folder above it is closed to us
+        return False
+
+
+def _check_room(*lengths: int) -> None:
+    """Refuse a study of more runs than there is room for, before they are listed."""
+    if prod(lengths) > MOST_RUNS:
+        raise InvalidInputError(f"the study has {prod(lengths)} runs or more; at most {MOST_RUNS} are played in one")
+
+
+def _resolved(
+    problem: Named, losses: Named | None, noise: Named | None, place: Path | None, any_budgets: bool
+) -> tuple[Conditions, Problem]:
+    """The conditions of a problem, and the problem, made once to find what is wrong before anything is played."""
+    own = {key: value for key, value in problem.options.items() if key not in ("losses", "noise")}
+    if place is None:
+        found = Conditions(problem=Named(problem.name, own), losses=losses, noise=noise)
+        return found, found.make_problem()
+    for option in own:
+        raise unknown(f"{place} has no option", option, ["losses", "noise"])
+    loaded, contents = load_with_digest(place, **chosen_for(losses, noise), any_budgets=any_budgets)
+    under = Conditions(
+        problem=Named(name_of(place)), losses=losses, noise=noise, contents=contents, place=str(place.resolve())
+    )
+    return under, loaded
+
+
+def _problem_options(name: str) -> dict[str, Any]:
+    if name not in PROBLEMS:
+        raise unknown("there is no problem", name, PROBLEMS)
+    return PROBLEMS[name].options

@@ -1,0 +1,304 @@
+"""The protocol of an episode, and exact accounting of what it cost.
+
+For t = 1, 2, …: the adversary fixes f^t; the learner's policy is played once; the constraints g^t are drawn, or chosen
+as f^t is; the learner observes the trajectory and f^t and g^t, whole or (bandit feedback) as they were on it; whoever
+chooses adaptively sees the policy. What is recorded are exact expectations under the true model, never sampled returns.
+"""
+
+from bisect import bisect_right
+from collections.abc import Callable, Mapping
+from os import PathLike
+from typing import Any, Literal, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.arguments import MANY, choice, file_path, function, having, instance, whole
+from tightrope.errors import CallbackError, InvalidInputError
+from tightrope.lab.account import Account, norm
+from tightrope.lab.callbacks import Callback, Record, ask
+from tightrope.lab.comparators import Comparators
+from tightrope.lab.history import ALWAYS, COLUMNS, VIOLATION, History, in_units, use_columns
+from tightrope.learners import LearnerBase, load, make_learner
+from tightrope.learners.base import BanditEpisode, Episode, Learner
+from tightrope.learners.episodes import refuse_beyond
+from tightrope.learners.in_units import InUnits
+from tightrope.model import Policy
+from tightrope.problems import problem_or_named
+from tightrope.problems.base import Problem
+from tightrope.space import FloatArray
+from tightrope.storage import checkpoints
+from tightrope.streams import streams
+
+#: How records are spaced, and at which of them the hindsight LP is solved.
+Spacing = Literal["log", "linear"]
+Regret = Literal["records", "last", "never"]
+
+
+def spaced(episodes: int, records: int = 60, spacing: Spacing = "log") -> NDArray[np.int64]:
+    """At most `records` episodes, evenly spaced (in their logarithm, or as they are) from the last down to 1."""
+    choice(spacing, "spacing", ("log", "linear"))
+    space = np.geomspace if spacing == "log" else np.linspace
+    return np.unique(np.round(space(episodes, 1, records)).astype(np.int64))
+
+
+class Run:
+    """A run in the making, made as `run` is called: `play` plays on, `step` plays one episode, `history` is what was
+    recorded up to there.
+
+    Between two episodes it can be saved and loaded, and goes on to the same bits: its learner (a `LearnerBase`), and
+    beside it by `state` and `restore` all the rest: streams, adversary, account, records.
+    """
+
+    def __init__(
+        self,
+        problem: Problem | str,
+        learner: str | Learner = "ucpd",
+        *,
+        episodes: int,
+        seed: int = 0,
+        records: int = 60,
+        spacing: Spacing = "log",
+        regret: Regret = "records",
+    ) -> None:
+        self.problem = problem = problem_or_named(problem)
+        self.episodes, self.seed = whole(episodes, "episodes", 1), whole(seed, "seed", 0)
+        self.records: list[int] = spaced(self.episodes, whole(records, "records", 1, MANY), spacing).tolist()
+        self.regret = choice(regret, "regret", ("records", "last", "never"))
+        self._environment, self._constraints, for_adversary, _ = streams(self.seed)
+        space, budgets = problem.space, problem.budgets
+        self._comparators = Comparators(problem) if regret != "never" else None
+        self.learner: Learner = (
+            make_learner(learner, problem, episodes=self.episodes, seed=self.seed)
+            if isinstance(learner, str)
+            else having(learner, "learner", "space", "budgets", "observe")
+        )
+        if isinstance(self.learner, InUnits):
+            raise InvalidInputError("a run is in the units of its learner; give it the one inside, learner.learner")
+        if self.learner.space != space or self.learner.budgets.shape != budgets.shape:
+            raise InvalidInputError(
+                f"the learner was made for {self.learner.space!r} with {len(self.learner.budgets)} budgets; "
+                f"the problem has {space!r} with {len(budgets)}"
+            )
+        self._adversary = problem.losses.begin(for_adversary)
+        self._regulator = problem.begin_constraints(self._constraints)
+        self._shapes = ((space.n_tuples,), (len(budgets), space.n_tuples), (space.n_pairs,))
+        self.episode = 0  #: how many were played
+        self.stopped = ""  #: why a callback ended it
+        self.name = f"{problem.name}-{self.learner.settings.get('learner', 'learner')}-seed{self.seed}"
+        self.account = Account(problem)
+        self._more = tuple(ALWAYS) if problem.changing else ()
+        self._columns = (*COLUMNS, *use_columns(problem), *use_columns(problem, VIOLATION), *self._more)
+        self._table = np.full((len(self.records), len(self._columns)), np.nan)
+
+    @property
+    def done(self) -> bool:
+        """Whether all episodes were played."""
+        return self.episode == self.episodes
+
+    def play(
+        self,
+        until: int | None = None,
+        *,
+        callback: Callback | None = None,
+        progress: Callable[[int], None] | None = None,
+    ) -> History:
+        """Play to the end, up to episode `until`, or until `callback` answers with a `Stop`; called again, play on."""
+        last = self.episodes if until is None else whole(until, "until", self.episode, self.episodes)
+        for given, name in ((callback, "callback"), (progress, "progress")):
+            if given is not None:
+                function(given, name)
+        report_every = max(1, self.episodes // 500)
+        self.stopped = ""
+        while self.episode < last and not self.stopped:
+            self.step()
+            if callback is not None:
+                self.tell(callback)
+            if progress is not None and (self.episode % report_every == 0 or self.episode == last or self.stopped):
+                progress(self.episode)
+        return self.history
+
+    def tell(self, callback: Callback) -> None:
+        """If the last episode was recorded, tell the callback, which may have the run `stopped`."""
+        row = self._rows(self.episode) - 1
+        if row < 0 or self.records[row] != self.episode:
+            return
+        now = History({name: column[-1:] for name, column in self.history.items()}, {})
+        metrics = {name: column.item() for name, column in in_units(self.problem, now).items() if name != "episode"}
+        try:
+            answer = ask(callback, Record(self.name, self.episode, self.episodes, metrics))
+        except CallbackError as error:
+            error.run = self
+            raise
+        if answer is not None:
+            self.stopped = f"after {self.episode} of {self.episodes} episodes: {answer.reason}"
+
+    def step(self) -> None:
+        """Play the next episode."""
+        t, player, problem, account = self.episode + 1, self.learner, self.problem, self.account
+        observed = getattr(player, "observed", 0)
+        if observed > self.episode:
+            raise InvalidInputError(
+                f"the learner has observed {observed} episodes, and this run has played {self.episode}: make a new "
+                "learner; or go on with the run that this one has played in (tr.Run: play, save, load)"
+            )
+        f = np.ascontiguousarray(self._adversary.loss(t), dtype=np.float64)
+        g = np.ascontiguousarray(self._regulator.constraints(t), dtype=np.float64)
+        policy = player.policy
+        _check(t, player, f, g, policy, self._shapes)
+        states, actions, steps = account.play(policy, f, g, self._environment.random(2 * problem.space.n_layers))
+        row = self._rows(t - 1)
+        logged = self.records[row] == t
+        if logged:  # before it learns
+            multipliers, epoch = player.multipliers, player.epoch
+
+        if player.feedback == "full":
+            player.observe(Episode(states, actions, f, g))
+        else:
+            player.observe(BanditEpisode(states, actions, f[steps], g[:, steps]))
+        self._adversary.watch(policy)
+        self._regulator.watch(policy)
+
+        if logged:
+            violations = np.maximum(account.over, 0.0)
+            spent = (account.loss, np.nan, np.nan, norm(violations), account.strong_violation)
+            used = account.over + t * problem.budgets
+            more = [np.nan] * len(self._more)
+            self._table[row] = (t, *spent, norm(multipliers), epoch, *used, *violations, *more)
+            if self.regret == "records" or t == self.episodes:
+                self._compare(self._table[row])
+        self.episode, self.stopped = t, ""
+
+    def _compare(self, record: FloatArray) -> None:
+        """Write into the record of the last episode what the best fixed policies would have lost."""
+        if self._comparators is None:
+            return
+        loss, best = self.account.loss, self._comparators.least(self.account, int(record[0]))
+        record[2:4] = best, loss - best
+        if self._more:
+            always = self._comparators.least_always(self.account)
+            record[-2:] = always, loss - always
+
+    def _rows(self, episode: int) -> int:
+        """How many records there are up to there."""
+        return bisect_right(self.records, episode)
+
+    @property
+    def history(self) -> History:
+        """What was recorded up to here."""
+        problem, player = self.problem, self.learner
+        settings = player.settings | {
+            "problem": problem.name,
+            "losses": repr(problem.losses),
+            "constraints": repr(problem.constraints),
+            "episodes": self.episodes,
+            "planned_episodes": player.settings.get("episodes", self.episodes),  # what the learner was made for
+            "seed": self.seed,
+        }
+        table = self._table[: self._rows(self.episode)].T.copy()
+        if self.stopped:
+            settings["stopped"] = self.stopped
+            if self.regret == "last":  # here, for as long as it does not go on
+                self._compare(table[:, -1])
+        return History(dict(zip(self._columns, table, strict=True)), settings)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the run to one file, from which `tightrope.load` reads its learner."""
+        learner = instance(self.learner, "learner", LearnerBase)  # type: ignore[type-abstract]
+        checkpoints.save(learner, file_path(path, "path"), beside=self)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], problem: Problem | str, *classes: type, **how: Any) -> Self:
+        """The run that was saved at `path`; it was made of this problem in this way, its learner of these `classes`."""
+        loaded = cls(problem, load(path, *classes), **how)
+        checkpoints.restore(file_path(path, "path"), loaded)
+        return loaded
+
+    @property
+    def made(self) -> str:
+        """Of what it was made, in words."""
+        return f"{self.episodes} episodes of {self.problem.name} with seed {self.seed}, regret {self.regret}"
+
+    def state(self) -> dict[str, Any]:
+        """All that is needed to go on, but for the learner."""
+        having(self._adversary, f"the play of the losses {self.problem.losses.name!r}", "state", "restore")
+        if self.problem.changing:
+            having(self._regulator, "the play of the constraints", "state", "restore")
+        return {
+            "made": self.made,
+            "episode": self.episode,
+            "loss": self.account.loss,
+            "total_loss": self.account.total_loss,
+            "over": self.account.over,
+            "strong_violation": self.account.strong_violation,
+            "table": self._table,
+            "environment": self._environment,
+            "adversary": self._adversary,  # with its own stream
+        } | (
+            {"regulator": self._regulator, "total_constraints": self.account.total_constraints}
+            if self.problem.changing
+            else {"constraints": self._constraints}
+        )
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Go on from the `state` of a run that was made the same way; the learner has to be there already."""
+        if state["made"] != self.made:
+            raise InvalidInputError(f"it is a run of {state['made']}; this one is of {self.made}")
+        episode, observed = state["episode"], getattr(self.learner, "observed", state["episode"])
+        if episode != observed or not 0 <= episode <= self.episodes:
+            raise InvalidInputError(f"a run at episode {episode}, its learner after {observed} of {self.episodes}")
+        self.episode, self._table = episode, state["table"]
+        for name in ("loss", "total_loss", "over", "strong_violation"):
+            setattr(self.account, name, state[name])
+        self._environment, self._adversary = state["environment"], state["adversary"]
+        if self.problem.changing:
+            self._regulator, self.account.total_constraints = state["regulator"], state["total_constraints"]
+        else:
+            self._constraints = state["constraints"]
+            self._regulator = self.problem.begin_constraints(self._constraints)
+
+
+def run(
+    problem: Problem | str,
+    learner: str | Learner = "ucpd",
+    *,
+    episodes: int,
+    seed: int = 0,
+    records: int = 60,
+    spacing: Spacing = "log",
+    regret: Regret = "records",
+    callback: Callback | None = None,
+    progress: Callable[[int], None] | None = None,
+) -> History:
+    """Play `episodes` episodes of `problem` and account for them exactly.
+
+    Parameters
+    ----------
+    problem : a problem, or the name of one (`tr.make` makes it with other options).
+    learner : a name, for that learner with its published parameters, or a learner of your own making, which has not
+        played yet.
+    seed : gives independent streams to environment, constraints, adversary and learner; same seed, same bits.
+    records : how many episodes to record; the last is always among them.
+    spacing : whether these are evenly spaced in their logarithm ("log") or as they are ("linear").
+    regret : solve the hindsight LP at every record, only at the last, or never; regret is NaN where it was not solved.
+        Budgets that no policy can meet are refused before the first episode, unless no LP is asked for.
+    callback : called with a `Record` at each record; answers with a `Stop` to end the run there, which the history
+        then says in `settings["stopped"]`.
+    progress : called now and then with the number of episodes done.
+    """
+    played = Run(problem, learner, episodes=episodes, seed=seed, records=records, spacing=spacing, regret=regret)
+    return played.play(callback=callback, progress=progress)
+
+
+def _check(
+    t: int, player: Learner, f: FloatArray, g: FloatArray, policy: Policy, expected: tuple[tuple[int, ...], ...]
+) -> None:
+    """Refuse what compiled code would not look at, and what a learner with bandit feedback does not see."""
+    shapes = (f.shape, g.shape, policy.probabilities.shape)
+    if shapes != expected:
+        names = ("the adversary's loss", "the draw of the constraints", "the learner's policy")
+        for name, shape, right in zip(names, shapes, expected, strict=True):
+            if shape != right:
+                raise InvalidInputError(f"episode {t}: {name} has shape {shape}; expected {right}")
+    if player.feedback == "bandit":
+        refuse_beyond(player.space.tuples, f, g, t)

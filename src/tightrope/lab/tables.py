@@ -1,0 +1,156 @@
+"""What a play came to, as text: a line for each seed of one learner, or a line for each of several learners."""
+
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from io import StringIO
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from tightrope.lab.bootstrap import SPREAD, band
+from tightrope.lab.history import ALWAYS, COLUMNS, Budget
+from tightrope.learners import LEARNERS
+from tightrope.space import FloatArray, IntArray
+
+#: One history per seed, by learner; and what each learner ran with.
+Histories = Mapping[str, Sequence[Mapping[str, FloatArray]]]
+Settings = Mapping[str, Mapping[str, float | str]]
+
+#: The columns of the history that are shown, and those that are explained below them.
+SHOWN = ("loss", "hindsight", "regret", "violation", "strong_violation")
+EXPLAINED = (("hindsight", "regret"), ("violation", "strong_violation"))
+HEADINGS = COLUMNS | ALWAYS
+
+#: What stands for a scale where there is no confidence term to scale.
+NONE = "–"
+
+#: By which share a budget may be exceeded by rounding.
+WITHIN = 1e-9
+
+#: No line is ever as wide as this, so none is wrapped.
+WIDTH = 10_000
+
+
+def aligned(headings: Sequence[str], rows: Iterable[Sequence[str]], text: Collection[str] = ()) -> list[str]:
+    """Lines with the cells of a column below each other: words (the headings in `text`) left, numbers right."""
+    table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
+    for heading in headings:
+        table.add_column(heading, justify="left" if heading in text else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    written = StringIO()
+    Console(file=written, width=WIDTH, color_system=None, markup=False, emoji=False, highlight=False).print(table)
+    return [line.rstrip() for line in written.getvalue().splitlines()]
+
+
+def results(episodes: int, seeds: Sequence[int], histories: Histories, settings: Settings) -> list[str]:
+    """The table of the last records, and what it means; `seeds` are all that any learner has a history of."""
+    explained = (*EXPLAINED, *([tuple(ALWAYS)] if shown_columns(histories) != SHOWN else []))
+    meanings = ["; ".join(f"{HEADINGS[name].heading}: {HEADINGS[name].meaning}" for name in line) for line in explained]
+    if len(histories) == 1:
+        [of_seeds] = histories.values()
+        told = [] if len(seeds) == 1 else [f"from, to: {SPREAD}"]
+        return [*by_seed(seeds, of_seeds), "", *told, *meanings]
+    spread = "" if len(seeds) == 1 else f"mean over {len(seeds)} seeds [{SPREAD}]; "
+    fewer = [f"{name} over {len(runs)} of them" for name, runs in histories.items() if len(runs) < len(seeds)]
+    learners = list(dict.fromkeys(str(values.get("learner", name)) for name, values in settings.items()))
+    notes = ["; ".join([f"{spread}after {episodes} episodes", *fewer]), *conditions(learners)]
+    return [*comparison(histories, settings), "", *notes, *meanings]
+
+
+def spending(budgets: Sequence[Budget], histories: Histories) -> list[str]:
+    """Mean use of each budget per episode, over all episodes and seeds: a line for each learner."""
+    rows = [[name, *used(budgets, runs)] for name, runs in histories.items()]
+    return aligned(["used an episode", *map(str, budgets)], rows, text=["used an episode"]) if budgets else []
+
+
+def used(budgets: Sequence[Budget], runs: Sequence[Mapping[str, FloatArray]]) -> list[str]:
+    """Mean use of each budget per episode, its share of the limit, and whether it is within."""
+    cells = []
+    for budget in budgets:
+        use = float(np.mean([run[budget.column][-1] / run["episode"][-1] for run in runs]))
+        share = f" ({use / budget.limit:.1%})" if budget.limit > 0 else ""
+        cells.append(f"{use:.4g}{share} {'OVER' if use > budget.limit + WITHIN * abs(budget.limit) else 'within'}")
+    return cells
+
+
+def by_seed(seeds: Iterable[int], histories: Sequence[Mapping[str, FloatArray]]) -> list[str]:
+    """The last records of one learner: a line a seed, then the mean and its interval."""
+    shown = ("episode", *shown_columns({"": histories}))
+    last = np.array([[history[column][-1] for column in shown] for history in histories])
+    decimals = _decimals(last)
+    decimals[0] = 0
+
+    def row(name: str, values: FloatArray) -> list[str]:
+        return [name, *map("{:.{}f}".format, values, decimals)]
+
+    rows = [row(str(seed), values) for seed, values in zip(seeds, last, strict=True)]
+    if len(last) > 1:
+        rows += [row(name, values) for name, values in zip(("mean", "from", "to"), band(last), strict=True)]
+    return aligned(["seed", *(HEADINGS[name].heading for name in shown)], rows)
+
+
+def shown_columns(histories: Histories) -> tuple[str, ...]:
+    """The columns that are shown: both comparators, if all were played under constraints that change."""
+    changing = all(set(ALWAYS) <= set(run) for runs in histories.values() for run in runs)
+    return (*SHOWN, *ALWAYS) if changing else SHOWN
+
+
+def comparison(histories: Histories, settings: Settings) -> list[str]:
+    """The table of `compared` as text."""
+    headings, rows = compared(histories, settings)
+    return aligned(headings, rows, text=["learner"])
+
+
+def compared(histories: Histories, settings: Settings) -> tuple[list[str], list[list[str]]]:
+    """Headings and a row for each learner: the last record, means over seeds with intervals.
+
+    The scale of the confidence sets is shown only where one of them is not 1.
+    """
+    shown = shown_columns(histories)
+    last = [
+        np.array([[run[column][-1] for column in shown] for run in runs], dtype=np.float64)
+        for runs in histories.values()
+    ]  # (seeds, columns) for each learner
+    decimals = _decimals(np.concatenate(last))
+    scales = [settings[name].get("radius_scale", NONE) for name in histories]
+    scaled = any(scale not in (NONE, 1.0) for scale in scales)
+    rows = []
+    for name, scale, of_seeds in zip(histories, scales, last, strict=True):
+        row = [name, *[scale if isinstance(scale, str) else f"{scale:g}"] * scaled]
+        for mean, low, high, places in zip(*band(of_seeds), decimals, strict=True):
+            spread = "" if len(of_seeds) == 1 else f" [{low:.{places}f}, {high:.{places}f}]"
+            row.append(f"{mean:.{places}f}{spread}")
+        rows.append(row)
+    return ["learner", *["confidence scale"] * scaled, *(HEADINGS[name].heading for name in shown)], rows
+
+
+def _decimals(values: FloatArray) -> IntArray:
+    """(n_columns,) how many to show in each column, so that its largest value has about five digits."""
+    largest = np.nan_to_num(np.abs(values)).max(axis=0)
+    decimals: IntArray = np.clip(4 - np.floor(np.log10(np.maximum(largest, 1))), 0, 4).astype(np.int64)
+    return decimals
+
+
+def conditions(names: Sequence[str]) -> list[str]:
+    """Which learners were shown less than others, and which were told more; by name, for those of the registry."""
+    known = [LEARNERS[name] for name in names if name in LEARNERS]
+    bandit = [learner.name for learner in known if learner.feedback == "bandit"]
+    told = {learner.name: learner.needs for learner in known if set(learner.needs) - {"rng"}}
+    lines = []
+    if bandit:
+        lines.append(f"bandit feedback: {', '.join(bandit)}; all others see whole loss and constraint functions")
+    if told:
+        words = (f"{name} ({', '.join(need.replace('_', ' ') for need in needs)})" for name, needs in told.items())
+        lines.append(f"told more than space and budgets: {', '.join(words)}")
+    return lines
+
+
+def describe_settings(settings: Settings) -> list[str]:
+    """What each learner ran with, beyond what was asked for: a line each."""
+    lines = []
+    for learner, values in settings.items():
+        own = {name: value for name, value in values.items() if name not in ("learner", "episodes")}
+        shown = ", ".join(f"{n} {value if isinstance(value, str) else f'{value:.6g}'}" for n, value in own.items())
+        lines.append(f"settings: {shown}" if len(settings) == 1 else f"settings of {learner}: {shown or 'none'}")
+    return lines

@@ -1,0 +1,170 @@
+"""One run, played in its folder: from its checkpoint if it was cut, to a whole table or to words that say why not."""
+
+import json
+import traceback
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from pathlib import Path
+from time import monotonic
+from typing import Any
+
+import msgspec
+
+from tightrope.errors import CallbackError, InvalidInputError, TightropeError, in_words
+from tightrope.lab.callbacks import Callback, Record, Stop, ask
+from tightrope.lab.folder import LOG, RunFolder, finished, report
+from tightrope.lab.run import Run
+from tightrope.lab.studies.configuration import Conditions, Configuration
+from tightrope.lab.studies.table import columns_of
+from tightrope.problems.base import Problem
+from tightrope.storage.files import locked, write_csv
+
+#: Seconds to wait for one who holds the folder but is about to end: its parent is gone.
+PATIENCE = 10.0
+
+#: What asks another process: a message, and the answer to it.
+Ask = Callable[[dict[str, Any]], dict[str, Any]]
+
+#: Seconds between two words about how far it has come.
+OFTEN = 0.2
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker is asked for."""
+
+    configuration: Configuration
+    folder: str
+    save_every: float  # seconds between checkpoints
+    told: bool = False  # whether somebody wants to know of its records
+
+    def message(self) -> dict[str, Any]:
+        """As plain data."""
+        return {
+            "configuration": msgspec.to_builtins(self.configuration),
+            "folder": self.folder,
+            "save_every": self.save_every,
+            "told": self.told,
+        }
+
+
+def answer(
+    configuration: dict[str, Any], folder: str, save_every: float, told: bool = False, ask: Ask | None = None
+) -> str:
+    """Play what another process asked for; what went wrong, in words, or nothing. `ask` asks that process."""
+    try:
+        task = Task(msgspec.convert(configuration, Configuration), folder, save_every, told)
+        return play(task, partial(passed_on, ask) if told and ask is not None else None)
+    except Exception as error:  # a mistake of ours, which ends this run and no other
+        with suppress(OSError):
+            RunFolder(Path(folder)).log(traceback.format_exc())
+        return f"{type(error).__name__}: {error} (see {Path(folder, LOG)})"
+
+
+def passed_on(ask: Ask, record: Record) -> Stop | None:
+    """A callback that asks another process; `replied` is what answers there."""
+    reply = ask(record._asdict())
+    if "raised" in reply:
+        raise CallbackError(reply["raised"])
+    return Stop(reply["stop"]) if "stop" in reply else None
+
+
+def replied(callback: Callback, message: dict[str, Any]) -> dict[str, str]:
+    """What the callback says to a record that was passed on."""
+    try:
+        stop = ask(callback, Record(**message))
+    except CallbackError as error:
+        return {"raised": str(error)}
+    return {} if stop is None else {"stop": stop.reason}
+
+
+def play(task: Task, callback: Callback | None = None) -> str:
+    """Play a run to its end, unless it is there already; what went wrong, in words, or nothing."""
+    folder, configuration = RunFolder(Path(task.folder)), task.configuration
+    try:
+        folder.path.mkdir(parents=True, exist_ok=True)
+        with locked(folder.path, PATIENCE):
+            if not finished(folder, configuration):
+                _play_in(folder, task, callback)
+    except TightropeError as error:
+        return str(error)
+    except OSError as error:
+        return in_words(error)
+    return ""
+
+
+def _play_in(folder: RunFolder, task: Task, callback: Callback | None) -> None:
+    """Play, and say in the folder how that ended."""
+    problem = problem_of(task.configuration.conditions)
+    try:
+        run = begun(folder, task.configuration, problem)
+        _play_on(run, folder, task, callback)
+    except TightropeError as error:
+        folder.log(f"failed: {error}")
+        folder.write(report("failed", task.configuration, problem, {}, str(error)))
+        raise
+    folder.log(f"stopped {run.stopped}" if run.stopped else "finished")
+
+
+def problem_of(conditions: Conditions) -> Problem:
+    """The problem under these conditions; the one that was last made is at hand."""
+    return _problem(json.dumps(msgspec.to_builtins(conditions)))
+
+
+@lru_cache(maxsize=2)
+def _problem(conditions: str) -> Problem:
+    return msgspec.convert(json.loads(conditions), Conditions).make_problem()
+
+
+def saved(folder: RunFolder, configuration: Configuration) -> Run:
+    """The run as it was when it was last saved."""
+    return Run.load(folder.checkpoint, problem_of(configuration.conditions), **configuration.how)
+
+
+def begun(folder: RunFolder, configuration: Configuration, problem: Problem) -> Run:
+    """The run as it was when it was last saved, or at its beginning."""
+    if folder.checkpoint.exists():
+        try:
+            run = saved(folder, configuration)
+            folder.log(f"goes on after episode {run.episode}")
+            return run
+        except InvalidInputError as error:
+            folder.log(f"begins anew, for its checkpoint cannot be read: {error}")
+    else:
+        folder.log("begins")
+    return Run(problem, configuration.make_learner(problem), **configuration.how)
+
+
+def _play_on(run: Run, folder: RunFolder, task: Task, callback: Callback | None) -> None:
+    """To the end, or until the callback stops it; what is done is saved now and then, and before an error goes on."""
+    configuration, settings = task.configuration, run.learner.settings
+    run.name = configuration.name
+    folder.write(report("running", configuration, run.problem, settings))
+
+    def save() -> None:
+        run.save(folder.checkpoint)
+        write_csv(folder.history, columns_of(configuration, run.problem, run.history))
+
+    tell_at, save_at = monotonic(), monotonic() + task.save_every
+    with folder.progress.open("wb", buffering=0) as progress:
+        while not (run.done or run.stopped):
+            run.step()
+            if callback is not None:
+                try:
+                    run.tell(callback)
+                except CallbackError:
+                    save()
+                    raise
+            now = monotonic()
+            if now >= tell_at:
+                progress.seek(0)
+                progress.write(b"%16d" % run.episode)
+                tell_at = now + OFTEN
+            if now >= save_at:
+                save()
+                save_at = monotonic() + task.save_every
+    save()
+    folder.write(report("stopped" if run.stopped else "finished", configuration, run.problem, settings, run.stopped))
+    folder.progress.unlink(missing_ok=True)
