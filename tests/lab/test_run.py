@@ -201,7 +201,7 @@ def test_regret_where_it_was_asked_for(regret: Any) -> None:
 
 
 def test_without_regret_no_lp_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tightrope.lab.comparators.HindsightLP", None)
+    monkeypatch.setattr("tightrope.lab.account.HindsightLP", None)
     problem = small_problem()
     run(problem, recorder(problem, 5), episodes=5, regret="never")
     with pytest.raises(TypeError):

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from importlib.resources import files
 
 from tightrope import __version__
-from tightrope.lab.report.parts import STYLES, whole_page
-from tightrope.lab.report.parts import asset as of_report
+from tightrope.lab.report.page import STYLES, whole_page
+from tightrope.lab.report.page import asset as of_report
 
 ASSETS = files("tightrope.service") / "assets"
 
