@@ -9,8 +9,7 @@ import numpy as np
 import tightrope as tr
 from tightrope.lab.plan import planned
 from tightrope.lab.runner import folder_name
-from tightrope.lab.studies.toml import to_toml
-from tightrope.lab.study import Study, StudyFile, with_values
+from tightrope.lab.study import Study, StudyFile, to_toml, with_values
 from tightrope.theory.facts import facts
 from tightrope.theory.picture import draw
 
@@ -90,6 +89,12 @@ def of_studies() -> dict[str, Case]:
     return {
         "StudyFile": (lambda path: StudyFile(tr.arguments.file_path(path, "path")), {"path": "nowhere"}),
         "with_values": (lambda text: with_values(study, [tr.arguments.text(text, "--set")]), {"text": "learner.V=1,2"}),
+        "Study": (
+            lambda **given: planned(tr.Study(**given).checked()),
+            {"problems": ["random"], "learners": "uniform", "losses": ["fixed"], "noises": "none", "episodes": 3,
+             "grid": {"problem": {"seed": [1, 2]}}, "seeds": (0, 1), "records": {"count": 3}, "contents": {}},
+        ),
+        "Results.read": (lambda folder: tr.Results.read(folder, live=True), {"folder": "."}),
         "a study": (
             from_file,
             {"problems": ["random"], "learners": ["ucpd", {"name": "uniform"}], "losses": ["fixed"], "noises": ["none"],

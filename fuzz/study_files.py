@@ -13,8 +13,7 @@ from fuzz import folders, watchdog
 from fuzz.folders import NUMBERS, VALUES, WORDS, Files
 from tightrope import InvalidInputError
 from tightrope.lab.runner import folder_name, resolved
-from tightrope.lab.studies.toml import to_toml
-from tightrope.lab.study import StudyFile
+from tightrope.lab.study import StudyFile, to_toml
 
 BASES = (
     'problems = ["random"]\n',

@@ -45,17 +45,23 @@ def test_workers_end_with_who_started_them(number: signal.Signals, tmp_path: Pat
 
 
 COMPARING = """
-import os, time
+import threading, time
+from pathlib import Path
 import tightrope as tr
 def forever(problem, **_):
-    os.write(1, b"ready\\n")  # whole, whoever else writes: print writes its line in two parts where nothing is buffered
+    Path("playing").touch()
     time.sleep(1000)
+def ready():
+    while not Path("playing").exists():
+        time.sleep(0.05)
+    print("ready", flush=True)
+threading.Thread(target=ready).start()
 tr.compare(tr.make("media-streaming"), {"a": forever, "b": forever}, episodes=1, n_jobs=2)
 """
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_joblib_s_workers_end_with_who_compares(number: signal.Signals, tmp_path: Path) -> None:
+def test_the_workers_of_a_comparison_end_with_it(number: signal.Signals, tmp_path: Path) -> None:
     with python(FRESH + COMPARING, tmp_path) as process:
         code, _ = ended(process, number)  # reads until all who could write are gone
     assert code == -number
@@ -66,7 +72,7 @@ def test_when_a_worker_dies_another_takes_its_place_and_none_is_left(tmp_path: P
 from tightrope.lab import pool as workers
 started = []
 start = workers._start
-workers._start = lambda n: started.append(start(n)) or started[-1]
+workers._start = lambda *how: started.append(start(*how)) or started[-1]
 job = {"configuration": {}, "folder": "nowhere", "save_every": 1.0}
 with workers.side_by_side([job, job], 1, 1) as answers:
     started[0].kill()

@@ -27,13 +27,15 @@ if TYPE_CHECKING:
     from tightrope.errors import InfeasibleError as InfeasibleError
     from tightrope.errors import InvalidInputError as InvalidInputError
     from tightrope.errors import TightropeError as TightropeError
-    from tightrope.lab.callbacks import Record as Record
-    from tightrope.lab.callbacks import Stop as Stop
     from tightrope.lab.compare import compare as compare
+    from tightrope.lab.figures import plot_comparison as plot_comparison
     from tightrope.lab.history import History as History
-    from tightrope.lab.plots import plot_comparison as plot_comparison
+    from tightrope.lab.results import Results as Results
+    from tightrope.lab.run import Record as Record
     from tightrope.lab.run import Run as Run
+    from tightrope.lab.run import Stop as Stop
     from tightrope.lab.run import run as run
+    from tightrope.lab.study import Study as Study
     from tightrope.learners import load as load
     from tightrope.learners import make_learner as make_learner
     from tightrope.learners.base import BanditEpisode as BanditEpisode
@@ -74,9 +76,11 @@ _HOME = {
     "PaperRadius": "confidence",
     "Policy": "model",
     "Problem": "problems.base",
-    "Record": "lab.callbacks",
+    "Record": "lab.run",
+    "Results": "lab.results",
     "Run": "lab.run",
-    "Stop": "lab.callbacks",
+    "Stop": "lab.run",
+    "Study": "lab.study",
     "TightropeError": "errors",
     "Ties": "ties",
     "UCPD": "learners.ucpd",
@@ -88,7 +92,7 @@ _HOME = {
     "make": "problems",
     "make_learner": "learners",
     "pad": "problems.tabular.pad",
-    "plot_comparison": "lab.plots",
+    "plot_comparison": "lab.figures",
     "project": "projection.project",
     "run": "lab.run",
     "solve_cmdp": "planning.hindsight",

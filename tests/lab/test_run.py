@@ -1,7 +1,7 @@
 """Runs: exact accounting against a recomputation, random streams, the order of an episode, and the theorem's rate."""
 
 from collections.abc import Callable
-from dataclasses import field, replace
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -28,7 +28,6 @@ from tightrope import (
 )
 from tightrope.lab.history import COLUMNS, VIOLATION, use_columns
 from tightrope.lab.run import spaced
-from tightrope.learners.base import Offer
 from tightrope.learners.parameters import NOT_NEGATIVE, parameter
 from tightrope.planning.hindsight import best_policy
 from tightrope.space import FloatArray
@@ -41,7 +40,10 @@ class Recorder(UCPD):
 
     name = "recorder"
     radius_scale: float = parameter(NOT_NEGATIVE, default=0.3)
-    log: list[tuple[Policy, Episode, FloatArray, int]] = field(init=False, default_factory=list)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.log: list[tuple[Policy, Episode, FloatArray, int]] = []
 
     def observe(self, episode: Episode) -> None:
         self.log.append((self.policy, episode, self.multipliers, self.epoch))
@@ -199,7 +201,7 @@ def test_regret_where_it_was_asked_for(regret: Any) -> None:
 
 
 def test_without_regret_no_lp_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tightrope.lab.comparators.HindsightLP", None)
+    monkeypatch.setattr("tightrope.lab.account.HindsightLP", None)
     problem = small_problem()
     run(problem, recorder(problem, 5), episodes=5, regret="never")
     with pytest.raises(TypeError):
@@ -448,7 +450,7 @@ def test_an_adversary_that_misbehaves_is_named(loss: FloatArray, words: str) -> 
         run(problem, episodes=10)
 
 
-def test_constraints_and_policies_of_a_wrong_shape_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_constraints_and_policies_of_a_wrong_shape_are_named() -> None:
     problem = small_problem()
 
     class Short(Still):
@@ -458,9 +460,7 @@ def test_constraints_and_policies_of_a_wrong_shape_are_named(monkeypatch: pytest
     with pytest.raises(InvalidInputError, match="episode 1: the draw of the constraints has shape"):
         run(replace(problem, constraints=Short(problem.constraints.mean)), episodes=10)
     learner = recorder(problem, 10)
-    elsewhere = Offer(Policy.uniform(LayeredSpace.dense([1, 1], 2)), np.zeros(len(problem.budgets)))
-    monkeypatch.setattr(learner, "offer", lambda state: elsewhere)
-    learner.state = replace(learner.state)
+    learner.policy = Policy.uniform(LayeredSpace.dense([1, 1], 2))
     with pytest.raises(InvalidInputError, match="episode 1: the learner's policy has shape"):
         run(problem, learner, episodes=10)
 

@@ -74,7 +74,7 @@ def test_a_finished_study_is_kept(release: Path, tmp_path: Path) -> None:
     table = read_table(folder)
     (folder / "table.csv").unlink()
     said = sweep(folder)
-    assert "4 of 4 runs are there already" in said
+    assert "4 of 4 runs are finished and kept" in said
     assert table.items() <= read_table(folder).items()
 
 
@@ -83,9 +83,9 @@ def test_a_study_that_was_cut_is_resumed(release: Path, tmp_path: Path) -> None:
     unpack(release / "studies.tar.gz", tmp_path)
     expected = read_table(tmp_path / "finished")
     said = sweep(tmp_path / "cut")
-    assert "1 of 4 runs are there already" in said
+    assert "1 of 4 runs are finished and kept" in said
     [log] = tmp_path.glob("cut/runs/*-ucpd-practical-*-seed1-*/log.txt")
-    assert "goes on after episode 25" in log.read_text()
+    assert "continues after episode 25" in log.read_text() and "after episode 25 of" in said
     table = read_table(tmp_path / "cut")
     assert expected.keys() <= table.keys()
     for column, values in expected.items():

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.report.test_browser import CHROMIUM, Opened, browser  # noqa: F401
+from tests.lab.report.test_browser import CHROMIUM, Opened, browser  # noqa: F401
 from tests.service.running import Running
 from tests.service.test_service import WEEK, served
 from tightrope.durable import DurableLearner

@@ -74,7 +74,8 @@ def run(
 
     The same command continues a run that was interrupted.
     """
-    from tightrope.cli import studies
+    from tightrope.cli import actions
+    from tightrope.lab.runner import folder_name
     from tightrope.lab.study import DEFAULT_LEARNERS, Records, Study
 
     study = Study(
@@ -86,8 +87,8 @@ def run(
         seeds=list(range(seed, seed + seeds)),
         records=Records(count=records, spacing=spacing.value, regret=regret.value),
     )
-    study = studies.with_options(study, conduct)
-    studies.show(study, conduct.out or Path("runs", studies.folder_name(study)), conduct, draw=True)
+    study = actions.with_options(study, conduct)
+    actions.play_study(study, conduct.out or Path("runs", folder_name(study)), conduct, draw=True)
 
 
 @app.command(epilog=EXIT_CODES, cls=Command)
@@ -101,12 +102,14 @@ def sweep(
 
     The same command continues a study that was interrupted.
     """
-    from tightrope.cli import studies
+    from tightrope.cli import actions
+    from tightrope.lab.runner import is_conducted
+    from tightrope.lab.study import StudyFile
 
-    file = studies.study_file(file)
-    study = studies.with_options(studies.StudyFile(file).study, conduct)
-    own = file.parent if studies.is_conducted(file) else None  # a study in its own folder continues there
-    studies.show(study, conduct.out or own or Path("runs", file.stem), conduct, beside=file.parent, draw=False)
+    file = actions.study_file(file)
+    study = actions.with_options(StudyFile(file).study, conduct)
+    own = file.parent if is_conducted(file) else None  # a study in its own folder continues there
+    actions.play_study(study, conduct.out or own or Path("runs", file.stem), conduct, beside=file.parent, draw=False)
 
 
 @app.command(epilog="Exit code: 0 all assumptions hold, 1 one fails, 2 wrong usage or input.", cls=Command)
@@ -167,7 +170,7 @@ def check(
     as_json: AsJson = False,
 ) -> None:
     """Check whether the theorem's assumptions hold for a problem, and what each budget costs."""
-    from tightrope.cli.checking import check_problem
+    from tightrope.cli.actions import check_problem
 
     limits = options.limits(budget or [])
     holds = check_problem(problem, episodes, seed, losses, noise, level, limits, learner, figure, as_json)
@@ -205,8 +208,8 @@ def watch(folder: options.Folder, port: options.Port = 0) -> None:
     """Serve a live page of a study on this machine until Ctrl-C."""
     from threading import Event
 
-    from tightrope.lab.report.reading import check_folder
     from tightrope.lab.report.serving import served
+    from tightrope.lab.results import check_folder
 
     check_folder(folder, live=True)
     with served(folder, port) as address:
@@ -224,7 +227,7 @@ def inspect(
     ] = None,
 ) -> None:
     """Show the state of a durable learner: episodes, budget use, multipliers, confidence sets, integrity."""
-    from tightrope.cli.inspecting import inspect_directory
+    from tightrope.cli.actions import inspect_directory
 
     raise typer.Exit(0 if inspect_directory(folder, as_json, policy) else FAILED)
 
@@ -305,7 +308,7 @@ def serve(
 
     new = None
     if problem is not None:
-        from tightrope.cli.serving import new_learner
+        from tightrope.cli.actions import new_learner
 
         new = new_learner(directory, problem, learner, episodes, name)
     address = Address(host, port, token_of(token_file), certificate, key, Limits(body=max_body, rate=rate))

@@ -8,11 +8,11 @@ from types import ModuleType
 #: Old names of modules and the modules of `tightrope.lab` that hold their contents.
 MOVED = {
     "account": "account",
-    "callbacks": "callbacks",
+    "callbacks": "run",
     "compare": "compare",
     "figures": "figures",
     "history": "history",
-    "plots": "plots",
+    "plots": "figures",
     "run": "run",
     "studies.conduct": "runner",
     "studies.engines": "engines",

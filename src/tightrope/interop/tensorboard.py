@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from tightrope.arguments import file_path
 from tightrope.errors import missing
-from tightrope.lab.callbacks import Record
+from tightrope.lab.run import Record
 
 try:
     from tensorboardX import SummaryWriter

@@ -1,15 +1,31 @@
-"""What was played, accounted for exactly: expectations under the true model, never sampled returns."""
+"""Exact accounting of what was played: expectations under the true model, never sampled returns.
+
+`Account` adds up losses and uses. `Comparators` solves for the fixed policy of least loss within the budgets. Under
+constraints that are drawn from a law, "within the budgets" is under its mean. Under constraints that change there are
+two answers, and both are computed:
+
+    hindsight         within the budgets on average: Σ_τ <g^τ, θ> ≤ t c over the t episodes so far. In general no
+                      learner comes near it and keeps the budgets, too (Mannor, Tsitsiklis, Yu 2009; `mannor-game`)
+    hindsight_always  within the budgets in every episode, whatever comes: <g, θ> ≤ c for every extreme g
+
+Where no policy is within the budgets, the value is NaN.
+"""
+
+from contextlib import suppress
 
 import numpy as np
 
 from tightrope import core
+from tightrope.errors import InfeasibleError
 from tightrope.model import Policy
+from tightrope.planning.hindsight import HindsightLP
 from tightrope.problems.base import Problem
+from tightrope.problems.constraints import ChangingConstraints
 from tightrope.space import FloatArray, IntArray
 
 
 class Account:
-    """What the policies played so far cost, in exact expectation under the true model."""
+    """Losses and uses of the policies played so far, in exact expectation under the true model."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -23,7 +39,7 @@ class Account:
         self.total_constraints = np.zeros(self._mean.shape if problem.changing else (0, 0))
 
     def play(self, policy: Policy, f: FloatArray, g: FloatArray, uniforms: FloatArray) -> tuple[IntArray, ...]:
-        """Sample one episode and account for its policy; returns states, actions and the tuple of each step."""
+        """Sample one episode and account for its policy; return states, actions and the tuple of each step."""
         problem = self.problem
         expected = g if problem.changing else self._mean
         states, actions, steps, loss, strong_violation = core.play(
@@ -35,6 +51,39 @@ class Account:
         self.loss += loss
         self.strong_violation += strong_violation
         return states, actions, steps
+
+
+class Comparators:
+    """The best fixed policies of one problem.
+
+    Raises InfeasibleError where constraints follow a law under which no policy can meet the budgets.
+    """
+
+    def __init__(self, problem: Problem) -> None:
+        self.problem = problem
+        self._mean: HindsightLP | None = None
+        self._always: HindsightLP | None = None
+        law = problem.constraints
+        if not isinstance(law, ChangingConstraints):
+            self._mean = HindsightLP(problem.mdp, law.mean, problem.budgets)
+            return
+        K, _, n = law.extremes.shape
+        with suppress(InfeasibleError):
+            self._always = HindsightLP(problem.mdp, law.extremes.reshape(-1, n), np.tile(problem.budgets, K))
+
+    def least(self, account: Account, episodes: int) -> float:
+        """The least loss of a fixed policy within the budgets, on average over the episodes played."""
+        if self._mean is not None:
+            return self._mean.solve(account.total_loss).value
+        average, problem = account.total_constraints / episodes, self.problem
+        try:
+            return HindsightLP(problem.mdp, average, problem.budgets).solve(account.total_loss).value
+        except InfeasibleError:
+            return np.nan
+
+    def least_always(self, account: Account) -> float:
+        """The least loss of a fixed policy within the budgets in every episode."""
+        return np.nan if self._always is None else self._always.solve(account.total_loss).value
 
 
 def norm(values: FloatArray) -> float:

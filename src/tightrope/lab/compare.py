@@ -1,21 +1,23 @@
-"""Several learners on one problem, each as it would play alone."""
+"""Several learners on one problem, under the same conditions."""
 
-from collections.abc import Callable, Mapping, Sequence
+import pickle
+from base64 import b64decode, b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Any
 
-from joblib import Parallel, delayed
+from joblib.externals.loky.backend.reduction import dumps  # functions of notebooks, too
 
 from tightrope.arguments import MOST_RUNS, function, listed, whole
-from tightrope.ending import end_with_parent
-from tightrope.errors import CallbackError, InvalidInputError
-from tightrope.lab.callbacks import Callback
+from tightrope.errors import CallbackError, InvalidInputError, TightropeError
 from tightrope.lab.history import History
-from tightrope.lab.run import Regret, Run
+from tightrope.lab.pool import number_of_workers, side_by_side
+from tightrope.lab.run import Callback, Regret, Run
 from tightrope.learners import Maker, learner_called, make_learner
 from tightrope.problems import problem_or_named
 from tightrope.problems.base import Problem
 
-#: More processes than this no machine has room for.
+#: More processes than any machine has room for.
 MOST_JOBS = 10_000
 
 
@@ -31,17 +33,28 @@ def compare(
     callback: Callback | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> dict[str, list[History]]:
-    """Play `problem` with several learners: for each one history per seed, all under the same conditions.
+    """Run several learners on a problem, all under the same conditions.
 
     Parameters
     ----------
     problem : a problem, or the name of one.
-    learners : a name, names, or labels with what makes each learner: {"wide": partial(tr.make_learner, "ucpd"), …}.
+    learners : a name, names, or labels with functions that make a learner: {"wide": partial(tr.make_learner, "ucpd")}.
+    episodes, records, regret : as in `run`.
     seeds : how many (0, 1, …), or which.
-    n_jobs : how many processes share the runs, and end with this one; -1 is one per core. The results are the same.
-    records, regret : as in `run`.
-    callback : as in `run`, of every run; it is called in this process, and so is played with n_jobs = 1.
-    progress : called with the number of runs done, after each.
+    n_jobs : how many processes share the runs; -1 is one for each core. The results do not depend on it.
+    callback : as in `run`, for every run; it is called in this process, and takes n_jobs = 1.
+    progress : called with the number of finished runs, after each.
+
+    Returns
+    -------
+    For each learner one history for each seed.
+
+    Examples
+    --------
+    >>> import tightrope as tr
+    >>> histories = tr.compare("media-streaming", ["ucpd-practical", "uniform"], episodes=50, seeds=2)
+    >>> {name: len(of_seeds) for name, of_seeds in histories.items()}
+    {'ucpd-practical': 2, 'uniform': 2}
     """
     played_on = problem_or_named(problem)
     if not isinstance(learners, Mapping):
@@ -62,17 +75,13 @@ def compare(
     else:
         which = [whole(seed, "a seed", 0) for seed in listed(seeds, "seeds")]
 
-    def play_one(label: str, make: Maker, seed: int) -> History:
-        end_with_parent()
-        learner = make(played_on, episodes=episodes, seed=seed)
-        run = Run(played_on, learner, episodes=episodes, seed=seed, records=records, regret=regret)
-        run.name = f"{played_on.name}-{label}-seed{seed}"
-        return run.play(callback=callback)
-
-    jobs = (delayed(play_one)(label, make, seed) for label, make in learners.items() for seed in which)
+    how: dict[str, Any] = {"episodes": episodes, "records": records, "regret": regret}
+    jobs = [partial(play, played_on, label, make, seed, how) for label, make in learners.items() for seed in which]
+    in_processes = n_jobs != 1 and len(jobs) > 1
+    histories = _in_processes(jobs, n_jobs) if in_processes else (job(callback=callback) for job in jobs)
     played: list[History] = []
     try:
-        for done, history in enumerate(Parallel(n_jobs=n_jobs, return_as="generator")(jobs), 1):
+        for done, history in enumerate(histories, 1):
             played.append(history)
             if progress is not None:
                 progress(done)
@@ -81,3 +90,35 @@ def compare(
         raise
     one_by_one = iter(played)
     return {label: [next(one_by_one) for _ in which] for label in learners}
+
+
+def play(
+    problem: Problem, label: str, make: Maker, seed: int, how: Mapping[str, Any], callback: Callback | None = None
+) -> History:
+    """Play one run of a comparison."""
+    learner = make(problem, episodes=how["episodes"], seed=seed)
+    run = Run(problem, learner, seed=seed, **how)
+    run.name = f"{problem.name}-{label}-seed{seed}"
+    return run.play(callback=callback)
+
+
+def _in_processes(jobs: Sequence[Callable[[], History]], n_jobs: int) -> Iterator[History]:
+    """The histories of the jobs, in order; an error of a worker is raised here."""
+    messages = [{"pickled": b64encode(dumps(job)).decode()} for job in jobs]
+    with side_by_side(messages, number_of_workers(n_jobs, len(jobs)), function=f"{__name__}:answer") as answers:
+        for answer in answers:
+            if answer is None:
+                raise TightropeError("a process of the comparison was ended from outside; run it again")
+            result = pickle.loads(b64decode(answer))
+            if isinstance(result, BaseException):
+                raise result
+            yield result
+
+
+def answer(pickled: str, ask: object = None) -> str:
+    """Play a run in a worker; return its history, or the error, pickled."""
+    try:
+        result: object = pickle.loads(b64decode(pickled))()
+    except Exception as error:
+        result = error
+    return b64encode(dumps(result)).decode()

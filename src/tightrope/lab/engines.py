@@ -1,7 +1,7 @@
-"""Who plays the runs: this process, processes of its own, or a backend of joblib. The bits are the same.
+"""Where the runs of a study are played: in this process, in worker processes, or on a cluster. The bits are the same.
 
-Runs are handed over as plain data, and what comes of them is on disk before anybody is told. So an engine has only to
-say which failed, in words, and may lose workers: their runs go on from their checkpoints when they are asked for again.
+Tasks are plain data, and results are on disk before a task is answered. So an engine only returns which tasks failed,
+and may lose workers: their runs continue from their checkpoints when they are tried again.
 """
 
 from collections.abc import Iterator, Sequence
@@ -9,43 +9,53 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from threading import Lock
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import joblib
 
+from tightrope.arguments import choice, whole
 from tightrope.ending import end_with_parent
 from tightrope.errors import InvalidInputError, missing
-from tightrope.lab.callbacks import Callback
 from tightrope.lab.folder import RunFolder
-from tightrope.lab.pool import side_by_side
+from tightrope.lab.pool import number_of_workers, side_by_side
+from tightrope.lab.run import Callback
 from tightrope.lab.worker import Task, answer, play, replied
 
 Backend = Literal["processes", "loky", "dask", "ray"]
 
-#: For each task what went wrong, in words: nothing if it was played, None if whoever played it is gone.
+#: For each task why it failed, "" if it did not, None if its worker has died.
 Answers = Sequence[str | None]
 
-#: So many times in a row all who play may be lost before a run is finished.
+#: How many times in a row all workers may die without finishing a run.
 PATIENCE = 3
 
 
 class LostError(Exception):
-    """A backend of joblib lost a worker, and with it all others."""
+    """A backend of joblib lost a worker, and with it all tasks."""
 
 
 @dataclass(frozen=True)
 class Engine:
-    """How many runs are played side by side, and where."""
+    """How many runs are played in parallel, and where."""
 
     jobs: int = -1  # one for each core
     backend: Backend = "processes"
-    address: str | None = None  # of a cluster that is there; None: one of its own, on this machine
+    address: str | None = None  # of a running cluster; None starts one on this machine
+
+    def checked(self) -> "Engine":
+        """Refuse values that make no sense."""
+        if whole(self.jobs, "jobs", -1) == 0:
+            raise InvalidInputError("jobs is 0; give a number of parallel runs, or -1 for one for each core")
+        choice(self.backend, "backend", get_args(Backend))
+        if self.address is not None and self.backend not in ("dask", "ray"):
+            raise InvalidInputError(f"address needs the backend dask or ray; the backend is {self.backend}")
+        return self
 
     def play(self, tasks: Sequence[Task], callback: Callback | None = None) -> dict[int, str]:
-        """Play all tasks; what went wrong, in words, by the number of the task.
+        """Play all tasks; return why tasks failed, by their number.
 
-        One whose worker is lost is tried again, and goes on from its checkpoint. The callback is told of all records,
-        one at a time, in this process.
+        A task whose worker has died is tried again, and continues from its checkpoint. The callback is called at all
+        records, one at a time, in this process.
         """
         if callback is not None:
             self.check_tells()
@@ -63,35 +73,33 @@ class Engine:
             lost = lost + 1 if len(left) == len(waiting) else 0
             waiting = left
             if lost == PATIENCE:
-                return failed | dict.fromkeys(left, f"its process was ended from outside, time and again{why}")
+                return failed | dict.fromkeys(left, f"its process was ended from outside {PATIENCE} times{why}")
         return failed
 
     def check_tells(self) -> None:
-        """Refuse workers that cannot ask a callback here."""
+        """Refuse backends whose workers cannot call a callback in this process."""
         if self.backend != "processes":
-            raise InvalidInputError(f"the backend is {self.backend}; only processes can tell a callback of records")
+            raise InvalidInputError(f"the backend is {self.backend}; a callback needs the backend processes")
 
     def _play_once(self, tasks: Sequence[Task], callback: Callback | None) -> Answers:
-        n_cores = joblib.cpu_count()
-        jobs = min(n_cores if self.jobs == -1 else self.jobs, len(tasks))
+        jobs = number_of_workers(self.jobs, len(tasks))
         if self.backend == "processes":
             if jobs == 1:
                 return [play(task, callback) for task in tasks]
-            messages = [task.message() for task in tasks]
             one_at_a_time = Lock()
 
             def reply(message: dict[str, Any]) -> dict[str, Any]:
-                assert callback is not None  # else nobody asks
+                assert callback is not None  # otherwise no worker asks
                 with one_at_a_time:
                     return replied(callback, message)
 
-            with side_by_side(messages, jobs, n_threads=max(1, n_cores // jobs), reply=reply) as answers:
+            with side_by_side([task.message() for task in tasks], jobs, reply=reply) as answers:
                 return list(answers)
         with CLUSTERS[self.backend](jobs, self.address):
             try:
                 parallel = joblib.Parallel(n_jobs=jobs, batch_size=1)
                 return list(parallel(joblib.delayed(_answer)(**task.message()) for task in tasks))
-            except Exception as error:  # not of the runs, whose own are words
+            except Exception as error:  # of the backend; a failure of a run is returned
                 raise LostError(f"{type(error).__name__}: {error}") from error
 
 
@@ -101,7 +109,7 @@ def _is_finished(task: Task) -> bool:
 
 
 def _answer(**message: Any) -> str:
-    """What a worker of joblib is asked; it ends with whoever started it."""
+    """Play a task in a worker of joblib, which ends with its parent."""
     end_with_parent()
     return answer(**message)
 

@@ -1,4 +1,4 @@
-"""What a study would take: time and memory, from a short trial of each learner on each problem."""
+"""An estimate of the time and memory of a study, from a short trial of each learner on each problem."""
 
 import sys
 from collections.abc import Sequence
@@ -9,20 +9,20 @@ import joblib
 
 from tightrope.errors import TightropeError
 from tightrope.lab.engines import Engine
-from tightrope.lab.folder import RunFolder, finished
+from tightrope.lab.folder import RUNS, RunFolder, finished
+from tightrope.lab.plan import Configuration, digest
 from tightrope.lab.progress import lasting
 from tightrope.lab.run import Run
-from tightrope.lab.runner import RUNS, resolved
-from tightrope.lab.studies.configuration import Configuration, digest
+from tightrope.lab.runner import resolved
 from tightrope.lab.study import Study
 from tightrope.lab.tables import aligned
 
-#: Seconds that a trial may take, and the episodes that come before it: the first ones renew sets and fill caches.
+#: Seconds of a trial, and episodes before it: the first ones compile, renew sets and fill caches.
 TRIAL, WARM_UP = 0.5, 3
 
 
 def estimate(study: Study, folder: Path, engine: Engine, beside: Path) -> list[str]:
-    """Every run, whether it is there already, and how long the others would take together."""
+    """The runs of a study, which of them are finished, and how long the others would take: lines of text."""
     _, configurations = resolved(study, beside)
     there = {run.name: finished(RunFolder(folder / RUNS / run.name), run) for run in configurations}
     rows = [(run.name, f"{run.episodes:,}", "finished" if there[run.name] else "to play") for run in configurations]
@@ -30,7 +30,7 @@ def estimate(study: Study, folder: Path, engine: Engine, beside: Path) -> list[s
     lines = [*aligned(["run", "episodes", ""], rows, text=["run", ""]), ""]
     total = f"{len(configurations)} runs, {sum(run.episodes for run in configurations):,} episodes in all"
     if not waiting:
-        return [*lines, f"{total}; all of them are there"]
+        return [*lines, f"{total}; all are finished"]
     cores = joblib.cpu_count() if engine.jobs == -1 else engine.jobs
     jobs = min(cores, len(waiting))
     seconds = trials(waiting)
@@ -43,7 +43,7 @@ def estimate(study: Study, folder: Path, engine: Engine, beside: Path) -> list[s
 
 
 def peak_memory() -> list[float]:
-    """The megabytes that this process, with its trials, took at the most; nothing where that is not known."""
+    """The peak memory of this process in megabytes; empty where the system does not tell."""
     if sys.platform == "win32":
         return []
     import resource
@@ -52,7 +52,7 @@ def peak_memory() -> list[float]:
 
 
 def trials(configurations: Sequence[Configuration]) -> float:
-    """Seconds of work, as far as short trials tell; runs that differ in options or seed alone are taken for alike."""
+    """Seconds of work, by short trials; runs that differ only in options or seed share one."""
     kinds: dict[tuple[str, str], list[Configuration]] = {}
     for run in configurations:
         kinds.setdefault((digest(run.conditions), run.learner.name), []).append(run)
@@ -63,12 +63,13 @@ def trial(configuration: Configuration) -> float:
     """Seconds of work for an episode, records included."""
     problem = configuration.conditions.make_problem()
     run = Run(problem, configuration.make_learner(problem), **configuration.how)
+    began, first = process_time(), 0
     try:
-        while not run.done and run.episode < WARM_UP:
-            run.step()
-        began, first = process_time(), run.episode
-        while not run.done and process_time() - began < TRIAL:
-            run.step()
-    except TightropeError:  # it will say so when it is played
+        for episode in run.played():
+            if episode == WARM_UP:
+                began, first = process_time(), episode
+            elif episode > WARM_UP and process_time() - began >= TRIAL:
+                break
+    except TightropeError:  # reported when it is played
         return 0.0
     return (process_time() - began) / max(1, run.episode - first)

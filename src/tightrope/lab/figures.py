@@ -18,6 +18,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
+from tightrope.arguments import LARGEST, instance, listed, text
 from tightrope.errors import InvalidInputError
 from tightrope.lab.bootstrap import SPREAD, band
 from tightrope.lab.drawing import (
@@ -35,7 +36,8 @@ from tightrope.lab.drawing import (
     spread,
     width_of,
 )
-from tightrope.lab.history import USE, Budget
+from tightrope.lab.history import USE, Budget, History, budgets_of, in_units, use_columns
+from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 
 #: The columns of one run, as a `History` holds them.
@@ -83,11 +85,11 @@ LEFT, RIGHT, BELOW, ABOVE, BETWEEN, LABEL, NUMBERS = 0.62, 2.2, 0.53, 1.14, 2.6,
 APART = 1.15
 
 
-def title(problem: str, sequences: str, learners: Sequence[str], episodes: int, seeds: Sequence[int]) -> str:
-    """What was played, by whom and for how long, in a line."""
+def title(conditions: str, learners: Sequence[str], episodes: int, seeds: Sequence[int]) -> str:
+    """Conditions, learners, episodes and seeds in one line."""
     names = ", ".join(learners) if len(learners) <= 4 else f"{len(learners)} learners"
     which = f"seed {seeds[0]}" if len(seeds) == 1 else f"{len(seeds)} seeds"
-    return f"{problem}, {sequences} · {names} · T = {grouped(episodes)} episodes · {which}"
+    return f"{conditions} · {names} · T = {grouped(episodes)} episodes · {which}"
 
 
 def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Sequence[Budget] = ()) -> Figure:
@@ -120,6 +122,32 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Seq
             meaning = ", ".join(filter(None, ["an episode, on average so far", budget.unit]))
             head(axes, drawable(f"Use of {budget.name}"), drawable(meaning))
     return figure
+
+
+def plot_comparison(
+    histories: Mapping[str, Sequence[History]], problem: Problem | None = None, *, title: str = ""
+) -> Figure:
+    """Draw what `compare` returns: of each learner the mean over seeds, with its bootstrap interval.
+
+    With the `problem`, numbers are in its own units, and what was used of each budget stands against its limit.
+    """
+    named = dict(instance(histories, "histories", Mapping))  # type: ignore[type-abstract]
+    runs = {text(name, "a learner"): listed(of_seeds, f"histories[{name!r}]") for name, of_seeds in named.items()}
+    for name, of_seeds in runs.items():
+        for history in of_seeds:
+            episodes = instance(history, f"histories[{name!r}]", History)["episode"]
+            if not len(episodes):
+                raise InvalidInputError(f"histories[{name!r}] has a history without records")
+            if not ((episodes >= 1) & (episodes <= LARGEST)).all():
+                raise InvalidInputError(f"histories[{name!r}] has records before episode 1, or of none")
+    if problem is None:
+        return draw(runs, title=text(title, "title"))
+    for column in use_columns(instance(problem, "problem", Problem)):
+        for name, of_seeds in runs.items():
+            if any(column not in history for history in of_seeds):
+                raise InvalidInputError(f"histories[{name!r}] are no runs of {problem.name!r}: they have no {column!r}")
+    own = {name: [in_units(problem, history) for history in of_seeds] for name, of_seeds in runs.items()}
+    return draw(own, title=text(title, "title") or problem.name, budgets=budgets_of(problem))
 
 
 def _empty_figure(n_panels: int, n_learners: int, label_width: float) -> Figure:

@@ -1,8 +1,9 @@
-"""The folder of one run: what it is and how far it has come, whatever ended it."""
+"""The folder of one run: its description, its history, its checkpoint, its log (docs/studies.md)."""
 
 import json
 import platform
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -13,24 +14,37 @@ import msgspec
 
 from tightrope import __version__
 from tightrope.errors import InvalidInputError
-from tightrope.lab.history import budgets_of, describe_units
-from tightrope.lab.studies.configuration import Configuration
+from tightrope.lab.history import History, budgets_of, describe_units, in_units
+from tightrope.lab.plan import Configuration
 from tightrope.problems.base import Problem
 from tightrope.storage import checkpoints
-from tightrope.storage.files import read_csv, write_json
+from tightrope.storage.files import write_csv, write_json
 from tightrope.streams import Streams
 
+#: In the folder of a study: its file, and the folders of its runs.
+STUDY, RUNS = "study.toml", "runs"
+
+#: In the folder of a run.
 RUN, HISTORY, CHECKPOINT, LOG, PROGRESS = "run.json", "history.csv", "checkpoint", "log.txt", "progress"
 
-#: What decides on bits, apart from us.
-PACKAGES = ("numpy", "scipy", "joblib")
+#: The columns of a table that identify a run; those of its options stand before `episodes`.
+RUN_COLUMNS = ("run", "problem", "losses", "noise", "learner", "episodes", "seed")
 
-#: "running" in a folder that nobody holds: it was cut, and goes on from its checkpoint.
+#: The suffix of columns in the learner's units, where the problem has units of its own.
+SCALED = "_scaled"
+
+#: Columns that are the same in any units.
+WITHOUT_UNITS = ("episode", "multiplier_norm", "epoch")
+
+#: The packages that decide on bits, besides tightrope.
+PACKAGES = ("numpy", "scipy", "numba", "llvmlite", "joblib")
+
+#: "running" in a folder that nobody holds: the run was interrupted, and continues from its checkpoint.
 Status = Literal["running", "finished", "stopped", "failed"]
 
 
 class Limit(msgspec.Struct, frozen=True):
-    """A budget of the problem, in its own units, for an episode; `column` ends the names of its columns."""
+    """A budget of the problem, in its own units, for an episode; `column` is its column in the table."""
 
     column: str
     name: str
@@ -39,17 +53,18 @@ class Limit(msgspec.Struct, frozen=True):
 
 
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
-    """What is worth knowing of the problem, without making it."""
+    """A description of the problem that can be read without making it."""
 
-    title: str
-    losses: str
-    noise: str
-    loss_unit: str
-    budgets: list[Limit]
-    units: str  # of the violation over all constraints and of losses, in words
+    title: str = ""
+    losses: str = ""
+    noise: str = ""
+    loss_unit: str = ""
+    budgets: list[Limit] = []
+    units: str = ""  # of the violation over all constraints and of losses, in words
 
     @classmethod
     def of(cls, problem: Problem) -> "Facts":
+        """Describe a problem."""
         return cls(
             title=problem.name,
             losses=problem.losses.name,
@@ -61,13 +76,13 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """`run.json`: the same for the same run on the same machine, whatever happened on the way."""
+    """`run.json`: the same for the same run on the same machine, whatever interrupted it."""
 
     status: Status
-    words: str = ""  # what went wrong, or where and why it was stopped
+    words: str = ""  # why it failed, or where and why it was stopped
     configuration: Configuration
     problem: Facts
-    settings: dict[str, float | str]  # every parameter that the learner runs with
+    settings: dict[str, float | str]  # every parameter of the learner
     entropy: dict[str, Any]
     versions: dict[str, str]
     machine: dict[str, Any]
@@ -76,7 +91,7 @@ class Report(msgspec.Struct, frozen=True, kw_only=True):
 def report(
     status: Status, configuration: Configuration, problem: Problem, settings: Mapping[str, Any], words: str = ""
 ) -> Report:
-    """What there is to say of a run here and now."""
+    """Describe a run on this machine."""
     return Report(
         status=status,
         words=words,
@@ -102,24 +117,32 @@ class RunFolder:
         self.history, self.checkpoint, self.progress = path / HISTORY, path / CHECKPOINT, path / PROGRESS
 
     def report(self) -> Report | None:
-        """What is there; None if nothing is, or nothing that can be read."""
+        """Read `run.json`; None if it is not there, or cannot be read."""
         try:
-            return msgspec.convert(json.loads((self.path / RUN).read_bytes()), Report)
-        except (OSError, ValueError):  # msgspec's errors are of these, too
+            return msgspec.convert(self.facts(), Report)
+        except ValueError:  # of msgspec
             return None
 
+    def facts(self) -> dict[str, Any]:
+        """The content of `run.json` as plain data, empty if there is none."""
+        try:
+            found = json.loads((self.path / RUN).read_bytes())
+        except (OSError, ValueError):
+            return {}
+        return found if isinstance(found, dict) else {}
+
     def write(self, report: Report) -> None:
-        """Say how far it has come."""
+        """Write `run.json`."""
         write_json(self.path / RUN, msgspec.to_builtins(report))
 
+    def write_history(self, configuration: Configuration, problem: Problem, history: History) -> None:
+        """Write `history.csv`: the rows of this run in the table of a study."""
+        write_csv(self.history, columns_of(configuration, problem, history))
+
     def log(self, words: str) -> None:
-        """A line with the time, for whoever wonders afterwards."""
+        """Append a line with the time to the log."""
         with (self.path / LOG).open("a", encoding="utf-8") as file:
             file.write(f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S%z} {words}\n")
-
-    def columns(self) -> dict[str, list[str]]:
-        """The table of what was recorded so far, as text."""
-        return read_csv(self.history)
 
     def saved_episode(self) -> int:
         """The number of episodes in its checkpoint; 0 if there is none that can be read."""
@@ -129,7 +152,7 @@ class RunFolder:
             return 0
 
     def episode(self) -> int:
-        """How many episodes were played, as far as anybody has said; 0 if nobody has."""
+        """The number of episodes played so far, by its `progress` file; 0 if there is none."""
         try:
             return int(self.progress.read_bytes())
         except (OSError, ValueError):
@@ -137,10 +160,56 @@ class RunFolder:
 
 
 def finished(folder: RunFolder, configuration: Configuration) -> bool:
-    """Whether this very run is there, whole."""
+    """Whether the folder holds this run, finished; a folder with another run is refused."""
     found = folder.report()
     if found is None:
         return False
     if found.configuration.digest != configuration.digest:
         raise InvalidInputError(f"{folder.path} holds another run; delete it, or choose another folder with --out")
     return found.status == "finished"
+
+
+def columns_of(configuration: Configuration, problem: Problem, history: History) -> dict[str, Sequence[Any]]:
+    """The columns of a run: those that identify it, then its records in own units and in the learner's units."""
+    facts, n = Facts.of(problem), len(history["episode"])
+    which: dict[str, Any] = {
+        "run": configuration.name,
+        "problem": configuration.conditions.problem.name,
+        "losses": facts.losses,
+        "noise": facts.noise,
+        "learner": configuration.learner.name,
+        **{
+            name: value if isinstance(value, int | float | str) else str(value)
+            for name, value in configuration.options.items()
+        },
+        "episodes": configuration.episodes,
+        "seed": configuration.seed,
+    }
+    own = {name: column.tolist() for name, column in in_units(problem, history).items()}
+    scaled = {name + SCALED: column.tolist() for name, column in history.items() if name not in WITHOUT_UNITS}
+    return {name: [value] * n for name, value in which.items()} | own | scaled
+
+
+@dataclass(frozen=True)
+class Progress:
+    """How far the runs of a study are."""
+
+    finished: int
+    running: dict[str, int]  # the episode that each has reached
+    failed: dict[str, str]  # why
+
+
+def progress(folder: Path) -> Progress:
+    """Read how far the runs in the folder of a study are."""
+    finished, running, failed = 0, {}, {}
+    for path in sorted(folder.glob(f"{RUNS}/*/{RUN}")):
+        run = RunFolder(path.parent)
+        facts = run.facts()
+        match facts.get("status"):
+            case "finished" | "stopped":
+                finished += 1
+            case "running":
+                running[path.parent.name] = run.episode()
+            case "failed":
+                failed[path.parent.name] = str(facts.get("words", ""))
+    return Progress(finished, running, failed)

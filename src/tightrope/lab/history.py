@@ -155,7 +155,7 @@ class History(Mapping[str, FloatArray]):
 
     def plot(self, problem: Problem | None = None) -> "Figure":
         """Draw regret and violation against the episode; with the problem in its own units, and its budgets too."""
-        from tightrope.lab.plots import plot_comparison
+        from tightrope.lab.figures import plot_comparison
 
         words = [str(self.settings[name]) for name in ("problem", "learner") if name in self.settings]
         return plot_comparison({words[-1] if words else "": [self]}, problem, title=" · ".join(words))

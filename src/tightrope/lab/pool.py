@@ -1,11 +1,12 @@
-"""Runs side by side, in processes that end when this one does, whatever ends it.
+"""Worker processes that end when this one does, whatever ends it.
 
-A worker is this module as a program: what to play comes on its stdin, a line of JSON for each run, and what went wrong
-(or an empty text) goes back on its stdout. Before that it may ask something, an object, and is answered with another.
-Its input ends when whoever asked is gone, SIGKILL included, and then the worker ends there and then. Signals that ask
-to end are not for workers: who started them answers.
+A worker is this module as a program, with the name of a function as its argument. It reads one line of JSON from stdin
+for each job, calls the function with it, and writes the text that it returns to stdout, as JSON. Before that the
+function may ask: it writes an object, and reads the reply. When stdin ends, because the parent is gone, SIGKILL
+included, the worker ends at once. Workers ignore the signals that ask to end; the parent handles them.
 """
 
+import importlib
 import json
 import os
 import signal
@@ -20,35 +21,56 @@ from threading import Event, Thread
 from time import monotonic
 from typing import IO, Any
 
+import joblib
+
 from tightrope.ending import SIGNALS, end, finally_, held
 
-#: Seconds for workers to put away what they were writing, before they are killed.
+#: Seconds for workers to clean up before they are killed.
 PATIENCE = 1.0
 
-#: Libraries that use several threads are told here how many.
+#: Variables that tell numerical libraries how many threads to use.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
-#: A line: what to play.
+#: Called by workers unless another function is named: plays one run of a study.
+PLAY = "tightrope.lab.worker:answer"
+
+#: A line.
 Message = dict[str, Any]
 Worker = subprocess.Popen[bytes]
 
 
+def number_of_workers(jobs: int, n_tasks: int) -> int:
+    """How many workers share the tasks: `jobs`, or with -1 one for each core; never more than there are tasks."""
+    return min(joblib.cpu_count() if jobs == -1 else jobs, n_tasks)
+
+
 @contextmanager
 def side_by_side(
-    jobs: Sequence[Message], n_workers: int, n_threads: int, reply: Callable[[Message], Message] = dict
+    jobs: Sequence[Message],
+    n_workers: int,
+    n_threads: int | None = None,
+    reply: Callable[[Message], Message] = dict,
+    function: str = PLAY,
 ) -> Iterator[Iterator[str | None]]:
-    """Yield the answers, in the order of the jobs; when the block is left, so is the work.
+    """Yield the answers in the order of the jobs; leaving the block ends the workers.
 
-    The answer to a job whose worker is gone is None. Another one takes its place. What workers ask is answered by
-    `reply`, in several threads.
+    Parameters
+    ----------
+    jobs : the arguments of each call.
+    n_threads : of each worker; None shares the cores equally.
+    reply : answers what workers ask; called in several threads.
+    function : "module:name" of what workers call; it takes the arguments and `ask`, and returns text.
+
+    The answer to a job whose worker has died is None, and another worker takes its place.
     """
+    threads_each = max(1, joblib.cpu_count() // n_workers) if n_threads is None else n_threads
     workers: list[Worker] = []
     idle: SimpleQueue[Worker] = SimpleQueue()
     over = Event()
 
     def start() -> None:
         with _unsignalled():
-            workers.append(_start(n_threads))
+            workers.append(_start(threads_each, function))
         idle.put(workers[-1])
 
     def ask(job: Message) -> str | None:
@@ -73,15 +95,15 @@ def side_by_side(
             yield answers
 
 
-def _start(n_threads: int) -> Worker:
-    """A worker that finds modules where we do."""
+def _start(n_threads: int, function: str = PLAY) -> Worker:
+    """Start a worker with the module path of this process."""
     environment = {name: str(n_threads) for name in THREADS} | os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-P", "-m", __name__]
+    command = [sys.executable, "-P", "-m", __name__, function]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
 def _ask(worker: Worker, job: Message, reply: Callable[[Message], Message]) -> str | None:
-    """What it says of the job in the end; None if it is gone."""
+    """Send a job, reply to what the worker asks, return its answer; None if it has died."""
     assert worker.stdin is not None and worker.stdout is not None
     message = job
     while True:
@@ -104,7 +126,7 @@ def _write(to: IO[bytes], message: Message | str) -> None:
 
 
 def _end_all(workers: Sequence[Worker]) -> None:
-    """When this returns, nobody writes any more."""
+    """End the workers; when this returns, none of them writes any more."""
     for worker in workers:
         assert worker.stdin is not None
         with suppress(OSError):
@@ -121,7 +143,7 @@ def _end_all(workers: Sequence[Worker]) -> None:
 
 @contextmanager
 def _unsignalled() -> Iterator[None]:
-    """Whoever is started in this block never gets a signal that asks to end, nor loses us one."""
+    """Block the signals that ask to end, for processes that are started in the block; this one gets them after it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return
@@ -132,22 +154,23 @@ def _unsignalled() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def main() -> None:
-    """Play what is asked for, until nobody asks any more."""
+def main(function: str) -> None:
+    """Answer jobs until stdin ends."""
     asked: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_listen, args=(asked,), daemon=True).start()
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what others print does not go among the answers
+    os.dup2(2, 1)  # what libraries print does not go among the answers
     try:
-        from tightrope.lab.worker import answer  # takes a while, and we are listening
+        module, _, name = function.partition(":")
+        call = getattr(importlib.import_module(module), name)  # takes a while, and the thread listens
 
         def ask(message: Message) -> Message:
             _write(answers, message)
             return dict(json.loads(asked.get()))
 
         while True:
-            _write(answers, answer(**json.loads(asked.get()), ask=ask))
-    except BrokenPipeError:  # nobody is there any more
+            _write(answers, call(**json.loads(asked.get()), ask=ask))
+    except BrokenPipeError:  # the parent is gone
         end(0)
     except Exception:
         traceback.print_exc()
@@ -161,4 +184,4 @@ def _listen(asked: SimpleQueue[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main(sys.argv[1])

@@ -1,23 +1,22 @@
-"""The protocol of an episode, and exact accounting of what it cost.
+"""The protocol of an episode, and callbacks at its records.
 
 For t = 1, 2, …: the adversary fixes f^t; the learner's policy is played once; the constraints g^t are drawn, or chosen
-as f^t is; the learner observes the trajectory and f^t and g^t, whole or (bandit feedback) as they were on it; whoever
-chooses adaptively sees the policy. What is recorded are exact expectations under the true model, never sampled returns.
+as f^t is; the learner observes the trajectory and f^t and g^t, whole or (bandit feedback) as they were on it; an
+adaptive adversary sees the policy. Records hold exact expectations under the true model, never sampled returns.
 """
 
 from bisect import bisect_right
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from os import PathLike
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.arguments import MANY, choice, file_path, function, having, instance, whole
 from tightrope.errors import CallbackError, InvalidInputError
-from tightrope.lab.account import Account, norm
-from tightrope.lab.callbacks import Callback, Record, ask
-from tightrope.lab.comparators import Comparators
+from tightrope.lab.account import Account, Comparators, norm
 from tightrope.lab.history import ALWAYS, COLUMNS, VIOLATION, History, in_units, use_columns
 from tightrope.learners import LearnerBase, load, make_learner
 from tightrope.learners.base import BanditEpisode, Episode, Learner
@@ -35,6 +34,48 @@ Spacing = Literal["log", "linear"]
 Regret = Literal["records", "last", "never"]
 
 
+class Record(NamedTuple):
+    """The argument of a callback: one record of a run."""
+
+    run: str  #: which run it is: problem, learner and seed; in a study the name of its folder
+    episode: int  #: how many were played
+    episodes: int  #: how many there will be
+    metrics: dict[str, float]  #: the columns of the history at this record, in the problem's own units
+
+
+class Stop(NamedTuple):
+    """What a callback returns to end the run."""
+
+    reason: str = "no reason was given"
+
+
+#: Called at each record. A `Stop` ends the run; any other return value is ignored.
+Callback = Callable[[Record], object]
+
+
+def ask(callback: Callback, record: Record) -> Stop | None:
+    """Call the callback; return its `Stop`, or None. Raises CallbackError, which names it, where it raises."""
+    try:
+        answer = callback(record)
+    except CallbackError:  # already named, by a callback that passes records on
+        raise
+    except Exception as error:
+        raise CallbackError(
+            f"the callback {name_of(callback)} raised {type(error).__name__} after episode {record.episode} of "
+            f"{record.run}: {error}"
+        ) from error
+    if answer is Stop:
+        return Stop()
+    return Stop(str(answer.reason)) if isinstance(answer, Stop) else None
+
+
+def name_of(callback: Callback) -> str:
+    """The name of a callback in an error."""
+    if isinstance(callback, partial):
+        return name_of(callback.func)
+    return str(getattr(callback, "__qualname__", type(callback).__name__))
+
+
 def spaced(episodes: int, records: int = 60, spacing: Spacing = "log") -> NDArray[np.int64]:
     """At most `records` episodes, evenly spaced (in their logarithm, or as they are) from the last down to 1."""
     choice(spacing, "spacing", ("log", "linear"))
@@ -43,11 +84,20 @@ def spaced(episodes: int, records: int = 60, spacing: Spacing = "log") -> NDArra
 
 
 class Run:
-    """A run in the making, made as `run` is called: `play` plays on, `step` plays one episode, `history` is what was
-    recorded up to there.
+    """A run that can be continued. It takes the arguments of `run`.
 
-    Between two episodes it can be saved and loaded, and goes on to the same bits: its learner (a `LearnerBase`), and
-    beside it by `state` and `restore` all the rest: streams, adversary, account, records.
+    `play` plays on, `step` plays one episode, `history` holds the records so far. Between two episodes a run can be
+    saved and loaded, and continues to the same bits: the file holds its learner (a `LearnerBase`) and, by `state` and
+    `restore`, streams, adversary, account and records.
+
+    Examples
+    --------
+    >>> import tightrope as tr
+    >>> run = tr.Run("media-streaming", "uniform", episodes=20)
+    >>> float(run.play(until=10)["episode"][-1])
+    10.0
+    >>> float(run.play()["episode"][-1])
+    20.0
     """
 
     def __init__(
@@ -103,23 +153,29 @@ class Run:
         callback: Callback | None = None,
         progress: Callable[[int], None] | None = None,
     ) -> History:
-        """Play to the end, up to episode `until`, or until `callback` answers with a `Stop`; called again, play on."""
-        last = self.episodes if until is None else whole(until, "until", self.episode, self.episodes)
+        """Play to episode `until` or the end, or until `callback` returns a `Stop`; return the history so far."""
         for given, name in ((callback, "callback"), (progress, "progress")):
             if given is not None:
                 function(given, name)
         report_every = max(1, self.episodes // 500)
+        last = self.episodes if until is None else until
+        for episode in self.played(until, callback):
+            if progress is not None and (episode % report_every == 0 or episode == last or self.stopped):
+                progress(episode)
+        return self.history
+
+    def played(self, until: int | None = None, callback: Callback | None = None) -> Iterator[int]:
+        """Play to episode `until` or the end; yield after each episode its number. The loop of every run."""
+        last = self.episodes if until is None else whole(until, "until", self.episode, self.episodes)
         self.stopped = ""
         while self.episode < last and not self.stopped:
             self.step()
             if callback is not None:
                 self.tell(callback)
-            if progress is not None and (self.episode % report_every == 0 or self.episode == last or self.stopped):
-                progress(self.episode)
-        return self.history
+            yield self.episode
 
     def tell(self, callback: Callback) -> None:
-        """If the last episode was recorded, tell the callback, which may have the run `stopped`."""
+        """If the last episode was recorded, call the callback, which may set `stopped`."""
         row = self._rows(self.episode) - 1
         if row < 0 or self.records[row] != self.episode:
             return
@@ -170,7 +226,7 @@ class Run:
         self.episode, self.stopped = t, ""
 
     def _compare(self, record: FloatArray) -> None:
-        """Write into the record of the last episode what the best fixed policies would have lost."""
+        """Write into the record of the last episode the losses of the best fixed policies."""
         if self._comparators is None:
             return
         loss, best = self.account.loss, self._comparators.least(self.account, int(record[0]))
@@ -180,12 +236,12 @@ class Run:
             record[-2:] = always, loss - always
 
     def _rows(self, episode: int) -> int:
-        """How many records there are up to there."""
+        """The number of records up to an episode."""
         return bisect_right(self.records, episode)
 
     @property
     def history(self) -> History:
-        """What was recorded up to here."""
+        """The records so far."""
         problem, player = self.problem, self.learner
         settings = player.settings | {
             "problem": problem.name,
@@ -203,24 +259,30 @@ class Run:
         return History(dict(zip(self._columns, table, strict=True)), settings)
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the run to one file, from which `tightrope.load` reads its learner."""
+        """Write the run to one file; `tightrope.load` reads its learner from it."""
         learner = instance(self.learner, "learner", LearnerBase)  # type: ignore[type-abstract]
         checkpoints.save(learner, file_path(path, "path"), beside=self)
 
     @classmethod
     def load(cls, path: str | PathLike[str], problem: Problem | str, *classes: type, **how: Any) -> Self:
-        """The run that was saved at `path`; it was made of this problem in this way, its learner of these `classes`."""
+        """Read the run that was saved at `path`.
+
+        Parameters
+        ----------
+        problem, **how : the arguments that the run was made with.
+        classes : learners and confidence rules of your own that the file may name.
+        """
         loaded = cls(problem, load(path, *classes), **how)
         checkpoints.restore(file_path(path, "path"), loaded)
         return loaded
 
     @property
     def made(self) -> str:
-        """Of what it was made, in words."""
+        """The arguments that it was made with, in words."""
         return f"{self.episodes} episodes of {self.problem.name} with seed {self.seed}, regret {self.regret}"
 
     def state(self) -> dict[str, Any]:
-        """All that is needed to go on, but for the learner."""
+        """All that is needed to continue, except for the learner."""
         having(self._adversary, f"the play of the losses {self.problem.losses.name!r}", "state", "restore")
         if self.problem.changing:
             having(self._regulator, "the play of the constraints", "state", "restore")
@@ -241,7 +303,7 @@ class Run:
         )
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from the `state` of a run that was made the same way; the learner has to be there already."""
+        """Continue from the `state` of a run that was made the same way and has the same learner."""
         if state["made"] != self.made:
             raise InvalidInputError(f"it is a run of {state['made']}; this one is of {self.made}")
         episode, observed = state["episode"], getattr(self.learner, "observed", state["episode"])
@@ -270,21 +332,30 @@ def run(
     callback: Callback | None = None,
     progress: Callable[[int], None] | None = None,
 ) -> History:
-    """Play `episodes` episodes of `problem` and account for them exactly.
+    """Run a learner on a problem and account for it exactly.
 
     Parameters
     ----------
     problem : a problem, or the name of one (`tr.make` makes it with other options).
-    learner : a name, for that learner with its published parameters, or a learner of your own making, which has not
-        played yet.
+    learner : a name, for that learner with its default parameters, or a learner that has not played yet.
+    episodes : the number of episodes.
     seed : gives independent streams to environment, constraints, adversary and learner; same seed, same bits.
     records : how many episodes to record; the last is always among them.
-    spacing : whether these are evenly spaced in their logarithm ("log") or as they are ("linear").
-    regret : solve the hindsight LP at every record, only at the last, or never; regret is NaN where it was not solved.
-        Budgets that no policy can meet are refused before the first episode, unless no LP is asked for.
-    callback : called with a `Record` at each record; answers with a `Stop` to end the run there, which the history
+    spacing : whether records are evenly spaced in the logarithm of the episode ("log") or in the episode ("linear").
+    regret : solve the hindsight LP at all "records", only at the "last", or "never"; regret is NaN where it was not
+        solved. Unless "never", budgets that no policy can meet are refused before the first episode.
+    callback : called with a `Record` at each record; may return a `Stop` to end the run there, which the history
         then says in `settings["stopped"]`.
     progress : called now and then with the number of episodes done.
+
+    Returns
+    -------
+    The history: columns over the recorded episodes.
+
+    Raises
+    ------
+    InvalidInputError for wrong arguments, InfeasibleError for budgets that no policy can meet, CallbackError where the
+    callback raises.
     """
     played = Run(problem, learner, episodes=episodes, seed=seed, records=records, spacing=spacing, regret=regret)
     return played.play(callback=callback, progress=progress)
@@ -293,7 +364,7 @@ def run(
 def _check(
     t: int, player: Learner, f: FloatArray, g: FloatArray, policy: Policy, expected: tuple[tuple[int, ...], ...]
 ) -> None:
-    """Refuse what compiled code would not look at, and what a learner with bandit feedback does not see."""
+    """Refuse wrong shapes, and losses beyond Assumption 2 that a learner with bandit feedback could not see."""
     shapes = (f.shape, g.shape, policy.probabilities.shape)
     if shapes != expected:
         names = ("the adversary's loss", "the draw of the constraints", "the learner's policy")

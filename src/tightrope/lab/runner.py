@@ -1,34 +1,26 @@
-"""A study, conducted in a folder: what is there is kept, what was cut goes on, what is new is played beside it."""
+"""Plays a study in a folder: finished runs are kept, interrupted ones continue, new ones are played beside them."""
 
 import os
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 from threading import Event, Thread
 
 import msgspec
 
-from tightrope.arguments import LISTED
 from tightrope.ending import advising
 from tightrope.errors import InvalidInputError
-from tightrope.lab.callbacks import Callback
 from tightrope.lab.engines import Engine
-from tightrope.lab.folder import RunFolder, finished
-from tightrope.lab.plan import folder_of, planned
+from tightrope.lab.folder import RUNS, STUDY, RunFolder, finished
+from tightrope.lab.plan import Configuration, digest, folder_of, planned
 from tightrope.lab.progress import Watch, silence
-from tightrope.lab.results import Section, sections, write_summary
-from tightrope.lab.studies.changes import differences
-from tightrope.lab.studies.configuration import Configuration, digest
-from tightrope.lab.studies.table import write_table
-from tightrope.lab.studies.toml import HEADING, to_toml
-from tightrope.lab.study import Choice, Named, Study, StudyFile
+from tightrope.lab.results import Results
+from tightrope.lab.run import Callback
+from tightrope.lab.study import HEADING, Choice, Named, Study, StudyFile, differences, to_toml
 from tightrope.lab.worker import Task
 from tightrope.problems.files.declaration import FILE
 from tightrope.storage.files import claim_folder, write_bytes
-
-STUDY, RUNS = "study.toml", "runs"
 
 #: What to do after an interruption.
 RESUME = "the same command continues from the last checkpoint"
@@ -36,24 +28,12 @@ RESUME = "the same command continues from the last checkpoint"
 #: How many of the runs that continue are named.
 NAMED = 5
 
-#: Seconds between two looks at how far the runs have come.
+#: Seconds between two looks at the progress of the runs.
 LOOK = 0.5
 
 
-@dataclass(frozen=True)
-class Conducted:
-    """What came of it."""
-
-    folder: Path
-    runs: dict[str, RunFolder]  # all that are finished, by name, in the order of the table
-    failed: dict[str, str]  # what went wrong with the others, in words
-    tables: list[Path]
-    sections: list[Section]  # the same results, by conditions, to print and draw
-    summaries: list[Path]
-
-
 def folder_name(study: Study) -> str:
-    """What the folder of a study without a file is called: its own, and readable."""
+    """The name of the folder of a study without a file: readable, and unique to it."""
     asked = [_names(choices) for choices in (study.problems, study.losses, study.noises)]
     learners, seeds = study.learners, study.all_seeds
     names = _names(learners) if len(learners) <= 4 else f"{len(learners)}-learners"
@@ -76,11 +56,11 @@ def _label(name: str) -> str:
 
 
 def resolved(study: Study, beside: Path) -> tuple[Study, list[Configuration]]:
-    """The study as it is written down, whatever folder it is read from, and its runs."""
+    """The study with absolute paths and digests of its problems, as it is written to its folder; and its runs."""
     runs = planned(study, beside)
     played = [run.conditions for run in runs]
     contents = {under.problem.name: under.contents for under in played if under.contents is not None}
-    problems = []
+    problems: list[Choice] = []
     for choice in study.problems:
         name = Named.of(choice).name
         place = folder_of(name, beside)
@@ -101,14 +81,20 @@ def conducted(
     watch: Watch = silence,
     callback: Callback | None = None,
     tell: Callable[[str], None] = lambda words: None,
-) -> Iterator[Conducted]:
-    """Play what is not there yet, and make the table; the folder is ours until the block is left.
+) -> Iterator[Results]:
+    """Play the runs that are not finished, write the tables, yield the results; hold the folder until the block ends.
 
-    `fresh` throws away what is there of these runs. `save_every` is the seconds between two checkpoints of a run. A run
-    that the `callback` stops has its rows in the table, and goes on the next time.
+    Parameters
+    ----------
+    beside : where folders of problems are looked for.
+    fresh : discard existing results of these runs.
+    save_every : seconds between two checkpoints of a run.
+    watch : shows progress.
+    callback : called at each record. A run that it stops has its rows in the table, and continues the next time.
+    tell : called with notes for the user.
     """
     if callback is not None:
-        engine.check_tells()  # before anything is thrown away
+        engine.check_tells()  # before anything is discarded
     study, configurations = resolved(study, beside)
     folders = {run.name: RunFolder(folder / RUNS / run.name) for run in configurations}
     with claim_folder(folder, STUDY) as new:
@@ -130,10 +116,7 @@ def conducted(
         if tasks:
             with advising(RESUME), _watched(configurations, folders, waiting, watch):
                 failed = {waiting[k].name: words for k, words in engine.play(tasks, callback).items()}
-        done = {name: run for name, run in folders.items() if name not in failed}
-        found = list(sections(done.values()))
-        tables = write_table(folder, list(done.values())) if done else []
-        yield Conducted(folder, done, failed, tables, found, write_summary(folder, found) if found else [])
+        yield Results.of_runs(folder, [run for name, run in folders.items() if name not in failed], failed)
 
 
 def _continued(waiting: Sequence[Configuration], folders: Mapping[str, RunFolder]) -> list[str]:
@@ -144,15 +127,8 @@ def _continued(waiting: Sequence[Configuration], folders: Mapping[str, RunFolder
     return lines if len(found) <= NAMED else [*lines, f"continuing {len(found) - NAMED} more from their checkpoints"]
 
 
-def studies_in(folder: Path) -> str:
-    """The folders of studies inside a folder, in words; empty if there are none."""
-    found = sorted(str(path.parent) for path in folder.glob(f"*/{STUDY}"))
-    more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
-    return f"{', '.join(found[:LISTED])}{more}"
-
-
 def is_conducted(file: Path) -> bool:
-    """Whether it is the file of a study in its own folder, which we wrote; another one is not ours to replace."""
+    """Whether tightrope wrote this file of a study, in the folder of its results; no other file is replaced."""
     return file.name == STUDY and StudyFile(file).text.startswith(HEADING)
 
 
@@ -172,7 +148,7 @@ def _watched(
     waiting: Sequence[Configuration],
     watch: Watch,
 ) -> Iterator[None]:
-    """Look now and then how far the runs have come, and show it."""
+    """Show the progress of the runs while the block runs."""
     total, todo = sum(run.episodes for run in configurations), {run.name: run.episodes for run in waiting}
     n_runs, over = len(configurations), Event()
     with watch(total, n_runs, total - sum(todo.values()), n_runs - len(todo)) as show:

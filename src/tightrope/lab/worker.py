@@ -1,4 +1,4 @@
-"""One run, played in its folder: from its checkpoint if it was cut, to a whole table or to words that say why not."""
+"""Plays one run in its folder, from its checkpoint if there is one. A failure is returned as words."""
 
 import json
 import traceback
@@ -13,35 +13,33 @@ from typing import Any
 import msgspec
 
 from tightrope.errors import CallbackError, InvalidInputError, TightropeError, in_words
-from tightrope.lab.callbacks import Callback, Record, Stop, ask
 from tightrope.lab.folder import LOG, RunFolder, finished, report
-from tightrope.lab.run import Run
-from tightrope.lab.studies.configuration import Conditions, Configuration
-from tightrope.lab.studies.table import columns_of
+from tightrope.lab.plan import Conditions, Configuration
+from tightrope.lab.run import Callback, Record, Run, Stop, ask
 from tightrope.problems.base import Problem
-from tightrope.storage.files import locked, write_csv
+from tightrope.storage.files import locked
 
-#: Seconds to wait for one who holds the folder but is about to end: its parent is gone.
+#: Seconds to wait for another process that holds the folder and is about to end, because its parent is gone.
 PATIENCE = 10.0
 
-#: What asks another process: a message, and the answer to it.
-Ask = Callable[[dict[str, Any]], dict[str, Any]]
-
-#: Seconds between two words about how far it has come.
+#: Seconds between two updates of the progress file.
 OFTEN = 0.2
+
+#: Sends a message to the process that started this one, and returns the reply.
+Ask = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker is asked for."""
+    """A run to play."""
 
     configuration: Configuration
     folder: str
     save_every: float  # seconds between checkpoints
-    told: bool = False  # whether somebody wants to know of its records
+    told: bool = False  # whether a callback in another process is called at its records
 
     def message(self) -> dict[str, Any]:
-        """As plain data."""
+        """The task as plain data."""
         return {
             "configuration": msgspec.to_builtins(self.configuration),
             "folder": self.folder,
@@ -53,18 +51,18 @@ class Task:
 def answer(
     configuration: dict[str, Any], folder: str, save_every: float, told: bool = False, ask: Ask | None = None
 ) -> str:
-    """Play what another process asked for; what went wrong, in words, or nothing. `ask` asks that process."""
+    """Play the task of another process; return why it failed, or "". `ask` sends a message to that process."""
     try:
         task = Task(msgspec.convert(configuration, Configuration), folder, save_every, told)
         return play(task, partial(passed_on, ask) if told and ask is not None else None)
-    except Exception as error:  # a mistake of ours, which ends this run and no other
+    except Exception as error:  # a bug, which ends this run and no other
         with suppress(OSError):
             RunFolder(Path(folder)).log(traceback.format_exc())
         return f"{type(error).__name__}: {error} (see {Path(folder, LOG)})"
 
 
 def passed_on(ask: Ask, record: Record) -> Stop | None:
-    """A callback that asks another process; `replied` is what answers there."""
+    """A callback that passes records on to another process, where `replied` calls the user's."""
     reply = ask(record._asdict())
     if "raised" in reply:
         raise CallbackError(reply["raised"])
@@ -72,7 +70,7 @@ def passed_on(ask: Ask, record: Record) -> Stop | None:
 
 
 def replied(callback: Callback, message: dict[str, Any]) -> dict[str, str]:
-    """What the callback says to a record that was passed on."""
+    """Call the user's callback with a record that was passed on; return the reply."""
     try:
         stop = ask(callback, Record(**message))
     except CallbackError as error:
@@ -81,7 +79,7 @@ def replied(callback: Callback, message: dict[str, Any]) -> dict[str, str]:
 
 
 def play(task: Task, callback: Callback | None = None) -> str:
-    """Play a run to its end, unless it is there already; what went wrong, in words, or nothing."""
+    """Play a run to its end, unless it is finished; return why it failed, or ""."""
     folder, configuration = RunFolder(Path(task.folder)), task.configuration
     try:
         folder.path.mkdir(parents=True, exist_ok=True)
@@ -96,7 +94,7 @@ def play(task: Task, callback: Callback | None = None) -> str:
 
 
 def _play_in(folder: RunFolder, task: Task, callback: Callback | None) -> None:
-    """Play, and say in the folder how that ended."""
+    """Play, and write to the folder how it ended."""
     problem = problem_of(task.configuration.conditions)
     try:
         run = begun(folder, task.configuration, problem)
@@ -109,7 +107,7 @@ def _play_in(folder: RunFolder, task: Task, callback: Callback | None) -> None:
 
 
 def problem_of(conditions: Conditions) -> Problem:
-    """The problem under these conditions; the one that was last made is at hand."""
+    """The problem under these conditions; the last two are kept."""
     return _problem(json.dumps(msgspec.to_builtins(conditions)))
 
 
@@ -119,52 +117,49 @@ def _problem(conditions: str) -> Problem:
 
 
 def saved(folder: RunFolder, configuration: Configuration) -> Run:
-    """The run as it was when it was last saved."""
+    """The run of the last checkpoint."""
     return Run.load(folder.checkpoint, problem_of(configuration.conditions), **configuration.how)
 
 
 def begun(folder: RunFolder, configuration: Configuration, problem: Problem) -> Run:
-    """The run as it was when it was last saved, or at its beginning."""
+    """The run of the last checkpoint, or a new one."""
     if folder.checkpoint.exists():
         try:
             run = saved(folder, configuration)
-            folder.log(f"goes on after episode {run.episode}")
+            folder.log(f"continues after episode {run.episode}")
             return run
         except InvalidInputError as error:
-            folder.log(f"begins anew, for its checkpoint cannot be read: {error}")
+            folder.log(f"starts over, for its checkpoint cannot be read: {error}")
     else:
         folder.log("begins")
     return Run(problem, configuration.make_learner(problem), **configuration.how)
 
 
 def _play_on(run: Run, folder: RunFolder, task: Task, callback: Callback | None) -> None:
-    """To the end, or until the callback stops it; what is done is saved now and then, and before an error goes on."""
+    """Play until the end, or until the callback stops the run; save now and then, and before an error of a callback."""
     configuration, settings = task.configuration, run.learner.settings
     run.name = configuration.name
     folder.write(report("running", configuration, run.problem, settings))
 
     def save() -> None:
         run.save(folder.checkpoint)
-        write_csv(folder.history, columns_of(configuration, run.problem, run.history))
+        folder.write_history(configuration, run.problem, run.history)
 
     tell_at, save_at = monotonic(), monotonic() + task.save_every
     with folder.progress.open("wb", buffering=0) as progress:
-        while not (run.done or run.stopped):
-            run.step()
-            if callback is not None:
-                try:
-                    run.tell(callback)
-                except CallbackError:
+        try:
+            for episode in run.played(callback=callback):
+                now = monotonic()
+                if now >= tell_at:
+                    progress.seek(0)
+                    progress.write(b"%16d" % episode)
+                    tell_at = now + OFTEN
+                if now >= save_at:
                     save()
-                    raise
-            now = monotonic()
-            if now >= tell_at:
-                progress.seek(0)
-                progress.write(b"%16d" % run.episode)
-                tell_at = now + OFTEN
-            if now >= save_at:
-                save()
-                save_at = monotonic() + task.save_every
+                    save_at = monotonic() + task.save_every
+        except CallbackError:
+            save()
+            raise
     save()
     folder.write(report("stopped" if run.stopped else "finished", configuration, run.problem, settings, run.stopped))
     folder.progress.unlink(missing_ok=True)

@@ -21,6 +21,7 @@ def write_study(
     problem: str = "edge-cloud",
     budget: str = "delay",
     table: bool = True,
+    prefix: str = "run",
 ) -> dict[str, list[object]]:
     """Write table, histories and reports; returns the table. Regret is 3 √t, more or less, and goes below 0 for one."""
     records = spaced(episodes).astype(np.float64)
@@ -28,7 +29,7 @@ def write_study(
     for k, learner in enumerate(learners):
         for seed in range(n_seeds):
             rng = np.random.default_rng([k, seed])
-            run = f"run-{k}-{seed}"
+            run = f"{prefix}-{k}-{seed}"
             regret = 3 * (k + 1) * records ** (0.5 + 0.1 * k) * rng.uniform(0.8, 1.2) * (-1 if k == 2 else 1)
             over = np.maximum(records ** (0.6 + 0.1 * k) * rng.uniform(0.8, 1.2) - 5 * (k + 1), 0)
             use = records * LIMIT * (0.9 + 0.1 * k) + 100 * np.sqrt(records) * rng.uniform(0.5, 1)

@@ -10,7 +10,7 @@ from tests.lab.report.folders import LIMIT, write_study
 from tightrope.lab.bootstrap import band
 from tightrope.lab.report.content import figures_of
 from tightrope.lab.report.figures import TWO_COLUMNS, draw, write_figures
-from tightrope.lab.report.reading import sections
+from tightrope.lab.results import Results
 
 NAMES = ("regret", "violation", "strong_violation", "use_delay", "multiplier_norm", "epoch", "all")
 
@@ -31,10 +31,10 @@ def test_the_same_study_gives_the_same_file(tmp_path: Path, form: str) -> None:
 
 def test_lines_are_means_and_limits_are_drawn(tmp_path: Path) -> None:
     write_study(tmp_path)
-    [section] = sections(tmp_path)
+    [section] = Results.read(tmp_path).sections
     sheet = draw(section, figures_of(section), TWO_COLUMNS)
     regret, use = sheet.axes[0], sheet.axes[3]
     for line, curve in zip(regret.lines, section.curves, strict=False):
-        np.testing.assert_array_equal(line.get_ydata(), band(curve.columns["regret"]).mean)
+        np.testing.assert_array_equal(line.get_ydata(), band(curve.values("regret", section.episodes)).mean)
     assert np.asarray(use.lines[-1].get_ydata()).tolist() == [LIMIT, LIMIT]
     assert [text.get_text() for text in sheet.legends[0].get_texts()] == [curve.label for curve in section.curves]

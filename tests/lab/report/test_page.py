@@ -83,7 +83,7 @@ def test_progress_counts_what_runs_say(tmp_path: Path) -> None:
 
 def test_runs_under_other_conditions_have_a_section_of_their_own(tmp_path: Path) -> None:
     write_study(tmp_path, learners=("ucpd",))
-    write_study(tmp_path / "other", learners=("ucpd",), problem="grid")
+    write_study(tmp_path / "other", learners=("ucpd",), problem="grid", prefix="other")
     text = (tmp_path / "other" / "table.csv").read_text().partition("\n")[2]
     (tmp_path / "table.csv").write_text((tmp_path / "table.csv").read_text() + text)
     titles = [section["title"] for section in content(tmp_path)["sections"]]

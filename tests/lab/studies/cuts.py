@@ -8,12 +8,13 @@ from typing import Any
 import pytest
 
 from tightrope.lab.engines import Engine
+from tightrope.lab.results import Results
 from tightrope.lab.run import Run
-from tightrope.lab.runner import Conducted, conducted
+from tightrope.lab.runner import conducted
 from tightrope.lab.study import Study
 
 
-def conduct(study: Study, folder: Path, said: list[str] | None = None, **how: Any) -> Conducted:
+def conduct(study: Study, folder: Path, said: list[str] | None = None, **how: Any) -> Results:
     """Conduct it, with one worker; `said` takes what it says."""
     tell = (lambda words: None) if said is None else said.append
     with conducted(study, folder, Engine(jobs=1), tell=tell, **how) as done:

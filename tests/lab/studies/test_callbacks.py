@@ -8,11 +8,12 @@ import pytest
 import tightrope as tr
 from tests.lab.studies.test_conduct import STUDY, rows
 from tightrope.lab.engines import Engine
-from tightrope.lab.runner import Conducted, conducted
+from tightrope.lab.results import Results
+from tightrope.lab.runner import conducted
 from tightrope.lab.study import Records, Study
 
 
-def conduct(folder: Path, jobs: int, callback: Any, study: Study = STUDY, backend: Any = "processes") -> Conducted:
+def conduct(folder: Path, jobs: int, callback: Any, study: Study = STUDY, backend: Any = "processes") -> Results:
     with conducted(study, folder, Engine(jobs=jobs, backend=backend), callback=callback) as done:
         return done
 
@@ -65,10 +66,10 @@ def test_a_callback_that_raises_is_named_and_nothing_is_lost(jobs: int, tmp_path
     conduct(tmp_path / "whole", 1, None)
     assert (tmp_path / "cut/table.csv").read_bytes() == (tmp_path / "whole/table.csv").read_bytes()
     log = (tmp_path / "cut/runs" / next(iter(done.failed)) / "log.txt").read_text()
-    assert "goes on after episode" in log
+    assert "continues after episode" in log
 
 
 def test_backends_that_cannot_ask_are_refused(tmp_path: Path) -> None:
     small = Study(problems=STUDY.problems, learners=["uniform"], episodes=5, records=Records(count=2))
-    with pytest.raises(tr.InvalidInputError, match="the backend is loky; only processes can tell a callback"):
+    with pytest.raises(tr.InvalidInputError, match="the backend is loky; a callback needs the backend processes"):
         conduct(tmp_path, 2, print, small, "loky")

@@ -15,6 +15,7 @@ from tightrope.lab import worker as player
 from tightrope.lab.engines import Engine
 from tightrope.lab.folder import RunFolder
 from tightrope.lab.history import in_units
+from tightrope.lab.results import Results
 from tightrope.lab.run import Run
 from tightrope.lab.runner import conducted, is_conducted
 from tightrope.lab.study import Records, Study
@@ -155,7 +156,7 @@ def test_a_run_that_was_cut_goes_on_from_its_checkpoint(tmp_path: Path, monkeypa
     for name in ("table.csv", "table.parquet"):
         assert (tmp_path / "cut" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
     logs = [log.read_text() for log in sorted((tmp_path / "cut" / "runs").glob("*/log.txt"))]
-    assert sum("goes on after episode" in log for log in logs) >= 3
+    assert sum("continues after episode" in log for log in logs) >= 3
     for run in (tmp_path / "cut" / "runs").iterdir():
         assert (run / "run.json").read_bytes() == (tmp_path / "whole" / "runs" / run.name / "run.json").read_bytes()
         assert (run / "checkpoint").read_bytes() == (tmp_path / "whole" / "runs" / run.name / "checkpoint").read_bytes()
@@ -168,7 +169,8 @@ def test_half_way_the_rows_so_far_are_there(tmp_path: Path, monkeypatch: pytest.
     run = RunFolder(folder)
     found = run.report()
     assert found is not None and found.status == "running"
-    assert [int(cell) for cell in run.columns()["episode"]] == [1, 2, 5, 13]
+    [read] = Results.read(tmp_path, live=True).runs.values()
+    assert read.columns["episode"].tolist() == [1, 2, 5, 13]
     assert run.episode() > 0
 
 
@@ -179,7 +181,7 @@ def test_a_checkpoint_that_cannot_be_read_is_not_gone_on_from(tmp_path: Path, mo
     [folder] = (tmp_path / "cut" / "runs").iterdir()
     (folder / "checkpoint").write_bytes((folder / "checkpoint").read_bytes()[:-100])
     conduct(STUDY, tmp_path / "cut")
-    assert "begins anew, for its checkpoint cannot be read" in (folder / "log.txt").read_text()
+    assert "starts over, for its checkpoint cannot be read" in (folder / "log.txt").read_text()
     assert (tmp_path / "cut" / "table.csv").read_bytes() == (tmp_path / "whole" / "table.csv").read_bytes()
 
 

@@ -78,5 +78,5 @@ def test_a_run_whose_process_always_dies_is_given_up(tmp_path: Path, monkeypatch
     monkeypatch.setattr(Engine, "_play_once", die)
     with conducted(STUDY, tmp_path, Engine()) as done:
         assert len(done.runs) == 2
-        assert set(done.failed.values()) == {"its process was ended from outside, time and again"}
+        assert set(done.failed.values()) == {"its process was ended from outside 3 times"}
     assert tried == [4, 2, 2, 2]

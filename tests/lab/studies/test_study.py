@@ -12,9 +12,7 @@ from tightrope.errors import InfeasibleError, InvalidInputError
 from tightrope.lab import plan
 from tightrope.lab.plan import planned
 from tightrope.lab.runner import folder_name
-from tightrope.lab.studies.changes import differences
-from tightrope.lab.studies.toml import to_toml
-from tightrope.lab.study import Named, Records, Study, StudyFile, with_budgets, with_values
+from tightrope.lab.study import Named, Records, Study, StudyFile, differences, to_toml, with_budgets, with_values
 from tightrope.problems.files import write_example
 
 SMALL = {"name": "random", "layer_sizes": [1, 2, 1], "n_actions": 2}

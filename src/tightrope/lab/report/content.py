@@ -1,4 +1,4 @@
-"""What the page shows, as plain data: for every figure the mean and band of each curve, and the fitted powers."""
+"""The content of the page as plain data: for every figure the mean and band of each curve, and the fitted powers."""
 
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -8,18 +8,19 @@ import numpy as np
 
 from tightrope import __version__
 from tightrope.lab.bootstrap import SPREAD, Power, band, power
+from tightrope.lab.folder import progress
 from tightrope.lab.history import Budget
 from tightrope.lab.report.policies import policies
-from tightrope.lab.report.reading import Curve, Section, progress, sections
+from tightrope.lab.results import Curve, Results, Section
 from tightrope.space import FloatArray
 
-#: How the horizontal and the vertical axis may be drawn: a power of T is a straight line only in the first.
+#: Logarithmic axes, on which a power of T is a straight line; or linear ones.
 POWERS, PLAIN = "powers", "plain"
 
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a section: a column of the table, or what an episode used of a budget."""
+    """One figure of a section: a column of the table, or the use of a budget per episode."""
 
     column: str
     title: str
@@ -28,8 +29,8 @@ class Figure:
     budget: Budget | None = None
 
     def values(self, curve: Curve, episodes: FloatArray) -> FloatArray:
-        """(n_seeds, n) what is drawn."""
-        values = curve.columns.get(self.column, np.full((len(curve.runs), len(episodes)), np.nan))
+        """(n_seeds, n) the values of a curve at these episodes."""
+        values = curve.values(self.column, episodes)
         return values if self.budget is None else values / episodes
 
 
@@ -45,26 +46,26 @@ OF_THE_LEARNER = (
 
 
 def figures_of(section: Section) -> list[Figure]:
-    """What is drawn of a section, where anything was recorded of it."""
+    """The figures of a section for which there are records."""
     uses = [
         Figure(one.column, f"Use of {one.name}", "in an episode, on average so far", PLAIN, one)
         for one in section.budgets
     ]
-    recorded = {name for curve in section.curves for name, column in curve.columns.items() if np.isfinite(column).any()}
+    columns = [run.columns for curve in section.curves for run in curve.runs]
+    recorded = {name for run in columns for name, column in run.items() if np.isfinite(column).any()}
     return [figure for figure in (*FIGURES, *uses, *OF_THE_LEARNER) if figure.column in recorded]
 
 
 def content(folder: Path, *, live: bool = False) -> dict[str, Any]:
-    """Everything that the page needs to know of a study."""
+    """The content of the page of a study."""
+    sections = Results.read(folder, live=live).sections
     return {
         "title": folder.resolve().name,
         "version": __version__,
         "spread": SPREAD,
         "live": live,
         "progress": asdict(progress(folder)),
-        "sections": [
-            _section(section) | {"policies": policies(folder, section)} for section in sections(folder, live=live)
-        ],
+        "sections": [_section(section) | {"policies": policies(folder, section)} for section in sections],
     }
 
 
@@ -72,7 +73,7 @@ def _section(section: Section) -> dict[str, Any]:
     return {
         "title": section.title,
         "horizon": section.horizon,
-        "units": section.units,
+        "units": section.facts.units,
         "episodes": section.episodes.astype(int).tolist(),
         "curves": [
             {"label": curve.label, "seeds": curve.seeds, "settings": curve.settings} for curve in section.curves
@@ -83,7 +84,7 @@ def _section(section: Section) -> dict[str, Any]:
 
 def _figure(figure: Figure, section: Section) -> dict[str, Any]:
     budget = figure.budget
-    unit = budget.unit if budget else section.loss_unit if figure.column == "regret" else ""
+    unit = budget.unit if budget else section.facts.loss_unit if figure.column == "regret" else ""
     return {
         "title": figure.title,
         "meaning": figure.meaning,
@@ -117,12 +118,12 @@ def _last(values: FloatArray) -> float | None:
 
 
 def numbers(values: FloatArray) -> list[float | None]:
-    """Each to six digits, which is more than anybody sees and keeps the page small."""
+    """Six digits of each, more than a figure shows, to keep the page small."""
     return [number(value) for value in values.tolist()]
 
 
 def number(value: float) -> float | None:
-    """Six digits; None where there is no number, as JSON knows none."""
+    """Six digits; None for NaN and infinity, which JSON does not have."""
     if not np.isfinite(value):
         return None
     short = float(f"{value:.6g}")

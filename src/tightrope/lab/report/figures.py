@@ -13,7 +13,7 @@ from matplotlib.figure import Figure as Sheet
 from tightrope.lab.bootstrap import band
 from tightrope.lab.drawing import DASHES, INK, PALETTE, STYLE, against_episodes, drawable, logarithmic, write
 from tightrope.lab.report.content import POWERS, Figure, figures_of
-from tightrope.lab.report.reading import Section, sections
+from tightrope.lab.results import Results, Section
 
 FOLDER = "figures"
 
@@ -28,10 +28,10 @@ SMALL: Any = STYLE | {"font.size": 7.5, "axes.titlesize": 8, "legend.fontsize": 
 
 
 def write_figures(folder: Path, form: str) -> list[Path]:
-    """Write all figures of the study in `folder`; returns where they are."""
+    """Write all figures of the study in `folder`; return where they are."""
     (folder / FOLDER).mkdir(exist_ok=True)
     paths = []
-    for k, section in enumerate(sections(folder), 1):
+    for k, section in enumerate(Results.read(folder).sections, 1):
         figures = figures_of(section)
         sheets = {figure.column: draw(section, [figure], ONE_COLUMN) for figure in figures}
         for name, sheet in (sheets | {"all": draw(section, figures, TWO_COLUMNS)}).items():

@@ -11,10 +11,9 @@ from typing import Any
 import numpy as np
 
 from tightrope.errors import TightropeError
-from tightrope.lab.folder import RunFolder
-from tightrope.lab.report.reading import Section
+from tightrope.lab.folder import RUNS, RunFolder
+from tightrope.lab.results import Section
 from tightrope.lab.run import Run
-from tightrope.lab.runner import RUNS
 from tightrope.lab.worker import saved
 from tightrope.model import Policy
 from tightrope.planning.hindsight import solve_cmdp
@@ -36,9 +35,9 @@ def policies(folder: Path, section: Section) -> dict[str, Any]:
     words = ""
     for curve in section.curves:
         try:
-            loaded[curve.label] = _load(RunFolder(folder / RUNS / curve.runs[0]))
+            loaded[curve.label] = _load(RunFolder(folder / RUNS / curve.runs[0].name))
         except (TightropeError, OSError) as error:
-            words = f"{curve.runs[0]}: {error}"
+            words = f"{curve.runs[0].name}: {error}"
     if not loaded:
         return {"words": f"The policies are not known: {words}"}
     first = next(iter(loaded.values()))

@@ -9,12 +9,9 @@ from threading import Lock, Thread
 from typing import Any
 
 from tightrope.errors import InvalidInputError
-from tightrope.lab.folder import HISTORY
+from tightrope.lab.folder import HISTORY, RUNS, progress
 from tightrope.lab.report.content import content
-from tightrope.lab.report.page import page
-from tightrope.lab.report.parts import as_json
-from tightrope.lab.report.reading import progress
-from tightrope.lab.runner import RUNS
+from tightrope.lab.report.page import as_json, page
 
 HOST = "127.0.0.1"
 
