@@ -24,9 +24,10 @@ FLOOR = 1e-140
 
 
 class Solver(Protocol):
-    """A solver that begins where its last answer was: `restore` takes what `state` gave, or raises.
+    """A solver that begins where its last answer was.
 
-    The arrays of a state are never written to again.
+    `state` returns arrays that the solver does not write to afterwards. `restore` takes them, copies what it will write
+    to, and raises `InvalidInputError` for arrays that no solve can have left.
     """
 
     def state(self) -> dict[str, FloatArray]: ...
@@ -137,6 +138,20 @@ def positive(space: LayeredSpace, theta: FloatArray) -> FloatArray:
 def policy_of_measure(space: LayeredSpace, theta: FloatArray) -> Policy:
     """Return π(a|s) ∝ Σ_s' θ(s,a,s')."""
     return Policy.unchecked(space, core.policy_of(space.native, theta))
+
+
+class PolicyOfMeasure:
+    """`policy_of_measure`, with the last one kept: most episodes of a block leave θ as it is."""
+
+    def __init__(self, space: LayeredSpace) -> None:
+        self._space = space
+        self._last: tuple[FloatArray, Policy] | None = None
+
+    def __call__(self, theta: FloatArray) -> Policy:
+        last = self._last
+        if last is None or last[0] is not theta:
+            last = self._last = (theta, policy_of_measure(self._space, theta))
+        return last[1]
 
 
 def even_measure(space: LayeredSpace) -> FloatArray:

@@ -32,7 +32,7 @@ from tightrope.confidence import Box, ConfidenceRule, Counts
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, SHARE, parameter
-from tightrope.learners.parts import Dynamics, policy_of_measure
+from tightrope.learners.parts import Dynamics, PolicyOfMeasure
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.learners.shared.importance import estimated, published_exploration
 from tightrope.learners.shared.pricing import PriceStep, PricingState, Stepped, View, block_after, block_length
@@ -103,6 +103,7 @@ class UCPDBandit(CountingLearner[BanditState]):
         self._dynamics = Dynamics.of(self)
         self.rule = self._dynamics.rule
         self._price_step = PriceStep(self, self._dynamics)
+        self._policy_of = PolicyOfMeasure(self.space)
 
     def initial(self) -> BanditState:
         space, n = self.space, len(self.budgets)
@@ -131,7 +132,7 @@ class UCPDBandit(CountingLearner[BanditState]):
         return self.set_of(self.state.counts)
 
     def offer(self, state: BanditState) -> Offer:
-        return Offer(policy_of_measure(self.space, state.theta), state.multipliers, state.counts.epoch)
+        return Offer(self._policy_of(state.theta), state.multipliers, state.counts.epoch)
 
     def step(self, state: BanditState, seen: Seen) -> BanditState:
         """Lines a to d; at the end of a block a step."""

@@ -37,7 +37,7 @@ from tightrope.arguments import whole
 from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, SHARE, parameter
-from tightrope.learners.parts import Dynamics, policy_of_measure
+from tightrope.learners.parts import Dynamics, PolicyOfMeasure
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.learners.shared.pricing import PriceStep, PricingState, Stepped, View, block_after
 from tightrope.learners.shared.rates import spans_after
@@ -100,6 +100,7 @@ class UCPDPractical(CountingLearner[PracticalState]):
         self._dynamics = Dynamics.of(self)
         self.rule = self._dynamics.rule
         self._price_step = PriceStep(self, self._dynamics)
+        self._policy_of = PolicyOfMeasure(self.space)
 
     def initial(self) -> PracticalState:
         space, n = self.space, len(self.budgets)
@@ -116,7 +117,7 @@ class UCPDPractical(CountingLearner[PracticalState]):
         return self._price_step.mirror_step.set_of(self.state.counts)
 
     def offer(self, state: PracticalState) -> Offer:
-        policy = policy_of_measure(self.space, state.theta)
+        policy = self._policy_of(state.theta)
         return Offer(policy, state.multipliers, self._dynamics.epoch_of(state.counts))
 
     def step(self, state: PracticalState, seen: Seen) -> PracticalState:

@@ -47,8 +47,8 @@ class EuclideanProjector:
         self.potentials = np.zeros(mdp.space.n_states)  #: β of the last answer; the next search starts here
 
     def state(self) -> dict[str, FloatArray]:
-        """What the next answer depends on besides its question."""
-        return {"potentials": self.potentials}
+        """Return a copy of what the next answer depends on besides its question."""
+        return {"potentials": self.potentials.copy()}
 
     def restore(self, state: dict[str, FloatArray]) -> None:
         """Go on from there."""

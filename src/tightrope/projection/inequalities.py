@@ -71,8 +71,11 @@ class InequalityProjector:
         self.excess = np.nan  #: the most by which an inequality is exceeded, in units of its largest coefficient
 
     def state(self) -> dict[str, FloatArray]:
-        """All that the next solve starts from: with it restored, the next answer is the same to the last bit."""
-        return self.plain.state() | {"prices": self.prices}
+        """Return copies of all that the next solve starts from.
+
+        With them restored, the next answer is the same to the last bit.
+        """
+        return self.plain.state() | {"prices": self.prices.copy()}
 
     def restore(self, state: dict[str, FloatArray]) -> None:
         """Go on from what `state` gave."""
