@@ -30,7 +30,7 @@ from tightrope.storage.state import State, numbers, state
 
 @state
 class ActorCriticState(State):
-    """What the actor-critic carries from episode to episode."""
+    """The state of the actor-critic."""
 
     preferences: FloatArray = numbers()  #: (n_pairs,) w
     values: FloatArray = numbers()  #: (n_pairs,) Q

@@ -48,7 +48,7 @@ TIGHTENINGS = 20
 
 @state
 class AlwaysSafeState(AveragesState):
-    """What AlwaysSafe carries from episode to episode."""
+    """The state of AlwaysSafe."""
 
     policy: Policy = part()
     multipliers: FloatArray = numbers(least=0)  #: (I,) of the last program

@@ -1,13 +1,15 @@
-"""What a learner is: it offers a policy, an episode is played, it observes the episode.
+"""The protocol of a learner, and the base class of ours.
 
-`Learner` is the protocol, all that a run asks for. `LearnerBase` is the base of ours, and may be that of yours. Such a
-learner is a configuration that never changes, and a state that is a value (`storage.state`):
+A run needs no more than `Learner`: it asks for a policy, plays an episode with it, and the learner observes the episode.
+
+`LearnerBase` implements that protocol for a learner that consists of a configuration, which does not change, and a
+state, which is a value (`storage.state`). A subclass says how the state changes:
 
     initial() -> state              the state before the first episode
-    step(state, seen) -> state      one episode of the algorithm; never writes to its arguments
-    offer(state) -> Offer           the policy for the next episode, and the prices of the budgets
+    step(state, seen) -> state      one episode of the algorithm; it does not write to its arguments
+    offer(state) -> Offer           the policy for the next episode, the prices of the budgets, the epoch
 
-`observe` reads the episode and replaces the state in one assignment, so that an episode is learnt whole or not at all.
+`observe` checks the episode and replaces the state in one assignment, so that an episode is learnt whole or not at all.
 Saving, loading and copying follow from the fields of the state, once for all learners.
 """
 
@@ -134,11 +136,57 @@ else:  # typing has no defaults before Python 3.13
 @dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter, field))
 @dataclass(kw_only=True, eq=False, repr=False)
 class LearnerBase(ABC, Generic[S]):
-    """A learner whose state is a value: see the head of this module.
+    """A learner with a configuration and a state that is a value.
 
-    A subclass says who it is in class attributes, declares its parameters as fields (`learners.parameters`), among them
+    A subclass sets the class attributes below, declares its parameters as fields (`learners.parameters`), among them
     what it `needs` to know, by those names, and implements `configure`, `initial`, `step` and `offer`. It overrides
     nothing else. Every subclass is a dataclass with keyword-only fields.
+
+    Example
+    -------
+    A learner that plays each action in proportion to exp(−rate · losses met with it):
+
+    >>> import numpy as np
+    >>> import tightrope as tr
+    >>> from tightrope.learners.base import LearnerBase, Offer, Seen, State
+    >>> from tightrope.learners.parameters import POSITIVE, parameter
+    >>> from tightrope.space import FloatArray
+    >>> from tightrope.storage.state import numbers, state
+    >>>
+    >>> @state
+    ... class HedgeState(State):
+    ...     losses: FloatArray = numbers()  # (n_pairs,) sum of the losses met at each pair
+    >>>
+    >>> class Hedge(LearnerBase[HedgeState]):
+    ...     name = "hedge"
+    ...     reference = "none"
+    ...     feedback = "bandit"
+    ...     rate: float = parameter(POSITIVE, default=0.1)
+    ...
+    ...     def configure(self) -> None:
+    ...         self.start = np.ones(self.space.n_pairs)
+    ...
+    ...     def initial(self) -> HedgeState:
+    ...         return HedgeState(losses=np.zeros(self.space.n_pairs))
+    ...
+    ...     def step(self, state: HedgeState, seen: Seen) -> HedgeState:
+    ...         losses = state.losses.copy()
+    ...         losses[self.space.pair_of_tuple[seen.path]] += seen.loss
+    ...         return HedgeState(observed=state.observed + 1, losses=losses)
+    ...
+    ...     def offer(self, state: HedgeState) -> Offer:
+    ...         weights = self.start * np.exp(-self.rate * state.losses)
+    ...         sums = np.bincount(self.space.pairs[:, 0], weights)[self.space.pairs[:, 0]]
+    ...         return Offer(tr.Policy(self.space, weights / sums), np.zeros(len(self.budgets)))
+    >>>
+    >>> learner = Hedge(tr.LayeredSpace.dense(layer_sizes=[1, 1], n_actions=2), [], episodes=10)
+    >>> before = learner.state
+    >>> learner.observe(tr.BanditEpisode([0, 1], [1], [-1.0], np.zeros((0, 1))))
+    >>> learner.policy.probabilities.round(3)
+    array([0.475, 0.525])
+    >>> learner.state = before
+    >>> learner.policy.probabilities
+    array([0.5, 0.5])
     """
 
     name: ClassVar[str]
@@ -171,7 +219,7 @@ class LearnerBase(ABC, Generic[S]):
 
     @abstractmethod
     def configure(self) -> None:
-        """Check the parameters beyond their ranges, and set up everything that follows from them alone."""
+        """Check what the ranges of the parameters do not, and set the attributes that follow from the parameters."""
 
     @abstractmethod
     def initial(self) -> S:
@@ -179,17 +227,26 @@ class LearnerBase(ABC, Generic[S]):
 
     @abstractmethod
     def step(self, state: S, seen: Seen) -> S:
-        """Return the state after one more episode; `state` stays as it is."""
+        """Return the state after one more episode, without writing to `state` or `seen`."""
 
     @abstractmethod
     def offer(self, state: S) -> Offer:
-        """Return the policy for the next episode, the prices and the epoch: a function of the state alone."""
+        """Return the policy for the next episode, the prices and the epoch; they follow from the state alone."""
 
     def observe(self, episode: Any) -> None:
         """Learn from the episode just played.
 
-        Raises `InvalidInputError` if the episode cannot have happened or breaks Assumption 2; the learner is then as
-        before.
+        Parameters
+        ----------
+        episode : an `Episode`, or a `BanditEpisode` if `feedback` is "bandit".
+
+        Raises
+        ------
+        InvalidInputError : the episode is impossible in the space, breaks Assumption 2, or was played by another policy
+            than the learner can learn from.
+        ConvergenceError : a solver missed its tolerance.
+
+        After an error the learner is as it was before.
         """
         path, f, g = self._read(episode, self.state.observed + 1)
         played = getattr(episode, "policy", None)

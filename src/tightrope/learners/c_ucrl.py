@@ -39,7 +39,7 @@ from tightrope.storage.state import numbers, part, state
 
 @state
 class CUCRLState(AveragesState):
-    """What C-UCRL carries from episode to episode."""
+    """The state of C-UCRL."""
 
     policy: Policy = part()
     multipliers: FloatArray = numbers(least=0)  #: (I,) of the last program

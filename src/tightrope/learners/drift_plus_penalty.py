@@ -27,7 +27,7 @@ from tightrope.storage.state import State, numbers, part, state
 
 @state
 class DriftState(State):
-    """What drift plus penalty carries from episode to episode."""
+    """The state of drift plus penalty."""
 
     x: FloatArray = numbers(least=0)  #: (n_pairs,)
     multipliers: FloatArray = numbers(least=0)  #: (I,) Q

@@ -56,7 +56,7 @@ class Projectors:
 
 @state
 class DynamicState(MirrorState):
-    """What dynamic O-REPS carries from episode to episode."""
+    """The state of dynamic O-REPS."""
 
     measures: FloatArray = measure()  #: (N, n_tuples) q_{t,i}
     base_losses: FloatArray = numbers(least=-1e-3)  #: (N,) Σ_τ <ℓ^τ, q_{τ,i}>

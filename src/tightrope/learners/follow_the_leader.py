@@ -27,7 +27,7 @@ from tightrope.storage.state import State, numbers, part, state
 
 @state
 class LeaderState(State):
-    """What follow the leader carries from episode to episode."""
+    """The state of follow the leader."""
 
     counts: Counts = part()
     total_loss: FloatArray = numbers()  #: (n_tuples,)

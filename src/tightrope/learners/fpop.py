@@ -33,7 +33,7 @@ from tightrope.storage.state import State, numbers, part, state
 
 @state
 class FPOPState(State):
-    """What FPOP carries from episode to episode."""
+    """The state of FPOP."""
 
     counts: Counts = part()
     total_loss: FloatArray = numbers(least=-1e-3)  #: (n_tuples,) R

@@ -35,7 +35,7 @@ ROUNDING = 1e-9
 
 @state
 class LazyFPLState(State):
-    """What lazy FPL carries from episode to episode."""
+    """The state of lazy FPL."""
 
     total_loss: FloatArray = numbers(least=-1e-3)  #: (n_tuples,) R
     draws: np.random.Generator = part()

@@ -42,7 +42,7 @@ from tightrope.storage.state import numbers, part, state
 
 @state
 class NPGState(AveragesState):
-    """What the natural policy gradient carries from episode to episode."""
+    """The state of the natural policy gradient."""
 
     policy: Policy = part()
     multipliers: FloatArray = numbers(least=0)  #: (I,) λ

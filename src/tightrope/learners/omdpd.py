@@ -44,7 +44,7 @@ from tightrope.storage.state import measure, numbers, part, state
 
 @state
 class OMDPDState(MirrorState):
-    """What OMDPD carries from episode to episode."""
+    """The state of OMDPD."""
 
     excess: FloatArray = numbers(least=0)  #: (I,) λ
     anchor: FloatArray = measure()  #: (n_tuples,) θ̂

@@ -35,7 +35,7 @@ from tightrope.storage.state import numbers, part, state
 
 @state
 class OPDOPState(AveragesState):
-    """What OPDOP carries from episode to episode."""
+    """The state of OPDOP."""
 
     policy: Policy = part()
     multipliers: FloatArray = numbers(least=0)  #: (I,) Y

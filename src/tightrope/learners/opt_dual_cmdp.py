@@ -33,7 +33,7 @@ from tightrope.storage.state import numbers, state
 
 @state
 class OptDualState(AveragesState):
-    """What OptDual-CMDP carries from episode to episode."""
+    """The state of OptDual-CMDP."""
 
     multipliers: FloatArray = numbers(least=0)  #: (I,) λ
 

@@ -33,7 +33,7 @@ from tightrope.storage.state import part, state
 
 @state
 class OptPOMDState(ExpertsState):
-    """What OPT-POMD carries from episode to episode."""
+    """The state of OPT-POMD."""
 
     counts: Counts = part()
 

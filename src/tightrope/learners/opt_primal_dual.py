@@ -39,7 +39,7 @@ from tightrope.storage.state import numbers, part, state
 
 @state
 class OptPrimalDualState(AveragesState):
-    """What OptPrimalDual-CMDP carries from episode to episode."""
+    """The state of OptPrimalDual-CMDP."""
 
     policy: Policy = part()
     multipliers: FloatArray = numbers(least=0)  #: (I,) λ

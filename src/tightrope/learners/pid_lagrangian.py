@@ -28,7 +28,7 @@ from tightrope.storage.state import numbers, state
 
 @state
 class PIDState(NPGState):
-    """What the PID controller carries from episode to episode."""
+    """The state of the PID controller."""
 
     integrals: FloatArray = numbers(least=0)  #: (I,) I
     used: FloatArray = numbers()  #: (I,) u of the episode before

@@ -30,7 +30,7 @@ from tightrope.storage.state import numbers, state
 
 @state
 class PolitexState(AveragesState):
-    """What POLITEX carries from episode to episode."""
+    """The state of POLITEX."""
 
     total_values: FloatArray = numbers(least=0)  #: (n_pairs,) Σ Q̂ of the phases
 

@@ -41,7 +41,7 @@ LEAST = 1e-300
 
 @state
 class PSRLState(State):
-    """What PSRL carries from episode to episode."""
+    """The state of PSRL."""
 
     counts: Counts = part()
     total_loss: FloatArray = numbers(least=-1e-3)  #: (n_pairs,) R

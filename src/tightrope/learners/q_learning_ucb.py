@@ -31,7 +31,7 @@ from tightrope.storage.state import State, numbers, state
 
 @state
 class QLearningState(State):
-    """What Q-learning carries from episode to episode."""
+    """The state of Q-learning."""
 
     visits: NDArray[np.int64] = numbers(least=0)  #: (n_pairs,)
     values: FloatArray = numbers()  #: (n_pairs,) Q

@@ -31,7 +31,7 @@ from tightrope.storage.state import State, numbers, state
 
 @state
 class ReinforceState(State):
-    """What REINFORCE carries from episode to episode."""
+    """The state of REINFORCE."""
 
     preferences: FloatArray = numbers()  #: (n_pairs,) w
     visits: NDArray[np.int64] = numbers(least=0)  #: (n_states,)

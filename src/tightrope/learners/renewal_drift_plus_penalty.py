@@ -32,7 +32,7 @@ from tightrope.storage.state import State, numbers, state
 
 @state
 class RenewalState(State):
-    """What drift plus penalty over frames carries from episode to episode."""
+    """The state of drift plus penalty over frames."""
 
     mean_loss: FloatArray = numbers()  #: (n_tuples,) f̄
     mean_constraints: FloatArray = numbers()  #: (I, n_tuples) ḡ

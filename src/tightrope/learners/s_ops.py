@@ -62,7 +62,7 @@ ROUNDING = 1e-9
 
 @state
 class SOPSState(MirrorState):
-    """What S-OPS carries from episode to episode."""
+    """The state of S-OPS."""
 
     mean_constraints: FloatArray = numbers()  #: (I, n_tuples) ḡ
     squares: FloatArray = numbers(least=0)  #: (I, n_tuples) Σ (g − ḡ before)²

@@ -43,7 +43,7 @@ ROUNDING = 1e-12
 
 @state
 class TripleQState(State):
-    """What Triple-Q carries from episode to episode."""
+    """The state of Triple-Q."""
 
     values: FloatArray = numbers(least=0)  #: (1 + I, n_pairs) Q, then each C_i
     visits: NDArray[np.int64] = numbers(least=0)  #: (n_pairs,) of the frame

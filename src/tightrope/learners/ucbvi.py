@@ -30,7 +30,7 @@ from tightrope.storage.state import State, numbers, part, state
 
 @state
 class UCBVIState(State):
-    """What UCBVI carries from episode to episode."""
+    """The state of UCBVI."""
 
     counts: Counts = part()
     total_loss: FloatArray = numbers(least=-1e-3)  #: (n_pairs,)

@@ -48,7 +48,7 @@ __all__ = ["UCPD", "Episode", "UCPDState"]
 
 @state
 class UCPDState(MirrorState):
-    """What UCPD carries from episode to episode."""
+    """The state of UCPD."""
 
     multipliers: FloatArray = numbers(least=0)  #: (I,) Q
     mean_constraints: FloatArray = numbers(since=4)  #: (I, n_tuples) of all draws; (0, 0) where the last one counts

@@ -46,7 +46,7 @@ SPAN = 2.0
 
 @state
 class BanditState(PricingState):
-    """What ucpd-bandit carries from episode to episode."""
+    """The state of ucpd-bandit."""
 
     cost_sum: FloatArray = numbers(least=-1e-3)  #: (1 + I, n_pairs) of the loss, then of each constraint, as (x + 1)/2
     spread: FloatArray = numbers(least=0)  #: (I, n_pairs) Σ (x − x̂)², x = (g + 1)/2, x̂ the mean of ½ and those before

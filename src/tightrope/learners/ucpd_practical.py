@@ -48,7 +48,7 @@ from tightrope.storage.state import numbers, state
 
 @state
 class PracticalState(PricingState):
-    """What ucpd-practical carries from episode to episode."""
+    """The state of ucpd-practical."""
 
     mean_constraints: FloatArray = numbers()  #: (I, n_tuples) ḡ
     last_loss: FloatArray = numbers()  #: (n_tuples,) f of the step before

@@ -30,7 +30,7 @@ from tightrope.storage.state import State, numbers, part, state
 
 @state
 class UCRL2State(State):
-    """What UCRL2 carries from episode to episode."""
+    """The state of UCRL2."""
 
     counts: Counts = part()
     total_loss: FloatArray = numbers(least=-1e-3)  #: (n_pairs,)

@@ -45,7 +45,7 @@ from tightrope.storage.state import numbers, part, state
 
 @state
 class RPGPDState(AveragesState):
-    """What UOpt-RPGPD carries from episode to episode."""
+    """The state of UOpt-RPGPD."""
 
     policy: Policy = part()
     multipliers: FloatArray = numbers(least=0)  #: (I,) λ

@@ -1,10 +1,10 @@
-"""The state of a learner on disk, and back: one file, no code in it.
+"""Write a learner to a file, and read it back.
 
-A file is an uncompressed zip of `learner.json` (who the learner is, what it was made with, what it carries) and one
-`.npy` for every array that the JSON refers to, once each; `numpy.load` opens it too. Nothing is unpickled, and what is
-made of a file is bounded by its size. No array is read whose header disagrees with the learner it is meant for, and a
-state that no episodes can have left is refused. The checksums of the zip are against damage, not against malice:
-whoever can write the file can write another learner (docs/checkpoints.md).
+A file is an uncompressed zip of `learner.json` (the name of the learner, its parameters and its state) and one `.npy`
+for every array that the JSON refers to, once each; `numpy.load` opens it too. Nothing is unpickled, and what is made of
+a file is bounded by its size. No array is read whose header disagrees with the field that it is meant for, and a value
+outside of the limits of its field is refused. The checksums of the zip protect against damage, not against malice: who
+can write the file can write another learner (docs/checkpoints.md).
 
 Whatever has `state` and `restore` may be saved beside its learner in the same file, such as a run half way: `load` is
 for the one, `restore` for the other.

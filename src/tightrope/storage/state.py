@@ -1,13 +1,13 @@
-"""What a learner carries from episode to episode: a frozen dataclass, and what its fields may hold.
+"""The state of a learner: a frozen dataclass whose fields declare what they may hold.
 
     @state
     class MyState(State):
         theta: FloatArray = measure()
         multipliers: FloatArray = numbers(least=0)
 
-A state is a value: a step makes a new one and never writes to the old one. From the fields follow what a checkpoint
-holds, and what is refused when one is read: a number or array has the type and shape that a new learner has there, is
-finite, and lies between `least` and `most`.
+A state is a value: a step returns a new one and does not write to the arrays of the old one. A checkpoint holds the
+fields. When one is read, a number or an array must have the type and shape that it has in a new learner, be finite, and
+lie between `least` and `most`; a measure must be an occupancy measure of the space.
 """
 
 import dataclasses
@@ -68,13 +68,13 @@ def state(cls: type[T]) -> type[T]:
 
 @state
 class State:
-    """What every learner carries."""
+    """The field that every state has."""
 
     observed: int = numbers(least=0, default=0)  #: episodes so far
 
 
 def limits_of(state: State | type[State]) -> dict[str, Limits]:
-    """Return what each field may hold, by its name in the class."""
+    """Return the limits of each field, by its name in the class."""
     return {field.name: field.metadata.get("limits", Limits()) for field in dataclasses.fields(state)}
 
 
