@@ -1,6 +1,6 @@
 """The protocol of a learner, and the base class of ours.
 
-A run needs no more than `Learner`: it asks for a policy, plays an episode with it, and the learner observes the episode.
+A run needs no more than `Learner`: it asks for a policy, plays an episode with it, and lets the learner observe it.
 
 `LearnerBase` implements that protocol for a learner that consists of a configuration, which does not change, and a
 state, which is a value (`storage.state`). A subclass says how the state changes:
