@@ -5,7 +5,7 @@ import sqlite3
 from contextlib import suppress
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -16,6 +16,7 @@ from tightrope.durable import DurableLearner, StopLoss
 from tightrope.errors import (
     ConflictError,
     ConvergenceError,
+    InfeasibleError,
     InvalidInputError,
     StorageError,
     TooManyOpenError,
@@ -246,15 +247,20 @@ class Fragile(UCPDPractical):
     """Fails at its third episode after changing its solver."""
 
     name = "fragile"
+    error: ClassVar[Exception] = ConvergenceError("no step")
 
     def observe(self, episode: Episode) -> None:
         if self.observed == 2 and np.asarray(episode.loss)[0] > 0:
             self._projector.potentials += 1
-            raise ConvergenceError("no step")
+            raise self.error
         super().observe(episode)
 
 
-def test_an_episode_that_cannot_be_learned_stays_open(tmp_path: Path) -> None:
+@pytest.mark.parametrize("error", [ConvergenceError("no step"), InfeasibleError("no step")])
+def test_an_episode_that_cannot_be_learned_stays_open(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(Fragile, "error", error)
     twin, space = Fragile(WORLD.space, WORLD.budgets), WORLD.space
     with opened(tmp_path, Fragile(WORLD.space, WORLD.budgets), classes=(Fragile,)) as learner:
         for _ in range(2):
@@ -265,7 +271,7 @@ def test_an_episode_that_cannot_be_learned_stays_open(tmp_path: Path) -> None:
         parts = played(learner, episode)
         bad = parts | {"loss": np.full(space.n_tuples, 0.5)}
         for _ in range(2):
-            with pytest.raises(ConvergenceError):
+            with pytest.raises(type(error)):
                 learner.tell(episode.id, **bad)
         assert (learner.fingerprint(), learner.status.told) == (fingerprint(twin), 2)
         good = parts | {"loss": np.full(space.n_tuples, -0.5)}

@@ -162,7 +162,6 @@ class DurableLearner:
         self._open: dict[str, EpisodeRow]  #: open episodes by id
         self._stale = True  #: memory may differ from disk
         self._since_snapshot = 0  #: events
-        self._arrays: dict[bytes, bytes] = {}  #: of the last event by digest: the next one often has the same
         self._snapshot_error = ""
         with ExitStack() as stack:
             self.directory = stack.enter_context(owned_directory(path, create=learner is not None))
@@ -336,14 +335,14 @@ class DurableLearner:
         """
         episode = self._find(id)
         outcome, seq = (states, actions, loss, constraints), self._store.last_event + 1
-        event, self._arrays = self._state.format.event(seq, episode, outcome, self._arrays)
+        event, arrays = self._state.format.event(seq, episode, outcome, self._store.digest)
         if episode.fate != "open":
             if episode.contents == event.contents:
                 return "already"
             fate = "told with another outcome" if episode.fate == "told" else "given up"
             raise ConflictError(f"episode {id} was {fate} before; nothing was changed")
         self._refuse_foreign(episode)
-        self._apply_and_commit(event, self._arrays, id)
+        self._apply_and_commit(event, arrays, id)
         return "learned"
 
     @exclusive

@@ -59,20 +59,19 @@ class EpisodeFormat(NamedTuple):
     feedback: Feedback
 
     def event(
-        self, seq: int, episode: EpisodeRow, outcome: Sequence[ArrayLike], known: Mapping[bytes, bytes]
+        self, seq: int, episode: EpisodeRow, outcome: Sequence[ArrayLike], digest: Callable[[bytes], bytes]
     ) -> tuple[Event, dict[bytes, bytes]]:
         """Return the event for the outcome of an episode, and the arrays that it refers to by digest.
 
         The outcome is states, actions, loss and constraints. Whole functions are often the same in many episodes and
-        are stored apart, each once; those of the last event are `known` by their digests. Numbers along the path are
-        stored in the event. Raises InvalidInputError if the outcome is impossible or violates Assumption 2.
+        are stored apart, each once. Numbers along the path are stored in the event. Raises InvalidInputError if the
+        outcome is impossible or violates Assumption 2.
         """
         path, f, g = checked_parts(self.space, self.n_constraints, episode.number, self.feedback, *outcome)
         body, stored = path.astype("<i8", copy=False).tobytes(), [bytes_of(f), bytes_of(g)]
         if self.feedback == "bandit":
             return Event(seq, "tell", body + b"".join(stored), episode.number, episode.policy), {}
-        same = [[digest for digest, one in known.items() if one == data] for data in stored]
-        digests = [found[0] if found else digest_of(data) for found, data in zip(same, stored, strict=True)]
+        digests = [digest(data) for data in stored]
         event = Event(seq, "tell", body, episode.number, episode.policy, *digests)
         return event, dict(zip(digests, stored, strict=True))
 

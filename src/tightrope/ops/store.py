@@ -86,6 +86,12 @@ UNKNOWN = b""
 
 REMEDY = "restore the directory from a backup"
 
+#: Arrays that are kept in memory, too: those of an episode, and of the one before.
+MOST_RECENT = 6
+
+#: A query and its values.
+Statement = tuple[str, tuple[Any, ...]]
+
 FLOATS = np.dtype("<f8")
 NUMBERS = Struct("<QQ")
 encode = msgspec.msgpack.Encoder().encode
@@ -215,6 +221,7 @@ class HighWaterMark:
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.path = folder / HEAD
         self._file: int | None = None
+        self._truncated = False
         self._identity: tuple[int, int] | None = None
         try:
             flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
@@ -253,7 +260,9 @@ class HighWaterMark:
         if self._file is not None:
             with suppress(OSError):
                 os.pwrite(self._file, self.encode(event, episode), 0)
-                os.ftruncate(self._file, self.SIZE)
+                if not self._truncated:  # somebody may have made it longer before it was opened
+                    os.ftruncate(self._file, self.SIZE)
+                    self._truncated = True
 
     def refuse_moved(self) -> None:
         """Raise StorageError if the directory was removed or replaced: nobody would find what is written to it."""
@@ -286,6 +295,7 @@ class Journal:
         self.settled = 0  #: the fates of episodes told up to this event are in their rows
         self.last_event = self.last_episode = 0
         self.chain = ZEROS  #: the digest of the last event
+        self._recent: dict[bytes, bytes] = {}  #: arrays by digest, used lately and certainly on disk; newest last
         with self._storage_errors(), ExitStack() as stack:
             self.mark = HighWaterMark(folder, read_only=read_only)
             stack.callback(self.mark.close)
@@ -349,6 +359,7 @@ class Journal:
         with self._storage_errors():
             self._roll_back()
             self._acknowledged = self.mark.read()
+        self._recent.clear()
         self._read_end()
 
     def _read_end(self) -> None:
@@ -372,16 +383,18 @@ class Journal:
         with self._storage_errors():
             return self._sql.execute(query, values).fetchall()
 
-    @contextmanager
-    def _transaction(self) -> Iterator[sqlite3.Connection]:
-        """Commit the statements of the block together; after any error `reload` tells what is on disk."""
+    def _commit(self, *statements: Statement) -> None:
+        """Commit statements together; after any error `reload` tells what is on disk."""
         with self._storage_errors():
             self.mark.refuse_moved()
             self._roll_back()
             try:
-                self._sql.execute("BEGIN IMMEDIATE")
-                yield self._sql
-                self._sql.execute("COMMIT")
+                if len(statements) > 1:  # a single one is a transaction of its own
+                    self._sql.execute("BEGIN IMMEDIATE")
+                for query, values in statements:
+                    self._sql.execute(query, values)
+                if self._sql.in_transaction:
+                    self._sql.execute("COMMIT")
             except BaseException:
                 self._roll_back()
                 raise
@@ -394,10 +407,7 @@ class Journal:
     def create(self, facts: Mapping[str, Any]) -> None:
         """Store what the directory is created with."""
         rows = [(name, json.dumps(value)) for name, value in facts.items()]
-        with self._transaction() as sql:
-            sql.executemany(
-                "INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", [(*row, digest_of_row(*row)) for row in rows]
-            )
+        self._commit(*(("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (*row, digest_of_row(*row))) for row in rows))
 
     def facts(self) -> dict[str, Any]:
         """Return what the directory was created with."""
@@ -408,28 +418,41 @@ class Journal:
 
     def open_episode(self, token: str, policy: FloatArray | None) -> EpisodeRow:
         """Open an episode to be played with these probabilities (n_pairs,); None if they are not known."""
-        data = b"" if policy is None else bytes_of(policy)
-        digest = UNKNOWN if policy is None else digest_of(data)
-        episode = EpisodeRow(self.last_episode + 1, token, digest, "open", ZEROS)
-        with self._transaction() as sql:
-            if policy is not None:
-                sql.execute("INSERT OR IGNORE INTO arrays VALUES (?, ?)", (digest, data))
-            sql.execute("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?)", (*episode, digest_of_row(*episode)))
-            self.last_episode = episode.number
+        arrays = {} if policy is None else {self.digest(data := bytes_of(policy)): data}
+        episode = EpisodeRow(self.last_episode + 1, token, next(iter(arrays), UNKNOWN), "open", ZEROS)
+        self.last_episode = episode.number
+        row = (*episode, digest_of_row(*episode))
+        self._commit(*self._missing(arrays), ("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?)", row))
+        self._remember(arrays)
         return episode
 
     def give_up(self, episode: EpisodeRow) -> None:
         """Record that nobody will tell the outcome of an episode."""
-        with self._transaction() as sql:
-            _update(sql, [episode._replace(fate="given up")])
+        self._commit(_update(episode._replace(fate="given up")))
 
     def append(self, events: Sequence[Event], arrays: Mapping[bytes, bytes]) -> None:
         """Append events, with the arrays that they refer to, by digest."""
-        with self._transaction() as sql:
-            sql.executemany("INSERT OR IGNORE INTO arrays VALUES (?, ?)", arrays.items())
-            for event in events:
-                self.last_event, self.chain = event.seq, digest_of_row(self.chain, *event.row)
-                sql.execute("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*event.row, self.chain))
+        statements = self._missing(arrays)
+        for event in events:
+            self.last_event, self.chain = event.seq, digest_of_row(self.chain, *event.row)
+            statements.append(("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*event.row, self.chain)))
+        self._commit(*statements)
+        self._remember(arrays)
+
+    def _missing(self, arrays: Mapping[bytes, bytes]) -> list[Statement]:
+        """Return statements that store arrays, without those that are certainly stored."""
+        new = [item for item in arrays.items() if item[0] not in self._recent]
+        return [("INSERT OR IGNORE INTO arrays VALUES (?, ?)", item) for item in new]
+
+    def _remember(self, arrays: Mapping[bytes, bytes]) -> None:
+        self._recent |= arrays
+        for digest in list(self._recent)[:-MOST_RECENT]:
+            del self._recent[digest]
+
+    def digest(self, data: bytes) -> bytes:
+        """Return the digest of an array; many episodes have the losses and constraints of the one before."""
+        found = [digest for digest, known in self._recent.items() if known == data]
+        return found[0] if found else digest_of(data)
 
     def events(self, after: SnapshotRow) -> Iterator[Event]:
         """Yield the events after a snapshot in order; raise StorageError at the first that is missing or damaged."""
@@ -470,19 +493,19 @@ class Journal:
 
     def array(self, digest: bytes) -> FloatArray:
         """Return a stored array, flat and writable; raise StorageError if it is missing or damaged."""
-        found = self._query("SELECT numbers FROM arrays WHERE digest = ?", digest)
-        data = found[0][0] if found else b""
-        if digest_of(data) != digest:
-            raise StorageError(f"{self}: a policy, a loss or constraints are damaged; {REMEDY}")
-        return floats_of(data)
+        if digest not in self._recent:
+            found = self._query("SELECT numbers FROM arrays WHERE digest = ?", digest)
+            data = found[0][0] if found else b""
+            if digest_of(data) != digest:
+                raise StorageError(f"{self}: a policy, a loss or constraints are damaged; {REMEDY}")
+            self._remember({digest: data})
+        return floats_of(self._recent[digest])
 
     def record_snapshot(self, snapshot: SnapshotRow) -> None:
         """Record the files of a snapshot of the state after the last event, and settle the episodes told before."""
         told = [episode for episode in self._episodes("fate = 'open'") if episode.fate == "told"]
-        with self._transaction() as sql:
-            _update(sql, told)
-            row = (*snapshot, digest_of_row(*snapshot))
-            sql.execute("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", row)
+        row = (*snapshot, digest_of_row(*snapshot))
+        self._commit(*map(_update, told), ("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", row))
         self.settled = snapshot.seq
         self._query("PRAGMA wal_checkpoint(PASSIVE)")  # keeps the log short, and does not wait for readers
 
@@ -499,16 +522,17 @@ class Journal:
     def prune(self, events_to: int, snapshots: Sequence[SnapshotRow], episodes_before: int) -> None:
         """Delete events up to a number, other snapshots, closed episodes before a number, and unused arrays."""
         kept = ", ".join(str(snapshot.seq) for snapshot in snapshots)
-        with self._transaction() as sql:
-            sql.execute("DELETE FROM events WHERE seq <= ?", (events_to,))
-            sql.execute(f"DELETE FROM snapshots WHERE seq NOT IN ({kept})")
-            sql.execute("DELETE FROM episodes WHERE number < ? AND fate <> 'open'", (episodes_before,))
-            sql.execute(f"DELETE FROM arrays WHERE digest NOT IN ({REFERENCED})")
+        self._recent.clear()
+        self._commit(
+            ("DELETE FROM events WHERE seq <= ?", (events_to,)),
+            (f"DELETE FROM snapshots WHERE seq NOT IN ({kept})", ()),
+            ("DELETE FROM episodes WHERE number < ? AND fate <> 'open'", (episodes_before,)),
+            (f"DELETE FROM arrays WHERE digest NOT IN ({REFERENCED})", ()),
+        )
 
     def check_writable(self) -> None:
         """Commit a row that changes nothing."""
-        with self._transaction() as sql:
-            sql.execute("UPDATE facts SET value = value WHERE name = 'format'")
+        self._commit(("UPDATE facts SET value = value WHERE name = 'format'", ()))
 
     def file_damage(self) -> list[str]:
         """Return what SQLite finds wrong with the file."""
@@ -544,7 +568,7 @@ class Journal:
         return printable(self.path)
 
 
-def _update(sql: sqlite3.Connection, episodes: Sequence[EpisodeRow]) -> None:
-    """Write the fates of episodes to their rows."""
-    rows = [(episode.fate, episode.contents, digest_of_row(*episode), episode.number) for episode in episodes]
-    sql.executemany("UPDATE episodes SET fate = ?, contents = ?, digest = ? WHERE number = ?", rows)
+def _update(episode: EpisodeRow) -> Statement:
+    """Return the statement that writes the fate of an episode to its row."""
+    values = (episode.fate, episode.contents, digest_of_row(*episode), episode.number)
+    return "UPDATE episodes SET fate = ?, contents = ?, digest = ? WHERE number = ?", values

@@ -32,7 +32,7 @@ def learn(checkpoint: bytes, feedback: Feedback) -> State:
         policy = bytes_of(state.policy.probabilities)
         episode = EpisodeRow(number, "", digest_of(policy), "open", ZEROS)
         outcome = (*some_path(space), np.linspace(-1.0, 1.0, n), uses)
-        event, arrays = state.format.event(number, episode, outcome, {})
+        event, arrays = state.format.event(number, episode, outcome, digest_of)
         arrays[episode.policy] = policy
         state = apply(state, event, lambda digest, found=arrays: floats_of(found[digest]), load)  # type: ignore[misc]
     return state
