@@ -27,7 +27,7 @@ import numpy as np
 import tightrope as tr
 from benchmarks.measure import machine, resident_bytes
 from tightrope.checks.learners.play import ordinary_world
-from tightrope.kernels.paths import sample_path
+from tightrope.core import sample_path
 from tightrope.learners.base import Episode, LearnerBase
 from tightrope.model import Policy
 from tightrope.problems.base import Problem
@@ -47,8 +47,8 @@ def episodes_of(problem: Problem, seed: int, anew: bool = False) -> Generator[di
     while True:
         policy = yield told
         t += 1
-        states, actions, steps = np.empty(L + 1, np.int64), np.empty(L, np.int64), np.empty(L, np.int64)
-        sample_path(space.csr, policy.probabilities, problem.mdp.transitions, rng.random(2 * L), states, actions, steps)
+        uniforms = rng.random(2 * L)
+        states, actions, _ = sample_path(space.native, policy.probabilities, problem.mdp.transitions, uniforms)
         told = {
             "states": states,
             "actions": actions,

@@ -4,13 +4,14 @@
 is run there; a large one is given counts, drawn from the true model, that bring every radius down to `RADIUS`.
 """
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 import numpy as np
 
 import tightrope as tr
-from tightrope.confidence import ConfidenceSet, L1Ball
+from tightrope.confidence import ConfidenceSet, Counts, L1Ball
+from tightrope.learners.parts import Warmed
 from tightrope.problems.base import Problem
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, IntArray, LayeredSpace
@@ -72,14 +73,16 @@ class RecordedUCPD(tr.UCPD):
         """Begin."""
         if model is not None:
             let_visit(self, model)
-        self._projector: RecordingProjector = RecordingProjector(self.space, first, count)
-        return self._projector
+        projector = RecordingProjector(self.space, first, count)
+        self._mirror_step.solver = Warmed(projector)
+        return projector
 
 
 def let_visit(learner: tr.UCPD, model: tr.LayeredMDP) -> None:
     """Give a learner as many visits as bring every radius down to RADIUS."""
-    learner.counts.N[:], learner.counts.M[:] = counted(learner, model.transitions)
-    learner.confidence_set = learner.rule(learner.space, learner.counts.N, learner.counts.M)
+    counts = Counts(learner.space)
+    counts.N[:], counts.M[:] = counted(learner, model.transitions)
+    learner.state = replace(learner.state, counts=counts)
 
 
 def counted(learner: tr.UCPD, transitions: FloatArray) -> tuple[IntArray, IntArray]:

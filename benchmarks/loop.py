@@ -18,6 +18,7 @@ from benchmarks import page
 from benchmarks.measure import ExpPass, clock, resident_bytes
 from tightrope.confidence import ConfidenceSet
 from tightrope.learners.base import Episode
+from tightrope.learners.parts import Warmed
 from tightrope.problems.base import Problem
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
@@ -43,13 +44,14 @@ class TimedUCPD(tr.UCPD):
 
     def timed(self) -> "TimedUCPD":
         """With a projector that is timed."""
-        self._projector: TimedProjector = TimedProjector(self.space)
+        self.projector = TimedProjector(self.space)
+        self._mirror_step.solver = Warmed(self.projector)
         return self
 
     @property
     def solving(self) -> float:
         """Seconds spent in the projection so far."""
-        return self._projector.spent
+        return self.projector.spent
 
     def observe(self, episode: Episode) -> None:
         begin = clock()

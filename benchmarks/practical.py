@@ -18,10 +18,10 @@ from tightrope.confidence import ConfidenceSet
 from tightrope.confidence.anytime import KLRadius, KLRadiusL1
 from tightrope.lab.account import Account
 from tightrope.learners.base import Episode
-from tightrope.learners.shared.mirror import ConfidentLearner
+from tightrope.learners.parts import Warmed
 from tightrope.problems.base import Problem
 from tightrope.projection.projector import Projector
-from tightrope.space import FloatArray
+from tightrope.space import FloatArray, LayeredSpace
 from tightrope.streams import streams
 
 BLOCKS, REPLAYS = 20, 5
@@ -58,7 +58,6 @@ class Player:
     def __init__(self, problem: Problem, name: str, episodes: int) -> None:
         self.problem = problem
         learner = tr.make_learner(name, problem, episodes=episodes, seed=0)
-        assert isinstance(learner, ConfidentLearner)
         self.learner = learner
         self.environment, self.draws, for_adversary, _ = streams(0)
         self.adversary, self.account, self.played = problem.losses.begin(for_adversary), Account(problem), 0
@@ -76,11 +75,11 @@ class Player:
         self.spent += clock() - begin
 
 
-def per_solve(learner: ConfidentLearner, confidence: ConfidenceSet, asked: list[Solve]) -> float:
+def per_solve(space: LayeredSpace, tolerance: float, confidence: ConfidenceSet, asked: list[Solve]) -> float:
     """Seconds of a solve, the median over those asked, each the best of some replays."""
-    theta, best = np.empty(learner.space.n_tuples), np.full(len(asked), np.inf)
+    theta, best = np.empty(space.n_tuples), np.full(len(asked), np.inf)
     for _ in range(REPLAYS):
-        projector = Projector(learner.space, learner.tolerance)
+        projector = Projector(space, tolerance)
         for i, question in enumerate(asked):
             begin = clock()
             projector.solve(question.reference, question.cost, confidence, theta)
@@ -98,13 +97,18 @@ def main() -> None:
         published, practical = (Player(problem, name, given.episodes) for name in ("ucpd", "ucpd-practical"))
         for player in (published, practical):  # compile
             Player(problem, player.learner.name, given.episodes).play(30)
-        practical.learner._projector = recording = Recording(practical.learner._projector)
+        assert isinstance(practical.learner, tr.UCPDPractical) and isinstance(practical.learner.rule, KLRadius)
+        step = practical.learner._price_step.mirror_step
+        recording = Recording(step.solver._solver)
+        step.solver = Warmed(recording)
         for _ in range(BLOCKS):
             published.play(given.episodes // BLOCKS)
             practical.play(given.episodes // BLOCKS)
-        laws, n_laws = practical.learner.counts.laws, practical.learner._n_laws()
+        laws, n_laws = practical.learner.state.counts.laws, practical.learner.rule.laws
         kl, l1 = (
-            per_solve(practical.learner, rule(level=0.01, laws=n_laws)(problem.space, *laws), recording.asked)
+            per_solve(
+                problem.space, recording.tolerance, rule(level=0.01, laws=n_laws)(problem.space, *laws), recording.asked
+            )
             for rule in (KLRadius, KLRadiusL1)
         )
         episode = [player.spent / player.played for player in (published, practical)]

@@ -15,7 +15,7 @@ import numpy as np
 from benchmarks import page
 from tests.learners.problems import Turns
 from tightrope import BanditEpisode, LayeredMDP, LayeredSpace, Problem
-from tightrope.kernels.paths import sample_path
+from tightrope.core import sample_path
 from tightrope.learners import LearnerBase, make_learner
 from tightrope.learners.registry import LEARNERS
 from tightrope.planning.hindsight import solve_cmdp
@@ -78,12 +78,11 @@ def played(problem: Problem, learner: LearnerBase, episodes: int) -> tuple[Float
     space, L, rng = problem.space, problem.space.n_layers, np.random.default_rng(0)
     f, g = problem.losses.begin(rng).loss(1), problem.constraints.mean
     best, P = solve_cmdp(problem.mdp, f, g, problem.budgets).value, problem.mdp.transitions
-    states, actions, steps = np.empty(L + 1, np.int64), np.empty(L, np.int64), np.empty(L, np.int64)
     apart, over = np.empty(episodes), np.empty(episodes)
     for k in range(episodes):
         theta = problem.mdp.occupancy(learner.policy)
         apart[k], over[k] = f @ theta - best, (g @ theta - problem.budgets)[0]
-        sample_path(space.csr, learner.policy.probabilities, P, rng.random(2 * L), states, actions, steps)
+        states, actions, steps = sample_path(space.native, learner.policy.probabilities, P, rng.random(2 * L))
         learner.observe(BanditEpisode(states, actions, f[steps], g[:, steps]))
     return apart, over
 

@@ -48,7 +48,7 @@ def drawn(rng: np.random.Generator, domain: Any) -> FloatArray:
     return loss[:-1].reshape(-1)
 
 
-def observe(learner: OREPS, loss: FloatArray) -> None:
+def observe(learner: OREPS | DynamicOREPS, loss: FloatArray) -> None:
     """An episode with the loss of each pair; where the path went is nothing to it."""
     space, states, actions = learner.space, [0], list[int]()
     while len(actions) < space.n_layers:
@@ -84,7 +84,7 @@ def main() -> None:
     known: dict[str, Any] = {"model": mdp, "episodes": T}
     same = {**known, "learning_rate": T**-0.5, "largest_rate": rates[-1], "meta_rate": T**-0.5}
     dynamic = DynamicOREPS(mdp.space, [], **same, mixing=0.0)
-    ours: dict[str, OREPS] = {
+    ours: dict[str, OREPS | DynamicOREPS] = {
         "O-REPS": OREPS(mdp.space, [], **known, learning_rate=T**-0.5 / 2),  # of f, twice as wide
         "DO-REPS": dynamic,
         f"DO-REPS, ours with {CLIPPED} of q_1 mixed in": DynamicOREPS(mdp.space, [], **same, mixing=CLIPPED),
@@ -102,10 +102,10 @@ def main() -> None:
         bases = np.array(ensemble.x_bases)[:, pairs]
         their_losses += bases @ loss[pairs]
         clipped |= bases.min(axis=1) < 1.01 * CLIPPED
-        gap = np.abs(np.array([mdp.space.sum_over_successors(q) for q in dynamic.measures]) - bases).max(axis=1)
+        gap = np.abs(np.array([mdp.space.sum_over_successors(q) for q in dynamic.state.measures]) - bases).max(axis=1)
         apart, apart_free = max(apart, gap.max()), max([apart_free, *gap[~clipped]])
         for name, learner in ours.items():
-            costs[name, "ours"] += float(loss[pairs] @ mdp.space.sum_over_successors(learner.theta))
+            costs[name, "ours"] += float(loss[pairs] @ mdp.space.sum_over_successors(learner.state.theta))
             observe(learner, loss[pairs])
     rows = [
         (name, *(f"{costs[name, whose] / T:.4f}" if (name, whose) in costs else "" for whose in ("theirs", "ours")))

@@ -26,7 +26,7 @@ COMPARISONS: dict[type[ast.cmpop], tuple[str, str]] = {
     ast.NotEq: ("!=", "=="),
 }
 SWAPPED = {"min": "max", "max": "min", "np.minimum": "np.maximum", "np.maximum": "np.minimum"}
-DROPPED = {f"{module}.{name}" for module in ("np", "math") for name in ("sqrt", "log", "log1p", "log2")}
+DROPPED = {f"{module}.{name}" for module in ("np", "math") for name in ("sqrt", "log", "log1p", "log2")} | {"log"}
 
 #: Functions whose calls are no formulas, nor what they are called with; and methods that are none.
 NO_FORMULA = {

@@ -23,7 +23,7 @@ from typing import Any, NoReturn
 
 from fuzz.twin import SAFE, Twin, challenger, digest, possible, rules, some_budgets, somebody, story, sums, watched
 from tightrope.durable import DurableLearner
-from tightrope.durable.state import UNKNOWN
+from tightrope.learners import LEARNERS as CLASSES
 
 LEARNERS = ("ucpd-practical", "ucpd-bandit", "uob-reps", "ucpd")
 OPTIONS: dict[str, Any] = {"snapshot_every": 5, "remember": 50, "most_open": 6}
@@ -43,7 +43,7 @@ MEAN, FROM_THE_START = 0.06, 0.4
 def sight_of(learner: DurableLearner) -> dict[str, Any]:
     """All that must be as in the twin."""
     status, found = learner.status, learner.open_episodes()
-    watched = {str(handed.number): "" for handed in learner._in.open.values() if handed.policy == UNKNOWN}
+    watched = {str(number_of(id)): "" for id in learner.open_ids() if id not in found}
     given = {str(number_of(id)): digest(one.policy.probabilities.tobytes()) for id, one in found.items()}
     assert status.open == len(found) + len(watched)
     return {
@@ -70,8 +70,8 @@ def operate(learner: DurableLearner, what: str, number: int) -> Any:
     names = [one.name for one in learner.status.standings]
     match what:
         case "watch":
-            anybody = all(one.learner.learns_from == "any" for one in learner._in.state.learning.values())
-            return learner.watch(watched(number, anybody))
+            kinds = [CLASSES[str(one.settings["learner"])] for one in learner.status.standings if not one.failed]
+            return learner.watch(watched(number, all(kind.learns_from == "any" for kind in kinds)))
         case "set_budgets":
             return learner.set_budgets(some_budgets(number))
         case "stop_loss":
@@ -95,16 +95,17 @@ def live(folder: Path, pipe: int, rng: random.Random) -> NoReturn:
         settled: list[tuple[str, dict[str, Any]]] = []
         while True:
             what, number = rng.choice(CALLS), rng.randrange(100)
-            found = list(learner._in.open.values())
+            found, known = learner.open_ids(), learner.open_episodes()
             if what in ("ask", "watch") and len(found) == OPTIONS["most_open"]:
                 continue
             if what in ("tell", "give_up"):
                 if not found:
                     continue
-                handed = rng.choice(found)
-                if what == "tell" and handed.policy == UNKNOWN and learner._in.state.learner.learns_from == "told":
+                id = rng.choice(found)
+                champion = CLASSES[str(learner.settings["learner"])]
+                if what == "tell" and id not in known and champion.learns_from == "told":
                     continue  # it would be refused
-                number = handed.number
+                number = number_of(id)
             if what == "again":
                 for id, parts in settled[-3:]:
                     assert learner.tell(id, **parts) == "already"
@@ -114,12 +115,12 @@ def live(folder: Path, pipe: int, rng: random.Random) -> NoReturn:
                 continue
             say(do=what, number=number)
             if what == "tell":
-                known = learner.open_episodes().get(handed.id)
-                parts = story(known.policy if known else somebody(0), learner.feedback, number)
-                assert learner.tell(handed.id, **parts) == "learned"
-                settled.append((handed.id, parts))
+                policy = known[id].policy if id in known else somebody(0)
+                parts = story(policy, learner.feedback, number)
+                assert learner.tell(id, **parts) == "learned"
+                settled.append((id, parts))
             elif what == "give_up":
-                learner.give_up(handed.id)
+                learner.give_up(id)
             else:
                 operate(learner, what, number)
             say(done=what)

@@ -29,7 +29,6 @@ from fuzz.changes import Change, changes_of
 ROOT = Path(__file__).resolve().parents[1]
 LEARNERS = "src/tightrope/learners"
 TESTS = ("tests/learners/test_*.py", "tests/test_anytime.py", "tests/test_ties.py", "tests/test_units.py")
-COMPILE = "src/tightrope/kernels/compile.py"
 
 #: What reads, lists and checks, and has no formulas.
 NOT_CHANGED = {"__init__", "base", "episodes", "parameters", "registry"}
@@ -87,22 +86,11 @@ def calls_for(tree: Path, path: str) -> list[list[str]]:
 
 
 def copied(source: Path, to: Path) -> Path:
-    """The tree with its machine code, which stays valid whatever is changed there: `try_out` removes what does not."""
+    """The tree with its compiled core."""
     for folder in ("src", "tests", "fuzz"):
         shutil.copytree(source / folder, to / folder)
     shutil.copy2(source / "pyproject.toml", to)
-    package = source / "src/tightrope"
-    stats = [kernel.stat() for kernel in {*package.glob("**/kernels/*.py"), *package.glob("**/kernels.py")}]
-    stamp = max(stat.st_mtime for stat in stats), sum(stat.st_size for stat in stats)
-    with (to / COMPILE).open("a", encoding="utf-8") as file:
-        file.write(f"\n\ndef _stamp() -> tuple[float, int]:\n    return {stamp!r}\n")
     return to
-
-
-def machine_code(tree: Path, path: str) -> list[Path]:
-    """What was compiled of this module and of all that may contain it."""
-    return [code for module in importers(tree, path) for code in (tree / module).parent.glob(
-        f"__pycache__/{Path(module).stem}.*.nb?")]  # fmt: skip
 
 
 def run_tests(tree: Path, tests: list[str], patience: float) -> Outcome:
@@ -141,20 +129,12 @@ def first_to_notice(tree: Path, calls: list[list[str]], patience: float) -> Outc
 def try_out(tree: Path, change: Change, patience: float) -> Outcome:
     """The tests with this change in the tree, which is left as it was."""
     file = tree / change.path
-    compiled = [(code, code.read_bytes()) for code in machine_code(tree, change.path)]
-    original, times = file.read_bytes(), file.stat()
+    original = file.read_bytes()
     try:
         file.write_text(change.applied_to(original.decode()), "utf-8")
-        for code, _ in compiled:
-            code.unlink()
         return first_to_notice(tree, calls_for(tree, change.path), patience)
     finally:
         file.write_bytes(original)
-        os.utime(file, ns=(times.st_atime_ns, times.st_mtime_ns))
-        for code in machine_code(tree, change.path):
-            code.unlink()
-        for code, content in compiled:
-            code.write_bytes(content)
 
 
 def result_file(results: Path, change: Change) -> Path:

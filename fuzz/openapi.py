@@ -16,10 +16,10 @@ from threading import Thread
 
 from tightrope.errors import missing
 from tightrope.learners import make_learner
+from tightrope.ops.auth import Limits
+from tightrope.ops.server import Address, NewLearner, Server
 from tightrope.problems.files import load_problem, write_example
 from tightrope.service import Client
-from tightrope.service.limits import Limits
-from tightrope.service.server import Made, Place, Server
 
 #: What a document cannot say: which episodes there are, and which paths can happen.
 EXCLUDED = "positive_data_acceptance"
@@ -39,8 +39,8 @@ def main() -> None:
         folder = Path(name)
         write_example(folder / "machine")
         problem = load_problem(folder / "machine")
-        made = Made(folder / "learner", problem, make_learner("ucpd-practical", problem))
-        server = Server(folder / "learner", Place(token=TOKEN, limits=Limits(rate=1e9)), made, most_open=10**6)
+        new = NewLearner(folder / "learner", problem, make_learner("ucpd-practical", problem))
+        server = Server(folder / "learner", Address(token=TOKEN, limits=Limits(rate=1e9)), new, most_open=10**6)
         running = Thread(target=server.run)
         running.start()
         try:

@@ -27,13 +27,13 @@ from urllib.request import urlopen
 import numpy as np
 
 from tightrope.durable import DurableLearner
-from tightrope.durable.journal import START, Journal
-from tightrope.durable.records import Form
 from tightrope.learners import LearnerBase, make_learner
+from tightrope.ops.inputs import TABLES
+from tightrope.ops.state import EpisodeFormat
+from tightrope.ops.store import ZEROS, Journal, SnapshotRow
 from tightrope.problems.base import Problem
 from tightrope.problems.files import load_problem, write_example
 from tightrope.service import Client, ServiceError
-from tightrope.service.tables import NAME as TABLES
 from tightrope.storage import checkpoints
 
 LEARNER = "ucpd-practical"
@@ -172,19 +172,17 @@ def check(service: Service, players: list[Player]) -> dict[str, int]:
 
 def replay(directory: Path, problem: Problem, twin: LearnerBase) -> dict[int, dict[str, Any]]:
     """Feed the journal to `twin`; returns what was told of each episode."""
-    form, learned = Form(problem.space, len(problem.budgets), twin.feedback), dict[int, dict[str, Any]]()
+    format, learned = EpisodeFormat(problem.space, len(problem.budgets), twin.feedback), dict[int, dict[str, Any]]()
     journal = Journal(directory, read_only=True)
     try:
-        for event in journal.events(0, START):
-            assert event.loss and event.constraints
-            told = form.decode(event.body, journal.arrays.kept(event.loss), journal.arrays.kept(event.constraints))
+        for event in journal.events(SnapshotRow(0, ZEROS, b"")):
+            told = format.outcome(event, journal.array)
             assert event.episode is not None and event.episode not in learned, f"{event.episode} was counted twice"
             [scenario] = np.flatnonzero((problem.losses.scenarios == told.loss).all(axis=1)).tolist()  # type: ignore[attr-defined]
             states, actions = problem.space.trajectory(told.path)
             story = {"states": states.tolist(), "actions": actions.tolist(), "scenario": scenario + 1}
             learned[event.episode] = story
-            costs = np.vstack([told.loss, told.constraints])[:, told.path]
-            twin.observe(form.episode(told, costs, twin.feedback, twin.policy.probabilities))
+            twin.observe(format.episode(told, twin.feedback, twin.policy.probabilities))
     finally:
         journal.close()
     return learned

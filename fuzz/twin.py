@@ -8,12 +8,10 @@ import numpy as np
 
 from tightrope.checks.learners.play import arrays, ordinary_world
 from tightrope.durable import StopLoss
-from tightrope.durable.account import Account
-from tightrope.durable.guard import Guard
-from tightrope.durable.shadow import Shadow
 from tightrope.learners import LearnerBase, make_learner
 from tightrope.learners.base import BanditEpisode, Episode
 from tightrope.model import Policy
+from tightrope.ops.state import Account, Guard, Shadow
 from tightrope.space import FloatArray
 from tightrope.storage.checkpoints import fingerprint
 
@@ -80,18 +78,17 @@ def digest(data: bytes) -> str:
 
 def sums(account: Account | Guard | Shadow) -> str:
     """The bits of what is summed up."""
-    return digest(b"".join(np.asarray(value).tobytes() for _, value in sorted(account.state().items())))
+    return digest(b"".join(np.asarray(getattr(account, name)).tobytes() for name in sorted(account.__slots__)))
 
 
 def with_one_more(account: Account, met: Sequence[float] | FloatArray, budgets: FloatArray) -> Account:
-    """The account after an episode of one step, in which all of this was met: the loss, then each constraint."""
-    f, g = np.array(met[:1]), np.array(met[1:]).reshape(-1, 1)
-    return account.after(np.array([0]), f, g, budgets)[0]
+    """The account after an episode of one step with these costs: the loss, then each constraint."""
+    return account.after(np.array(met).reshape(-1, 1), budgets)
 
 
 class Entrant:
     def __init__(self, learner: LearnerBase) -> None:
-        self.learner, self.shadow, self.failed = learner, Shadow(len(learner.budgets)), ""
+        self.learner, self.shadow, self.failed = learner, Shadow.empty(len(learner.budgets)), ""
 
 
 class Twin:
@@ -101,7 +98,10 @@ class Twin:
         learner = make_learner(name, WORLD, episodes=10_000)
         self.name, self.feedback = learner.name, learner.feedback
         self.entrants = {learner.name: Entrant(learner)}
-        self.account, self.guard = Account(len(WORLD.budgets)), Guard(WORLD.space.n_pairs, len(WORLD.budgets))
+        self.account, self.guard = (
+            Account.empty(len(WORLD.budgets)),
+            Guard.empty(WORLD.space.n_pairs, len(WORLD.budgets)),
+        )
         self.given: dict[int, Policy | None] = {}  #: policies of those that are open; None: nobody knows
         self.asked = self.events = 0
 
@@ -139,16 +139,16 @@ class Twin:
             case "set_budgets":
                 for one in self.learning:
                     one.learner = one.learner.with_budgets(some_budgets(number))
-                self.guard = self.guard.judged(self.account, self.champion.learner.budgets)
+                self.guard = self.guard.reassessed(self.account, self.champion.learner.budgets)
             case "stop_loss":
                 by_number = {int(name.split()[1]): rule for name, rule in rules(number).items()}
                 scales, budgets = np.ones(len(WORLD.budgets)), self.champion.learner.budgets
-                self.guard = self.guard.ruled(SAFE.probabilities, by_number, scales, self.account, budgets)
+                self.guard = self.guard.with_rules(SAFE.probabilities, by_number, scales, self.account, budgets)
             case "challenge":
                 self.entrants[f"number {self.events}"] = Entrant(challenger(self.feedback, number))
             case "promote":
                 self.name = names[number % len(names)]
-                self.guard = self.guard.judged(self.account, self.champion.learner.budgets)
+                self.guard = self.guard.reassessed(self.account, self.champion.learner.budgets)
             case "dismiss":
                 del self.entrants[names[number % len(names)]]
         again = what == "promote" and self.name == champion
@@ -165,11 +165,11 @@ class Twin:
         budgets = self.champion.learner.budgets
         for one in self.learning:
             if played is None and one.learner.learns_from == "told":
-                one.failed = f"it could not learn from episode {number}: nobody knows which policy played it"
+                one.failed = f"it could not learn from episode {number}: the policy that played it is not known"
                 self.events += 1
                 continue
             mu = None if played is None else played.probabilities
-            one.shadow = one.shadow.after(costs, path, WORLD.space.pair_of_tuple, one.learner.policy.probabilities, mu)
+            one.shadow = one.shadow.after(costs, WORLD.space.pair_of_tuple[path], one.learner.policy.probabilities, mu)
             if one.learner.feedback == "full":
                 one.learner.observe(Episode(**parts))
             else:

@@ -18,18 +18,6 @@ settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.register_profile("brief", settings.get_profile("deterministic"), max_examples=5)  # for the count of branches
 settings.load_profile("deterministic")
 
-#: Learners whose kernels take longest to compile: those of the first half of the tests, those of the second.
-COMPILED_FIRST = ("ucpd-practical",), ("ucpd-bandit", "ucpd", "s-ops", "opt-cmdp")
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Two workers begin with a half each (worksteal): let them compile different things, and find the rest on disk."""
-    names = [[f"test_every_learner_keeps_the_contract[{name}]" for name in half] for half in COMPILED_FIRST]
-    here, there = ([item for item in items if item.name in half] for half in names)
-    rest = [item for item in items if item not in [*here, *there]]
-    middle = max(0, len(items) // 2 - len(here))
-    items[:] = [*here, *rest[:middle], *there, *rest[middle:]]
-
 
 @pytest.fixture
 def rng() -> np.random.Generator:

@@ -79,6 +79,13 @@ def test_every_import_between_rooms_is_an_arrow_of_the_picture() -> None:
     assert ground_floor() < rooms()
 
 
+def test_every_function_of_a_tell_is_in_the_file_beside_it() -> None:
+    [calls] = re.findall(r"## A tell\n.*?```text\n(.*?)```", PAGE, re.DOTALL)
+    for line in calls.splitlines():
+        name, path, _ = line.split(maxsplit=2)
+        assert re.search(rf"^ *def {name.rpartition('.')[2]}\(", (SOURCE / path).read_text("utf-8"), re.MULTILINE), line
+
+
 def test_what_the_page_tells_to_touch_is_there() -> None:
     """Links are tested with those of all documents; these are the names beside them."""
     for name, path in (

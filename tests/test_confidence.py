@@ -11,9 +11,8 @@ from scipy.stats import binom
 
 from tests.conftest import pair_of_tuple, random_mdp, random_policy, rngs, spaces
 from tests.twins import layer_of_state, sample_path
-from tightrope import Box, InvalidInputError, KLBall, KnownModel, L1Ball, LayeredSpace, PaperRadius
+from tightrope import Box, InvalidInputError, KLBall, KnownModel, L1Ball, LayeredSpace, PaperRadius, core
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, Counts
-from tightrope.kernels import paths
 
 
 def random_counts(rng: np.random.Generator, space: LayeredSpace) -> tuple[np.ndarray, np.ndarray]:
@@ -245,7 +244,6 @@ def runs_that_leave(rule: ConfidenceRule) -> int:
     """In how many runs the true model is outside the set of some epoch, playing whatever was visited least."""
     rng = np.random.default_rng(11)
     space = LayeredSpace.dense([1, 3, 3, 1], 2)
-    states, actions, steps = np.empty(4, np.int64), np.empty(3, np.int64), np.empty(3, np.int64)
     failures = 0
     for _ in range(REPETITIONS):
         mdp, counts = random_mdp(rng, space), Counts(space)
@@ -254,7 +252,7 @@ def runs_that_leave(rule: ConfidenceRule) -> int:
             visits = counts.totals()[0]
             rare = visits == np.minimum.reduceat(visits, space.csr.state_ptr[:-2])[space.pairs[:, 0]]
             pi = rare / np.add.reduceat(rare, space.csr.state_ptr[:-2])[space.pairs[:, 0]]
-            paths.sample_path(space.csr, pi, mdp.transitions, uniforms, states, actions, steps)
+            _, _, steps = core.sample_path(space.native, pi, mdp.transitions, uniforms)
             epoch = counts.epoch
             counts = played(counts, steps)
             if counts.epoch > epoch:

@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 #: A dotted name inside tightrope; `space.n_states` and the like are attributes of instances.
 NAME = re.compile(
-    r"`((?:confidence|kernels|learners|model|planning|problems|projection|simulate|space(?=\.[A-Z]))(?:\.\w+)+)`"
+    r"`((?:confidence|core|learners|model|planning|problems|projection|simulate|space(?=\.[A-Z]))(?:\.\w+)+)`"
 )
 
 
@@ -18,6 +18,12 @@ def test_the_example_in_the_readme_runs(capsys: pytest.CaptureFixture[str]) -> N
     [example] = re.findall(r"```python\n(.*?)```", (ROOT / "README.md").read_text("utf-8"), re.DOTALL)
     exec(compile(example, "README.md", "exec"), {})
     assert len(capsys.readouterr().out.splitlines()) == 2
+
+
+def test_the_confidence_set_in_the_page_on_the_solver_runs(capsys: pytest.CaptureFixture[str]) -> None:
+    [example] = re.findall(r"```python\n(.*?)```", (ROOT / "docs" / "solver.md").read_text("utf-8"), re.DOTALL)
+    exec(compile(example, "solver.md", "exec"), {})
+    assert capsys.readouterr().out == "True True\n"
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)

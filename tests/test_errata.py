@@ -17,7 +17,7 @@ from tests.conic import measures
 from tightrope import UCPD, Episode, LayeredMDP, LayeredSpace, PaperRadius, project
 from tightrope.confidence import L1Ball, frequencies
 from tightrope.confidence.counts import Counts
-from tightrope.learners.kernels.primal_dual import dual_step, mix
+from tightrope.core import dual_step, mix
 from tightrope.space import FloatArray
 
 ERRATA = Path(__file__).parent.parent / "docs" / "errata.md"
@@ -157,7 +157,7 @@ def test_erratum_5_the_printed_lemma_fails() -> None:
     losses = np.array([[1.0, -1.0], [-1.0, 1.0]] * (T // 2))
     paid = 0.0
     for f in losses:
-        paid += float(f @ learner.theta)
+        paid += float(f @ learner.state.theta)
         learner.observe(Episode([0, 1], [0], loss=f, constraints=np.zeros((0, 2))))
     regret = paid - losses.sum(axis=0).min()
     L, S, A = 1, space.n_states, space.n_actions
@@ -240,8 +240,7 @@ def test_erratum_10_mixing_moves_up_to_twice_as_far() -> None:
 def test_erratum_10_with_twice_as_much_it_holds(mdp: LayeredMDP, rng: np.random.Generator, lam: float) -> None:
     space = mdp.space
     old, new = (random_mdp(rng, space).occupancy(random_policy(rng, space, zeros=0.4)) for _ in range(2))
-    mixed = np.empty(space.n_tuples)
-    mix(space.tuples_before, old, lam, mixed)
+    mixed = mix(space.native, old, lam)
     far = (1 - lam) * np.abs(new - old).sum()
     assert np.abs(new - mixed).sum() >= far - 2 * lam * space.n_layers - 1e-9
 

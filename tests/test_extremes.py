@@ -8,8 +8,8 @@ import pytest
 
 from tests.conftest import random_mdp, random_policy
 from tests.instances import random_box, random_instance
-from tightrope import Box, InvalidInputError, KLBall, L1Ball, LayeredSpace
-from tightrope.confidence import ConfidenceSet
+from tightrope import Box, InfeasibleError, InvalidInputError, KLBall, L1Ball, LayeredSpace, make, project
+from tightrope.confidence import CONFIDENCE_RULES, ConfidenceSet
 from tightrope.confidence.extremes import bounds_of, known, least_possible, worst_use
 from tightrope.model import LayeredMDP, Policy
 
@@ -112,3 +112,35 @@ def test_a_set_of_ones_own_has_to_say_its_bounds() -> None:
     assert not known(cast(ConfidenceSet, Other()))
     with pytest.raises(InvalidInputError, match="extremes of Other"):
         bounds_of(cast(ConfidenceSet, Other()), LayeredSpace.dense([1, 1], 1))
+
+
+@pytest.mark.parametrize("scale", [1e-320, 1e-300, 1e-160, 1.0, 1e160, 1e300])
+def test_the_scale_of_a_cost_does_not_matter(scale: float) -> None:
+    """Prices of inequalities may be tiny: the best actions were left unset where squares of values underflow."""
+    space, _, cost, ball = random_instance(3)
+    for confidence in (ball, KLBall(ball.center, 0.5 * ball.radius**2)):
+        bounds = bounds_of(confidence, space)
+        least, theta = least_possible(space, bounds, scale * cost)
+        assert least == pytest.approx(scale * least_possible(space, bounds, cost)[0], rel=1e-3, abs=0)
+        assert confidence.violation(space, theta) <= 1e-9
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_cost_that_is_not_finite_gives_a_value_that_is_not(value: float) -> None:
+    space, _, cost, ball = random_instance(3)
+    for confidence in (ball, KLBall(ball.center, 0.5 * ball.radius**2)):
+        least, theta = least_possible(space, bounds_of(confidence, space), np.full(space.n_tuples, value))
+        assert not np.isfinite(least)
+        assert theta.shape == cost.shape
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-300])
+def test_inequalities_of_any_size_that_cannot_be_met_are_named(scale: float) -> None:
+    """On the frozen lake this raised IndexError: the least that a tiny row can be was no number."""
+    mdp = make("frozen-lake").mdp
+    space, theta = mdp.space, mdp.occupancy(Policy.uniform(mdp.space))
+    M = np.round(1000 * theta).astype(np.int64)
+    ball = CONFIDENCE_RULES["kl"](level=0.1)(space, space.sum_over_successors(M), M)
+    A = scale * np.random.default_rng(0).random((1, space.n_tuples))
+    with pytest.raises(InfeasibleError, match="inequality 0 cannot be met"):
+        project(space, 0.99 * theta + 0.01 * space.uniform(), 0 * theta, ball, inequalities=(A, 0.1 * A @ theta))

@@ -5,14 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from tightrope.kernels.feedback import largest, within
+from tightrope.core import within
 
 ANY = st.floats() | st.sampled_from([0.0, -0.0, 1.0, -1.0, np.nextafter(1.0, 2.0), 5e-324, np.inf, -np.inf, np.nan])
 
 
 @given(arrays(np.float64, st.integers(0, 40), elements=ANY))
-def test_largest_is_the_largest_magnitude(values: np.ndarray) -> None:
-    np.testing.assert_array_equal(largest(values), np.abs(values).max(initial=0.0))
+def test_a_loss_is_within_its_largest_magnitude_and_no_less(values: np.ndarray) -> None:
+    largest, none = np.abs(values).max(initial=0.0), np.empty((0, len(values)))
+    assert within(values, none, largest) == (not np.isnan(largest))
+    assert not within(values, none, np.nextafter(largest, -1.0))
 
 
 @given(

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from tests import twins
 from tests.conftest import mdps, pair_of_tuple, random_mdp, random_policy, random_sparse_space, rngs, spaces
+from tightrope.core import draw, model_of, occupancy, policy_of, sample_path
 from tightrope.errors import InvalidInputError
-from tightrope.kernels.occupancy import model_of, occupancy, policy_of
-from tightrope.kernels.paths import draw, sample_path
 from tightrope.model import LayeredMDP, Policy, flat
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -28,10 +27,8 @@ def random_theta(rng: np.random.Generator, space: LayeredSpace) -> FloatArray:
 @given(mdps(), rngs(), st.sampled_from([0.0, 0.5]))
 def test_occupancy_kernel_and_twin(mdp: LayeredMDP, rng: np.random.Generator, zeros: float) -> None:
     space, policy = mdp.space, random_policy(rng, mdp.space, zeros)
-    d, theta = np.full(space.n_states, np.nan), np.full(space.n_tuples, np.nan)
-    occupancy(space.csr, policy.probabilities, mdp.transitions, d, theta)
-    d_twin, theta_twin = twins.occupancy(space, policy.probabilities, mdp.transitions)
-    np.testing.assert_allclose(d, d_twin, rtol=1e-13)
+    theta = occupancy(space.native, policy.probabilities, mdp.transitions)
+    _, theta_twin = twins.occupancy(space, policy.probabilities, mdp.transitions)
     np.testing.assert_allclose(theta, theta_twin, rtol=1e-13)
     np.testing.assert_array_equal(mdp.occupancy(policy), theta)
 
@@ -39,9 +36,7 @@ def test_occupancy_kernel_and_twin(mdp: LayeredMDP, rng: np.random.Generator, ze
 @given(spaces(), rngs())
 def test_policy_and_model_kernels_and_twins(space: LayeredSpace, rng: np.random.Generator) -> None:
     theta = random_theta(rng, space)
-    pi, P = np.full(space.n_pairs, np.nan), np.full(space.n_tuples, np.nan)
-    policy_of(space.csr.state_ptr, space.csr.pair_ptr, theta, pi)
-    model_of(space.csr, theta, P)
+    pi, P = policy_of(space.native, theta), model_of(space.native, theta)
     np.testing.assert_allclose(pi, twins.policy_of(space, theta), rtol=1e-13)
     np.testing.assert_allclose(P, twins.model_of(space, theta), rtol=1e-13)
     np.testing.assert_array_equal(Policy.from_occupancy(space, theta).probabilities, pi)
@@ -52,10 +47,9 @@ def test_policy_and_model_kernels_and_twins(space: LayeredSpace, rng: np.random.
 def test_sample_path_kernel_and_twin(mdp: LayeredMDP, rng: np.random.Generator) -> None:
     space, L = mdp.space, mdp.space.n_layers
     pi = random_policy(rng, space, zeros=0.3).probabilities
-    states, actions, steps = (np.full(n, -1, dtype=np.int64) for n in (L + 1, L, L))
     for _ in range(10):
         uniforms = rng.random(2 * L)
-        sample_path(space.csr, pi, mdp.transitions, uniforms, states, actions, steps)
+        states, actions, steps = sample_path(space.native, pi, mdp.transitions, uniforms)
         expected = twins.sample_path(space, pi, mdp.transitions, uniforms)
         assert (states.tolist(), actions.tolist(), steps.tolist()) == expected
         np.testing.assert_array_equal(space.path(states, actions), steps)
@@ -88,9 +82,8 @@ def test_sampled_episodes_follow_the_occupancy_measure(rng: np.random.Generator,
     mdp, policy = random_mdp(rng, space, zeros=0.2), random_policy(rng, space, zeros=0.2)
     n, L = 40_000, space.n_layers
     counts = np.zeros(space.n_tuples)
-    states, actions, steps = (np.empty(size, dtype=np.int64) for size in (L + 1, L, L))
     for uniforms in rng.random((n, 2 * L)):
-        sample_path(space.csr, policy.probabilities, mdp.transitions, uniforms, states, actions, steps)
+        _, _, steps = sample_path(space.native, policy.probabilities, mdp.transitions, uniforms)
         counts[steps] += 1
     theta = mdp.occupancy(policy)
     assert (counts[theta == 0] == 0).all()

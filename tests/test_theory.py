@@ -7,17 +7,17 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from numpy.typing import NDArray
 
 from tests.conftest import mdps, random_policy, rngs
 from tests.trajectories import sampled
 from tests.twins import divergence, mixed
 from tightrope import UCPD, Episode, LayeredMDP, make, make_learner, run
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceSet
-from tightrope.confidence.counts import Counts
-from tightrope.learners.kernels.played import believe
+from tightrope.core import believe
 from tightrope.problems.base import Problem
 from tightrope.projection.project import project
-from tightrope.space import FloatArray
+from tightrope.space import FloatArray, LayeredSpace
 from tightrope.streams import streams
 
 ANYTIME = ("kl", "kl-l1", "kl-box", "kl-l1-box")
@@ -33,8 +33,7 @@ def test_what_is_believed_lies_in_the_set(mdp: LayeredMDP, rng: np.random.Genera
     confidence_set = CONFIDENCE_RULES[name](level=0.1)(space, N, M)
     reference, cost = rng.uniform(0.1, 1, space.n_tuples), rng.uniform(-3, 3, space.n_tuples)
     theta = project(space, reference, cost, confidence_set).theta
-    P = np.empty(space.n_tuples)
-    believe(space.csr.pair_ptr, N, M, theta, P)
+    P = believe(space.native, N, M, theta)
     np.testing.assert_allclose(space.sum_over_successors(P), 1, atol=1e-12)
     assert confidence_set.violation(space, P) <= 1e-7
 
@@ -48,8 +47,7 @@ def spent(problem: Problem, learner: UCPD, episodes: int) -> tuple[FloatArray, F
     left, right = [], []
     for t in range(1, episodes + 1):
         f, g = adversary.loss(t), problem.constraints.sample(for_constraints)
-        policy, P = learner.policy, np.empty(space.n_tuples)
-        believe(space.csr.pair_ptr, *learner.counts.laws, learner.theta, P)
+        policy, P = learner.policy, believe(space.native, *learner.state.counts.laws, learner.state.theta)
         played = mdp.occupancy(policy)
         unknown += float(np.abs(LayeredMDP(space, P).occupancy(policy) - played).sum())
         over += g @ played - c
@@ -80,13 +78,13 @@ def test_one_step_with_what_was_played() -> None:
     nearest = np.inf
     for t in range(1, T + 1):
         f, g = problem.losses.begin(rng).loss(t), problem.constraints.sample(rng)
-        theta, Q, P = learner.theta, learner.multipliers, np.empty(space.n_tuples)
-        believe(space.csr.pair_ptr, *learner.counts.laws, theta, P)
+        theta, Q = learner.state.theta, learner.multipliers
+        P = believe(space.native, *learner.state.counts.laws, theta)
         believed = LayeredMDP(space, P).occupancy(learner.policy)
         reference = mixed(space, theta, 1 / T)
         learner.observe(Episode(*sampled(space, mdp.occupancy(learner.policy), rng), f, g))
         assert learner.confidence_set.violation(space, mdp.transitions) <= 0  # or nothing is claimed
-        new, e = learner.theta, g @ believed - c
+        new, e = learner.state.theta, g @ believed - c
         w, delta = Q + kappa * np.sqrt(T) * np.maximum(e, 0), np.abs(believed - new).sum()
         np.testing.assert_allclose(learner.multipliers, np.maximum(Q + e, 0), atol=1e-9)
         left = learner.V * f @ (new - other) + (learner.multipliers @ learner.multipliers - Q @ Q) / 2
@@ -119,17 +117,17 @@ def test_what_practical_believes_when_it_renews_its_sets(name: str) -> None:
     """P̃ of the old conditionals is in the new set too: not proved, looked at."""
     problem = make(name)
     learner: Any = make_learner("ucpd-practical", problem, episodes=100)
-    looked, renew = 0, learner._set_of
+    step = learner._price_step.mirror_step
+    looked, renew = 0, step.rule
 
-    def renewed(counts: Counts) -> ConfidenceSet:
+    def renewed(space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> ConfidenceSet:
         nonlocal looked
-        new: ConfidenceSet = renew(counts)
-        P = np.empty(problem.space.n_tuples)
-        believe(problem.space.csr.pair_ptr, *learner._evidence(counts), learner.theta, P)
+        new: ConfidenceSet = renew(space, N, M)
+        P = believe(space.native, N, M, learner.state.theta)
         assert new.violation(problem.space, P) <= 1e-6
         looked += 1
         return new
 
-    learner._set_of = renewed
+    step.rule = renewed
     run(problem, learner, episodes=100, regret="never", records=1)
     assert looked > 20

@@ -136,9 +136,9 @@ def test_ties_pool_what_is_known_of_the_dynamics(name: str) -> None:
     assert (tied.settings["ties"], alone.settings["ties"]) == (str(ties), "none")
     drive(at, tied, last=40)
     drive(at, alone, last=40)
-    N, _ = tied.counts.laws_so_far
+    N, _ = tied.state.counts.laws_so_far
     assert N[2:6].tolist() == N[6:10].tolist()
-    assert alone.counts.laws_so_far[0][2:6].tolist() != alone.counts.laws_so_far[0][6:10].tolist()
+    assert alone.state.counts.laws_so_far[0][2:6].tolist() != alone.state.counts.laws_so_far[0][6:10].tolist()
     assert N[:2].sum() == 40 and N[2:6].sum() == 80
 
 

@@ -1,5 +1,6 @@
 """Units of one's own: there and back, refusals in their words, and a learner that is told and asked in them."""
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -88,7 +89,8 @@ def test_prices_are_what_losses_are_traded_for() -> None:
     """The cost of a step of UCPD, (V f + Σ Q_i g_i) / α, is in own units that of the loss and of the uses at prices."""
     at = ordinary_world()
     learner, plain = priced("ucpd", at)
-    plain.multipliers = learner.learner.multipliers = np.array([3.0, 0.5])  # type: ignore[misc]
+    assert isinstance(learner.learner, tr.UCPD)
+    plain.state = learner.learner.state = replace(plain.state, multipliers=np.array([3.0, 0.5]))
     f, g = at.loss(1), at.mean
     cost = plain.V * f + plain.multipliers @ g
     own_loss, own_uses = 32.0 * f + 32.0, UNITS.constraint_scales[:, None] * g

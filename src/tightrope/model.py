@@ -11,11 +11,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
 from tightrope.arguments import instance, shown
 from tightrope.arguments.arrays import finite, floats
+from tightrope.arithmetic import dot
 from tightrope.errors import InvalidInputError
-from tightrope.kernels import occupancy as kernels
-from tightrope.kernels.paths import draw
 from tightrope.space import FloatArray, LayeredSpace
 
 #: How far a distribution may be from summing to one.
@@ -55,10 +55,9 @@ def check_measure(space: LayeredSpace, theta: FloatArray, what: str) -> None:
         raise InvalidInputError(f"{what} is no measure: it sums to {totals[k]:.12g} on layer {k}, not to 1")
 
 
-def inner(values: FloatArray, theta: FloatArray) -> FloatArray:
-    """<values, θ> over the last axis, in one order of summation however many threads there are (BLAS has several)."""
-    products: FloatArray = np.einsum("...j,j->...", values, theta)
-    return products
+def inner(values: ArrayLike, theta: FloatArray) -> Any:
+    """Return <values, θ> over the last axis: a number for values (n_tuples,), an array (I,) for (I, n_tuples)."""
+    return dot(values, theta)
 
 
 class Policy:
@@ -103,9 +102,7 @@ class Policy:
     def from_occupancy(cls, space: LayeredSpace, theta: ArrayLike) -> Self:
         """π(a|s) ∝ Σ_s' θ(s,a,s'); uniform where θ never goes."""
         theta = _measure(instance(space, "space", LayeredSpace), theta)
-        pi = np.empty(space.n_pairs)
-        kernels.policy_of(space.csr.state_ptr, space.csr.pair_ptr, theta, pi)
-        return cls.unchecked(space, pi)
+        return cls.unchecked(space, core.policy_of(space.native, theta))
 
     def _pairs(self, state: int) -> tuple[int, int]:
         """The first pair of a state, and the first after them."""
@@ -126,7 +123,7 @@ class Policy:
         first, end = self._pairs(self.space.state_number(state))
         if first == end:
             raise InvalidInputError(f"state {shown(state)} ends the episode; nothing is chosen there")
-        return int(self.space.csr.action[draw(self.probabilities, first, end, rng.random())])
+        return int(self.space.csr.action[core.draw(self.probabilities, first, end, rng.random())])
 
     def table(self) -> dict[str, list[Any]]:
         """Columns with a row for each pair, as `pandas.DataFrame` and `polars.DataFrame` take them.
@@ -176,9 +173,7 @@ class LayeredMDP:
     def from_occupancy(cls, space: LayeredSpace, theta: ArrayLike) -> Self:
         """P(s'|s,a) ∝ θ(s,a,s'); uniform where θ never goes."""
         theta = _measure(instance(space, "space", LayeredSpace), theta)
-        P = np.empty(space.n_tuples)
-        kernels.model_of(space.csr, theta, P)
-        return cls(space, P)
+        return cls(space, core.model_of(space.native, theta))
 
     def named(self, state_names: Sequence[str] = (), action_names: Sequence[str] = ()) -> Self:
         """The same model on a space with these names; empty: as it has them."""
@@ -190,8 +185,7 @@ class LayeredMDP:
         """(n_tuples,) the probability that an episode under `policy` passes through each tuple."""
         if instance(policy, "policy", Policy).space != self.space:
             raise InvalidInputError("the policy belongs to another space than the model")
-        theta = np.empty(self.space.n_tuples)
-        kernels.occupancy(self.space.csr, policy.probabilities, self.transitions, np.empty(self.space.n_states), theta)
+        theta: FloatArray = core.occupancy(self.space.native, policy.probabilities, self.transitions)
         return theta
 
     def __repr__(self) -> str:

@@ -15,11 +15,10 @@ from typing import Any, NamedTuple, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope import core
 from tightrope.arguments import LISTED, listed, room, shown, texts, unknown, whole
 from tightrope.arguments.arrays import wholes
-from tightrope.core import Csr as NativeCsr
 from tightrope.errors import InvalidInputError
-from tightrope.kernels.paths import find_path
 
 IntArray = NDArray[np.integer]
 FloatArray = NDArray[np.float64]
@@ -33,11 +32,10 @@ AMBIGUOUS = -1
 
 
 class Csr(NamedTuple):
-    """Compressed rows of a space, as kernels read them.
+    """Compressed rows of a space.
 
     The pairs of state s are state_ptr[s]:state_ptr[s+1], the tuples of pair i are pair_ptr[i]:pair_ptr[i+1],
-    the states of layer k are layer_ptr[k]:layer_ptr[k+1]. A small kernel of every episode takes the arrays one by one
-    (`*csr`): numba is slower at looking into a tuple.
+    the states of layer k are layer_ptr[k]:layer_ptr[k+1].
     """
 
     layer_ptr: NDArray[np.int64]  # (L + 2,)
@@ -197,9 +195,9 @@ class LayeredSpace:
         return self.csr.pair_ptr[self.csr.state_ptr[self.csr.layer_ptr[:-1]]]
 
     @cached_property
-    def native(self) -> NativeCsr:
+    def native(self) -> core.Csr:
         """The same rows, checked, as the compiled core reads them."""
-        return NativeCsr(*self.csr)
+        return core.Csr(*self.csr)
 
     @cached_property
     def pair_of_tuple(self) -> NDArray[np.int64]:
@@ -231,9 +229,9 @@ class LayeredSpace:
         """The tuple index of every step of a trajectory; refuses one that cannot happen."""
         visited = wholes(states, "states", (self.n_layers + 1,))
         chosen = wholes(actions, "actions", (self.n_layers,))
-        steps = np.empty(self.n_layers, dtype=np.int64)
-        bad = find_path(*self.csr, visited, chosen, steps)
-        if bad >= 0:
+        steps: NDArray[np.int64] = core.find_path(self.native, visited, chosen)
+        if steps[-1] < 0:
+            bad = int(np.argmax(steps < 0))
             raise InvalidInputError(
                 f"step {bad} of the trajectory cannot happen: state {visited[bad]}, action {chosen[bad]}, "
                 f"next state {visited[bad + 1]}; {self._what_can_happen(bad, int(visited[bad]), int(chosen[bad]))}"

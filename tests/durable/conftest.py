@@ -1,4 +1,4 @@
-"""Folders in memory where there are any: a test need not wait for the disk to sync."""
+"""Temporary directories in memory, where the system has them: tests do not wait for the disk."""
 
 import tempfile
 from collections.abc import Iterator

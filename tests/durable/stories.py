@@ -1,5 +1,7 @@
-"""Episodes that depend on the policy and on their number alone, so that a twin can play them again."""
+"""Episodes that depend only on the policy and their number, so that a twin can play them again."""
 
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ def fresh(name: str = "ucpd-practical", at: World = WORLD, **options: Any) -> Le
 
 
 def story(policy: Policy, feedback: str, number: int, at: World = WORLD) -> dict[str, Any]:
-    """What came of episode `number`, as arguments of `tell`."""
+    """Return the outcome of episode `number` as arguments of `tell`."""
     parts = arrays(at.play(policy, feedback, number, np.random.default_rng([9, number])))
     if "losses" in parts:
         parts["loss"] = parts.pop("losses")
@@ -30,15 +32,21 @@ def number_of(episode: OpenEpisode) -> int:
 
 
 def played(learner: DurableLearner, episode: OpenEpisode) -> dict[str, Any]:
-    """What came of an episode that was handed out."""
+    """Return the outcome of an open episode."""
     return story(episode.policy, learner.feedback, number_of(episode))
 
 
 def one_more(learner: DurableLearner) -> OpenEpisode:
-    """Ask, play, tell."""
+    """Open an episode, play it and tell its outcome."""
     episode = learner.ask()
     assert learner.tell(episode.id, **played(learner, episode)) == "learned"
     return episode
+
+
+def rows(learner: DurableLearner, query: str) -> list[Any]:
+    """Return what a query finds in the journal on disk."""
+    with closing(sqlite3.connect(learner.directory / "journal.sqlite")) as sql:
+        return sql.execute(query).fetchall()
 
 
 def opened(folder: Path, learner: LearnerBase | None = None, **options: Any) -> DurableLearner:

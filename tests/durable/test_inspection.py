@@ -1,4 +1,4 @@
-"""What `tightrope inspect` shows is what is there; what is damaged it says."""
+"""`tightrope inspect` shows what a directory contains, and what is damaged."""
 
 import csv
 import json
@@ -13,11 +13,11 @@ from typer.testing import CliRunner
 from tests.durable.stories import WORLD, fresh, one_more, opened
 from tightrope.cli.commands import app
 from tightrope.confidence import KLBall
-from tightrope.durable import DurableLearner, inspection, journal, snapshots
-from tightrope.durable.inspection import as_json, inspect, widths_of
-from tightrope.durable.page import page
-from tightrope.durable.status import BudgetUnits
+from tightrope.durable import DurableLearner
 from tightrope.errors import InvalidInputError, StorageError
+from tightrope.ops import inspection, snapshots, store
+from tightrope.ops.inspection import as_json, inspect, page, widths_of
+from tightrope.ops.status import BudgetUnits
 
 
 class Named:
@@ -48,7 +48,7 @@ def run(*arguments: object) -> tuple[int, str]:
 def test_budgets_are_changed_by_name_in_their_own_units(tmp_path: Path) -> None:
     with opened(tmp_path, fresh(), problem=Named()) as learner:
         before = learner.status.budgets
-        learner.set_budgets({"delay": 5.0})  # hops, of which 10 are 1 to the learner
+        learner.set_budgets({"delay": 5.0})  # hops; 10 of them are 1 in the units of the learner
         assert learner.status.budgets.tolist() == [0.5, before[1]]
         assert learner.status.spending[0].budget == 5.0
         wrong: Any
@@ -58,13 +58,13 @@ def test_budgets_are_changed_by_name_in_their_own_units(tmp_path: Path) -> None:
         assert learner.status.event == 1
 
 
-def test_it_is_found_from_anywhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inspect_accepts_a_path_above_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     found = directory(tmp_path)
     monkeypatch.chdir("/")
     assert inspect(Path("..") / found.relative_to("/")).damage == ()  # there is nothing above the root
 
 
-def test_files_may_be_pruned_while_they_are_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_inspect_ignores_files_that_are_pruned_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path, fresh(), snapshot_every=1) as learner:
         one_more(learner)
 
@@ -81,8 +81,8 @@ def test_files_may_be_pruned_while_they_are_counted(tmp_path: Path, monkeypatch:
         assert inspect(tmp_path / "it").damage == ()
 
 
-def test_what_is_being_made_is_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its maker is ended before there are tables, or before there is a snapshot."""
+def test_a_directory_that_is_being_created_is_not_damaged(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The process ends before the tables exist, or before the first snapshot."""
 
     class Ended(BaseException):
         pass
@@ -90,51 +90,51 @@ def test_what_is_being_made_is_not_damaged(tmp_path: Path, monkeypatch: pytest.M
     def ended(*given: object) -> None:
         raise Ended
 
-    for place, name in ((journal.Journal, "_refuse_other_tables"), (snapshots, "write")):
+    for place, name in ((store.Journal, "_refuse_other_schema"), (snapshots, "write")):
         with monkeypatch.context() as patch, pytest.raises(Ended):
             patch.setattr(place, name, ended)
             if name != "write":
-                patch.setattr(journal, "SCHEMA", "SELECT 1;")
+                patch.setattr(store, "SCHEMA", "SELECT 1;")
             opened(tmp_path, fresh())
         code, said = run(tmp_path / "it")
-        assert (code, "it holds no learner yet; give it one to begin with" in said) == (2, True)
+        assert (code, "it contains no learner yet; pass one to create it" in said) == (2, True)
     with opened(tmp_path, fresh()) as learner:
         one_more(learner)
     assert inspect(tmp_path / "it").damage == ()
 
 
-def test_tables_are_made_all_or_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_schema_is_created_in_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch, pytest.raises(StorageError):
-        patch.setattr(journal, "SCHEMA", f"{journal.SCHEMA} SELECT nothing FROM nowhere;")
+        patch.setattr(store, "SCHEMA", f"{store.SCHEMA} SELECT nothing FROM nowhere;")
         opened(tmp_path, fresh())
-    with sqlite3.connect(tmp_path / "it" / journal.NAME) as sql:
+    with sqlite3.connect(tmp_path / "it" / store.JOURNAL) as sql:
         assert sql.execute("SELECT name FROM sqlite_schema").fetchall() == []
 
 
-def test_a_journal_that_is_empty_where_something_was_acknowledged_is_damaged(tmp_path: Path) -> None:
+def test_an_emptied_journal_is_damaged(tmp_path: Path) -> None:
     found = directory(tmp_path)
-    (found / journal.NAME).write_bytes(b"")
+    (found / store.JOURNAL).write_bytes(b"")
     assert inspect(found).damage
 
 
-def test_snapshots_that_are_pruned_meanwhile_are_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_snapshots_that_are_pruned_meanwhile_are_not_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     looks: list[int] = []
     with opened(tmp_path, fresh(), snapshot_every=2) as learner:
 
         def damaged(*at: Any) -> list[str]:
             looks.append(learner.status.told)
-            for _ in range(6 if len(looks) < 4 else 0):  # both snapshots that the journal named are gone
+            for _ in range(6 if len(looks) < 4 else 0):  # both recorded snapshots are pruned
                 one_more(learner)
             return found(*at)
 
-        found = inspection._damaged
+        found = inspection._damage
         one_more(learner)
-        monkeypatch.setattr(inspection, "_damaged", damaged)
+        monkeypatch.setattr(inspection, "_damage", damaged)
         assert inspect(tmp_path / "it").damage == ()
         assert len(looks) == 4
 
 
-def test_it_shows_what_the_learner_would(tmp_path: Path) -> None:
+def test_inspect_agrees_with_the_status_of_the_learner(tmp_path: Path) -> None:
     folder = directory(tmp_path)
     found = inspect(folder)
     with DurableLearner(folder) as learner:
@@ -143,25 +143,25 @@ def test_it_shows_what_the_learner_would(tmp_path: Path) -> None:
         assert found.status is not None
         assert found.status.spending == status.spending
         assert np.array_equal(found.status.policy.probabilities, status.policy.probabilities)
-        while_open = inspect(folder)  # somebody owns it
+        while_open = inspect(folder)  # while the learner is open
         assert while_open.damage == ()
     numbers = as_json(found)
     counts = {name: numbers[name] for name in ("asked", "told", "open", "given_up", "event")}
     assert counts == {"asked": 12, "told": 10, "open": 1, "given_up": 1, "event": 10}
     assert (found.growth.events, found.growth.since_snapshot) == (6, 2)
     lines = "\n".join(page(found))
-    for words in ("10 told, 1 open, 1 given up", "delay", "hops", "ucpd-practical", "KLBall", "whole: every row"):
+    for words in ("10 told, 1 open, 1 given up", "delay", "hops", "ucpd-practical", "KLBall", "intact: every row"):
         assert words in lines
 
 
-def test_a_price_is_in_units_of_the_loss_whatever_a_learner_weighs_by(tmp_path: Path) -> None:
+def test_prices_are_in_units_of_the_loss_for_every_loss_weight(tmp_path: Path) -> None:
     with opened(tmp_path, fresh("ucpd", V=8.0), problem=Named()) as learner:
         assert [one.price for one in learner.status.spending] == [0.0, 0.0]
         learner.challenge("doubtful", fresh("ucpd", V=16.0))
         one_more(learner)
-        learner._in.state.learner.multipliers = np.array([3.0, 0.5])
-        learner._in.state.entrants["doubtful"].learner.multipliers = np.array([6.0, 1.0])
-        for champion in ("doubtful", "ucpd"):  # who weighs all by twice as much asks the same price
+        learner._state.learner.multipliers = np.array([3.0, 0.5])
+        learner._state.entrants["doubtful"].learner.multipliers = np.array([6.0, 1.0])
+        for champion in ("doubtful", "ucpd"):  # twice the loss weight and the multipliers: the same price
             learner.promote(champion)
             delay, energy = learner.status.spending
             assert (delay.price, delay.price_unit) == (1.5, "euros per hop")  # 3/8 · 40/10
@@ -176,11 +176,11 @@ def test_a_price_is_in_units_of_the_loss_whatever_a_learner_weighs_by(tmp_path: 
     ("loss_unit", "unit", "price_unit"),
     [("euros", "hours", "euros per hour"), ("", "kWh", "per kWh"), ("money", "ms", "money per ms"), ("", "", "")],
 )
-def test_the_unit_of_a_price(loss_unit: str, unit: str, price_unit: str) -> None:
+def test_units_of_prices(loss_unit: str, unit: str, price_unit: str) -> None:
     assert BudgetUnits(("it",), (1.0,), (unit,), 1.0, loss_unit).price_units == (price_unit,)
 
 
-def test_the_command(tmp_path: Path) -> None:
+def test_the_inspect_command(tmp_path: Path) -> None:
     folder, table = directory(tmp_path), tmp_path / "policy.csv"
     code, output = run(folder, "--policy", table)
     assert code == 0, output
@@ -196,7 +196,7 @@ def test_the_command(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("what", ["journal", "older snapshot", "newer snapshot", "episode", "policy", "event"])
-def test_damage_is_said(tmp_path: Path, what: str) -> None:
+def test_inspect_reports_damage(tmp_path: Path, what: str) -> None:
     folder = directory(tmp_path)
     newest = sorted(folder.glob("snapshot-*"))
     if what == "journal":
@@ -224,13 +224,14 @@ def test_damage_is_said(tmp_path: Path, what: str) -> None:
     assert (code, json.loads(output)["whole"]) == (1, False)
 
 
-def test_widths_are_those_of_the_set() -> None:
+def test_widths_are_those_of_the_confidence_set() -> None:
     learner = fresh()
     wide = widths_of(learner)
     assert wide is not None
     assert (wide.kind, wide.pairs, wide.free) == ("KLBall", WORLD.space.n_pairs, WORLD.space.n_pairs)
-    learner.confidence_set = KLBall(learner.space.n_tuples * [1.0], np.arange(WORLD.space.n_pairs) / 10)  # type: ignore[attr-defined]
-    wide = widths_of(learner)
+    center = 1 / WORLD.space.expand_to_tuples(WORLD.space.successors_per_pair)
+    ball = KLBall(center, np.arange(WORLD.space.n_pairs) / 10)
+    wide = widths_of(fresh(confidence=lambda space, N, M: ball))
     single = WORLD.space.successors_per_pair == 1
     bound = (np.arange(WORLD.space.n_pairs) / 10)[~single]
     assert wide is not None

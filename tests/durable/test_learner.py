@@ -1,4 +1,4 @@
-"""A durable learner is its learner: told the same in the same order it has the same bits, whatever happens between."""
+"""A durable learner has the bits of a plain learner that observed the same episodes in the same order."""
 
 import re
 import sqlite3
@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, story
+from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, rows, story
 from tightrope.durable import DurableLearner, StopLoss
-from tightrope.durable.inspection import inspect
 from tightrope.errors import (
     ConflictError,
     ConvergenceError,
@@ -27,6 +26,7 @@ from tightrope.learners.base import BanditEpisode, Episode
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.model import Policy
+from tightrope.ops.inspection import inspect
 from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
@@ -38,7 +38,7 @@ NAMES = {"constraint_names": ("a", "b"), "constraint_scales": (1.0, 1.0)}
 
 
 def observe(learner: LearnerBase, policy: Any, parts: dict[str, Any]) -> None:
-    """What `tell` does, without a directory."""
+    """Let a plain learner observe what `tell` is passed."""
     if learner.feedback == "full":
         learner.observe(Episode(**parts))
     else:
@@ -51,7 +51,7 @@ def episode_fields(parts: dict[str, Any]) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("name", [name for name in LEARNERS if name not in REDRAWN])
-def test_it_has_the_bits_of_its_learner_before_and_after_it_is_opened_again(tmp_path: Path, name: str) -> None:
+def test_a_durable_learner_has_the_bits_of_its_learner(tmp_path: Path, name: str) -> None:
     twin = fresh(name)
     with opened(tmp_path, fresh(name), snapshot_every=4) as learner:
         for _ in range(9):
@@ -66,7 +66,7 @@ def test_it_has_the_bits_of_its_learner_before_and_after_it_is_opened_again(tmp_
         assert learner.status.told == 9
 
 
-def test_a_perturbation_is_drawn_once(tmp_path: Path) -> None:
+def test_a_perturbation_is_not_drawn_again_by_a_replay(tmp_path: Path) -> None:
     with opened(tmp_path, fresh("fpop"), snapshot_every=2) as learner:
         for _ in range(5):
             one_more(learner)
@@ -76,12 +76,12 @@ def test_a_perturbation_is_drawn_once(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["ucpd-practical", "ucpd", "ucpd-bandit", "uob-reps", "opt-primal-dual"])
-def test_late_tells_are_learnt_in_the_order_of_their_answers(tmp_path: Path, name: str) -> None:
+def test_episodes_are_learned_in_the_order_of_tell(tmp_path: Path, name: str) -> None:
     twin, waiting = fresh(name), []
     with opened(tmp_path, fresh(name), snapshot_every=3) as learner:
         for k in range(12):
             waiting.append(learner.ask())
-            if k >= 4:  # the newest but one, told with the policy that it was given
+            if k >= 4:  # the newest but one
                 episode = waiting.pop(-2)
                 parts = played(learner, episode)
                 learner.tell(episode.id, **parts)
@@ -94,8 +94,8 @@ def test_late_tells_are_learnt_in_the_order_of_their_answers(tmp_path: Path, nam
             assert np.array_equal(found[episode.id].policy.probabilities, episode.policy.probabilities)
 
 
-def test_who_weighs_by_its_policy_weighs_by_the_one_that_was_handed_out(tmp_path: Path) -> None:
-    """The same late episode told to a learner that was not told of the policy leads elsewhere."""
+def test_importance_weights_use_the_policy_given_at_ask(tmp_path: Path) -> None:
+    """Without the policy of the late episode, a learner ends with another policy."""
     with opened(tmp_path, fresh("uob-reps")) as learner:
         late = learner.ask()
         for _ in range(5):
@@ -113,7 +113,7 @@ def _saved(learner: DurableLearner, folder: Path) -> Path:
     return path
 
 
-def test_who_learns_from_its_own_policy_refuses_what_comes_late(tmp_path: Path) -> None:
+def test_a_learner_of_its_own_policy_refuses_late_episodes(tmp_path: Path) -> None:
     with opened(tmp_path, fresh("shifted-bandit-uc-o-reps")) as learner:
         late = learner.ask()
         one_more(learner)
@@ -124,7 +124,7 @@ def test_who_learns_from_its_own_policy_refuses_what_comes_late(tmp_path: Path) 
         assert learner.give_up(late.id) == "given up"
 
 
-def test_telling_again_changes_nothing_and_telling_otherwise_is_refused(tmp_path: Path) -> None:
+def test_the_same_outcome_counts_once_and_another_is_a_conflict(tmp_path: Path) -> None:
     with opened(tmp_path, fresh(), snapshot_every=2) as learner:
         episode = learner.ask()
         parts = played(learner, episode)
@@ -136,14 +136,14 @@ def test_telling_again_changes_nothing_and_telling_otherwise_is_refused(tmp_path
         assert (
             learner.tell(episode.id, **{name: np.asarray(part).tolist() for name, part in parts.items()}) == "already"
         )
-        with pytest.raises(ConflictError, match="told otherwise"):
+        with pytest.raises(ConflictError, match="told with another outcome"):
             learner.tell(episode.id, **other)
         with pytest.raises(ConflictError, match="was told before"):
             learner.give_up(episode.id)
         assert (learner.fingerprint(), learner.status.told) == (before, 7)
 
 
-def test_an_episode_that_is_given_up_is_not_told(tmp_path: Path) -> None:
+def test_an_episode_that_was_given_up_cannot_be_told(tmp_path: Path) -> None:
     with opened(tmp_path, fresh()) as learner:
         episode = learner.ask()
         assert learner.give_up(episode.id) == "given up"
@@ -154,7 +154,7 @@ def test_an_episode_that_is_given_up_is_not_told(tmp_path: Path) -> None:
         assert (status.asked, status.open, status.told, status.given_up) == (1, 0, 0, 1)
 
 
-def test_ids_are_of_one_directory_and_never_come_again(tmp_path: Path) -> None:
+def test_ids_are_unique_across_directories(tmp_path: Path) -> None:
     ids = []
     for _ in range(3):
         with opened(tmp_path, fresh()) as learner:
@@ -169,7 +169,7 @@ def test_ids_are_of_one_directory_and_never_come_again(tmp_path: Path) -> None:
             other.give_up(1)  # type: ignore[arg-type]
 
 
-def test_what_is_not_remembered_is_not_known(tmp_path: Path) -> None:
+def test_forgotten_episodes_are_unknown(tmp_path: Path) -> None:
     with opened(tmp_path, fresh(), snapshot_every=1, remember=2) as learner:
         still_open = learner.ask()
         old, *_, new = (one_more(learner) for _ in range(5))
@@ -179,7 +179,7 @@ def test_what_is_not_remembered_is_not_known(tmp_path: Path) -> None:
         assert learner.tell(still_open.id, **played(learner, still_open)) == "learned"
 
 
-def test_no_more_are_open_than_may_be(tmp_path: Path) -> None:
+def test_the_number_of_open_episodes_is_limited(tmp_path: Path) -> None:
     with opened(tmp_path, fresh(), most_open=2) as learner:
         first = learner.ask()
         learner.ask()
@@ -199,7 +199,9 @@ def test_no_more_are_open_than_may_be(tmp_path: Path) -> None:
         ({"actions": "abc"}, "actions"),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_stays_open(tmp_path: Path, change: dict[str, Any], words: str) -> None:
+def test_an_invalid_outcome_is_refused_and_the_episode_stays_open(
+    tmp_path: Path, change: dict[str, Any], words: str
+) -> None:
     with opened(tmp_path, fresh()) as learner:
         episode = learner.ask()
         parts = played(learner, episode)
@@ -209,7 +211,7 @@ def test_what_makes_no_sense_is_refused_and_stays_open(tmp_path: Path, change: d
 
 
 @pytest.mark.parametrize("name", ["loss", "constraints"])
-def test_that_one_half_was_told_before_says_nothing_of_the_other(tmp_path: Path, name: str) -> None:
+def test_loss_and_constraints_are_both_checked_in_every_episode(tmp_path: Path, name: str) -> None:
     with opened(tmp_path, fresh()) as learner:
         parts = story(learner.policy, "full", 1)
         assert learner.tell(learner.ask().id, **parts) == "learned"
@@ -218,7 +220,7 @@ def test_that_one_half_was_told_before_says_nothing_of_the_other(tmp_path: Path,
 
 
 class Boastful(UCPDPractical):
-    """Hands out what are no probabilities."""
+    """Its policy has values that are no probabilities."""
 
     name = "boastful"
 
@@ -231,8 +233,8 @@ class Boastful(UCPDPractical):
         pass
 
 
-def test_a_policy_says_nothing_of_what_is_told(tmp_path: Path) -> None:
-    """Not even where it has the very bytes: as many pairs as tuples, one budget."""
+def test_an_outcome_equal_to_a_policy_is_checked_too(tmp_path: Path) -> None:
+    """The policy has the same bytes as the loss: there are as many pairs as tuples."""
     space = LayeredSpace.from_tuples((1, 1, 1), 2, [(0, 0, 1), (0, 1, 1), (1, 0, 2), (1, 1, 2)])
     with DurableLearner(tmp_path / "it", Boastful(space, [1.0], episodes=9), classes=(Boastful,)) as learner:
         told = np.full(space.n_tuples, 5.0)
@@ -241,7 +243,7 @@ def test_a_policy_says_nothing_of_what_is_told(tmp_path: Path) -> None:
 
 
 class Fragile(UCPDPractical):
-    """Cannot learn its third episode, after it has touched its solver."""
+    """Fails at its third episode after changing its solver."""
 
     name = "fragile"
 
@@ -252,7 +254,7 @@ class Fragile(UCPDPractical):
         super().observe(episode)
 
 
-def test_an_episode_that_cannot_be_learnt_is_not_acknowledged(tmp_path: Path) -> None:
+def test_an_episode_that_cannot_be_learned_stays_open(tmp_path: Path) -> None:
     twin, space = Fragile(WORLD.space, WORLD.budgets), WORLD.space
     with opened(tmp_path, Fragile(WORLD.space, WORLD.budgets), classes=(Fragile,)) as learner:
         for _ in range(2):
@@ -270,20 +272,20 @@ def test_an_episode_that_cannot_be_learnt_is_not_acknowledged(tmp_path: Path) ->
         assert learner.tell(episode.id, **good) == "learned"
 
 
-def test_another_learner_is_refused_in_words(tmp_path: Path) -> None:
+def test_another_learner_is_refused_with_the_parameter_that_differs(tmp_path: Path) -> None:
     opened(tmp_path, fresh()).close()
     for other, words in (
         (fresh("uniform"), "learner = 'ucpd-practical', the one given with 'uniform'"),
         (fresh(prudence=2.0), "prudence = 0.5, the one given with 2.0"),
-        (UCPDPractical(WORLD.space, WORLD.budgets * 0.5), "another budgets"),
+        (UCPDPractical(WORLD.space, WORLD.budgets * 0.5), "other budgets"),
     ):
         with pytest.raises(InvalidInputError, match=words):
             opened(tmp_path, other)
     opened(tmp_path, fresh()).close()
 
 
-def test_a_directory_has_one_owner_and_nothing_else_in_it(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match="no learner yet"):
+def test_a_directory_has_one_owner_and_no_other_files(tmp_path: Path) -> None:
+    with pytest.raises(InvalidInputError, match="contains no learner yet"):
         opened(tmp_path)
     with opened(tmp_path, fresh()), pytest.raises(InvalidInputError, match="one process at a time"):
         opened(tmp_path)
@@ -294,7 +296,7 @@ def test_a_directory_has_one_owner_and_nothing_else_in_it(tmp_path: Path) -> Non
         DurableLearner(tmp_path / "new", object())  # type: ignore[arg-type]
 
 
-def test_after_closing_nothing_is_answered(tmp_path: Path) -> None:
+def test_a_closed_learner_refuses_calls(tmp_path: Path) -> None:
     learner = opened(tmp_path, fresh())
     learner.close()
     learner.close()
@@ -303,7 +305,7 @@ def test_after_closing_nothing_is_answered(tmp_path: Path) -> None:
 
 
 class Careless(UCPDPractical):
-    """Writes to what it was shown."""
+    """Writes to the arrays of the episode."""
 
     name = "careless"
 
@@ -313,8 +315,8 @@ class Careless(UCPDPractical):
             array *= 0  # type: ignore[operator]
 
 
-def test_a_learner_that_writes_to_what_it_was_shown_spoils_nothing(tmp_path: Path) -> None:
-    """Neither the arrays of who told it nor what is kept of them."""
+def test_a_learner_may_write_to_the_arrays_of_an_episode(tmp_path: Path) -> None:
+    """Neither the caller's arrays nor the stored ones change."""
     careless = Careless(WORLD.space, WORLD.budgets, episodes=100)
     twin = Careless(WORLD.space, WORLD.budgets, episodes=100)
     with DurableLearner(tmp_path / "it", careless, classes=(Careless,)) as learner:
@@ -330,7 +332,7 @@ def test_a_learner_that_writes_to_what_it_was_shown_spoils_nothing(tmp_path: Pat
 
 
 class CarelessBandit(UOBREPS):
-    """Writes to the policy that it was shown."""
+    """Writes to the policy of the episode."""
 
     name = "careless-bandit"
 
@@ -340,7 +342,7 @@ class CarelessBandit(UOBREPS):
         episode.policy.probabilities[:] = 0
 
 
-def test_a_learner_that_writes_to_who_played_spoils_nothing(tmp_path: Path) -> None:
+def test_a_learner_may_write_to_the_policy_of_an_episode(tmp_path: Path) -> None:
     careless = CarelessBandit(WORLD.space, WORLD.budgets, episodes=100)
     twin = UOBREPS(WORLD.space, WORLD.budgets, episodes=100)
     with DurableLearner(tmp_path / "it", careless, classes=(CarelessBandit,)) as learner:
@@ -355,8 +357,8 @@ def test_a_learner_that_writes_to_who_played_spoils_nothing(tmp_path: Path) -> N
         assert learner.status.standings[0].would_have_spent == standing[0].would_have_spent
 
 
-def test_what_is_the_same_in_many_episodes_is_kept_once(tmp_path: Path) -> None:
-    """Losses and constraints by digest; what was pruned and is told again is kept again."""
+def test_equal_arrays_are_stored_once(tmp_path: Path) -> None:
+    """Losses and constraints are stored by digest; pruned ones are stored again when they are told again."""
     twin, one = fresh().with_budgets(WORLD.budgets), story(fresh().policy, "full", 1)
     with opened(tmp_path, fresh(), snapshot_every=10_000) as learner:
         for parts in (one, one | {"loss": -one["loss"]}, one, one):
@@ -365,38 +367,35 @@ def test_what_is_the_same_in_many_episodes_is_kept_once(tmp_path: Path) -> None:
             if learner.status.event == 2:
                 learner.snapshot()
                 learner.set_budgets(WORLD.budgets)
-                learner.snapshot()  # forgets the first two events, and with them both losses
-        rows = learner._in.journal.rows
-        assert rows("SELECT count(DISTINCT loss), count(DISTINCT constraints), max(length(body)) FROM events") == [
-            (1, 1, 8 * WORLD.space.n_layers)
-        ]
+                learner.snapshot()  # prunes the first two events, and both losses
+        assert rows(
+            learner, "SELECT count(DISTINCT loss), count(DISTINCT constraints), max(length(body)) FROM events"
+        ) == [(1, 1, 8 * WORLD.space.n_layers)]
     with opened(tmp_path) as learner:
         assert learner.fingerprint() == fingerprint(twin)
 
 
 def test_a_directory_of_another_format_is_refused(tmp_path: Path) -> None:
-    """Whatever its tables were; nothing is added to them."""
+    """Nothing is added to its tables."""
     (tmp_path / "it").mkdir()
     with sqlite3.connect(tmp_path / "it" / "journal.sqlite") as sql:
         sql.execute("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT)")
         sql.executemany("INSERT INTO facts VALUES (?, ?)", [("format", "1"), ("tightrope", '"0.1"')])
     before = (tmp_path / "it" / "journal.sqlite").read_bytes()
     for look in (lambda: opened(tmp_path), lambda: inspect(tmp_path / "it")):
-        with pytest.raises(
-            InvalidInputError, match=r'it is of format 1, written by tightrope "0.1"; .* reads format 6'
-        ):
+        with pytest.raises(InvalidInputError, match=r'it has format 1, written by tightrope "0.1"; .* reads format 6'):
             look()
     assert (tmp_path / "it" / "journal.sqlite").read_bytes() == before
 
 
-def test_folders_that_are_made_on_the_way_are_on_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_new_parent_directories_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr("tightrope.durable.folder.sync_folder", synced.append)
+    monkeypatch.setattr("tightrope.ops.store.sync_folder", synced.append)
     DurableLearner(tmp_path / "a" / "b" / "it", fresh()).close()
     assert set(synced) == {tmp_path, tmp_path / "a", tmp_path / "a" / "b"}
 
 
-def test_who_opens_hears_how_far_it_is_and_may_end_it(tmp_path: Path) -> None:
+def test_progress_reports_replayed_events_and_may_end_the_opening(tmp_path: Path) -> None:
     with opened(tmp_path, fresh(), snapshot_every=4) as learner:
         for _ in range(7):
             one_more(learner)
@@ -417,16 +416,16 @@ def test_the_journal_is_pruned_after_snapshots(tmp_path: Path) -> None:
         waiting = learner.ask()
         for _ in range(23):
             one_more(learner)
-        events = [seq for (seq,) in learner._in.journal.rows("SELECT seq FROM events ORDER BY seq")]
+        events = [seq for (seq,) in rows(learner, "SELECT seq FROM events ORDER BY seq")]
         assert events == list(range(16, 24))  # since the older of two snapshots, 15 and 20
         assert sorted(path.name for path in learner.directory.glob("snap*")) == ["snapshot-15.npz", "snapshot-20.npz"]
-        [[arrays]] = learner._in.journal.rows("SELECT count(*) FROM arrays")
+        [[arrays]] = rows(learner, "SELECT count(*) FROM arrays")
         assert arrays <= 9 + 2 * 8  # policies of 8 events and the open episode, losses and constraints of the events
     with opened(tmp_path) as learner:
         assert learner.tell(waiting.id, **played(learner, waiting)) == "learned"
 
 
-def test_what_is_handed_out_can_be_changed_without_changing_the_learner(tmp_path: Path) -> None:
+def test_the_policy_of_an_episode_is_a_copy(tmp_path: Path) -> None:
     with opened(tmp_path, fresh()) as learner:
         episode = learner.ask()
         before = learner.policy.probabilities.copy()
@@ -434,7 +433,7 @@ def test_what_is_handed_out_can_be_changed_without_changing_the_learner(tmp_path
         assert np.array_equal(learner.policy.probabilities, before)
 
 
-def test_what_is_shown_can_be_changed_without_changing_the_learner(tmp_path: Path) -> None:
+def test_arrays_of_the_status_are_copies_or_read_only(tmp_path: Path) -> None:
     twin = fresh()
     with opened(tmp_path, fresh()) as learner:
         learner.stop_loss({"constraint 0": StopLoss(most=100.0)}, Policy.uniform(WORLD.space))
@@ -470,28 +469,28 @@ def test_what_is_shown_can_be_changed_without_changing_the_learner(tmp_path: Pat
         ({"problem": SimpleNamespace(**NAMES, action_names=[1, 2])}, "problem.action_names"),
     ],
 )
-def test_what_it_is_made_of_is_refused_in_words(tmp_path: Path, given: dict[str, Any], words: str) -> None:
+def test_invalid_arguments_are_refused(tmp_path: Path, given: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=re.escape(words)):
         DurableLearner(tmp_path / "it", **({"learner": fresh()} | given))
 
 
-def test_numbers_come_from_stories() -> None:
-    """The helper: two episodes of one number and policy are the same."""
+def test_stories_are_deterministic() -> None:
+    """The same number and policy give the same episode."""
     policy = fresh().policy
     one, other = (story(policy, "full", 3) for _ in range(2))
     assert all(np.array_equal(one[name], other[name]) for name in one)
 
 
-def test_a_journal_that_goes_on_without_its_end_is_found_out(tmp_path: Path) -> None:
+def test_a_journal_that_lost_its_end_is_detected(tmp_path: Path) -> None:
     with opened(tmp_path, fresh()) as learner:
         for _ in range(3):
             assert number_of(one_more(learner)) == learner.status.asked
-        learner._in.journal._sql.execute("DELETE FROM events WHERE seq = 3")
+        learner._store._sql.execute("DELETE FROM events WHERE seq = 3")
     with pytest.raises(StorageError, match="ends at event 2, but event 3 was acknowledged"):
         opened(tmp_path)
 
 
-def test_other_budgets_hold_from_the_next_episode_on(tmp_path: Path) -> None:
+def test_new_budgets_hold_from_the_next_episode_on(tmp_path: Path) -> None:
     twin = fresh()
     with opened(tmp_path, fresh(), snapshot_every=3) as learner:
         allowed = np.zeros(2)
@@ -512,7 +511,7 @@ def test_other_budgets_hold_from_the_next_episode_on(tmp_path: Path) -> None:
         one_more(learner)
 
 
-def test_spending_is_what_the_paths_met_in_the_units_of_the_problem(tmp_path: Path) -> None:
+def test_spending_is_the_sum_along_the_paths_in_the_units_of_the_problem(tmp_path: Path) -> None:
     class Named:
         name = "here"
         constraint_names = ("delay", "energy")

@@ -1,4 +1,4 @@
-"""Shadow mode, stop-loss, champion and challenger: each outlasts being opened again, to the bit."""
+"""Shadow mode, stop-loss, champion and challenger; all survive reopening, to the bit."""
 
 from dataclasses import replace
 from pathlib import Path
@@ -9,17 +9,14 @@ import pytest
 from numpy.typing import NDArray
 
 from fuzz.twin import with_one_more
-from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, story
+from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, rows, story
 from tests.durable.test_learner import episode_fields, observe
 from tightrope.durable import DurableLearner, StopLoss
-from tightrope.durable.account import Account
-from tightrope.durable.guard import Guard
-from tightrope.durable.kernels import covers, weigh
-from tightrope.durable.shadow import LARGEST, Shadow
 from tightrope.errors import ConflictError, ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners.base import Episode
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.model import LayeredMDP, Policy
+from tightrope.ops.state import LARGEST_WEIGHT, Account, Guard, Shadow, importance_weights
 from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
@@ -27,7 +24,7 @@ SAFE = Policy.uniform(WORLD.space)
 
 
 class FailsAtTheThird(UCPDPractical):
-    """Its solver does not reach its tolerance."""
+    """Fails at its third episode, as a solver that does not converge."""
 
     name = "fails"
     error: ClassVar[Exception] = ConvergenceError("too hard")
@@ -43,19 +40,16 @@ def _pairs(told: dict[str, Any]) -> NDArray[np.int64]:
 
 
 def weights(own: list[float], played: list[float]) -> list[float]:
-    """ρ_k of every step: what its cost alone counts for."""
-    L, sums = len(own), np.zeros((3, len(own)))
-    weigh(np.arange(L), np.arange(L), np.array(own), np.array(played), LARGEST, np.eye(L), sums)
-    return [float(weight) for weight in sums[0]]
+    return [float(weight) for weight in importance_weights(np.array(own), np.array(played))]
 
 
 def told(learner: DurableLearner, id: str, policy: Policy) -> None:
-    """An episode that `policy` played."""
+    """Tell an episode that `policy` played."""
     learner.tell(id, **story(policy, learner.feedback, int(id.partition("-")[0])))
 
 
 class TestShadow:
-    def test_what_somebody_else_plays_is_learnt_and_weighed(self, tmp_path: Path) -> None:
+    def test_watched_episodes_are_learned_and_weighed(self, tmp_path: Path) -> None:
         twin = fresh("ucpd-bandit")
         with opened(tmp_path, fresh("ucpd-bandit"), snapshot_every=3) as learner:
             for _ in range(8):
@@ -68,22 +62,20 @@ class TestShadow:
             [standing] = learner.status.standings
             assert (standing.weighed, standing.on_paths) == (8, 0)
 
-    def test_importance_by_hand(self) -> None:
+    def test_importance_weights_computed_by_hand(self) -> None:
         """Two steps, two actions each: π takes the first action with 0.9, μ with 0.5."""
         own, played_ = np.array([0.9, 0.1, 0.9, 0.1]), np.array([0.5, 0.5, 0.5, 0.5])
         costs = np.array([[1.0, 1.0], [0.5, 0.25]])
-        shadow = Shadow(1).after(
-            costs, np.array([0, 1]), np.array([0, 3]), own, played_
-        )  # the first action, then the second
+        shadow = Shadow.empty(1).after(costs, np.array([0, 3]), own, played_)  # the first action, then the second
         rho = [0.9 / 0.5, 0.9 / 0.5 * 0.1 / 0.5]
         assert shadow.by_importance == pytest.approx([rho[0] + rho[1], 0.5 * rho[0] + 0.25 * rho[1]])
-        again = shadow.after(costs, np.array([0, 1]), np.array([0, 3]), own, None)
+        again = shadow.after(costs, np.array([0, 3]), own, None)
         assert again.by_path == pytest.approx([2.0, 0.75])
         assert (again.weighed, again.met) == (1, 1)
 
     @pytest.mark.parametrize("rare", [1e-200, 1e-310])
-    def test_what_is_hardly_ever_played_leaves_a_directory_that_opens(self, tmp_path: Path, rare: float) -> None:
-        """The product of the ratios has no room in a float; with what π never does behind it, it is 0."""
+    def test_extreme_importance_weights_stay_finite(self, tmp_path: Path, rare: float) -> None:
+        """The product of the ratios overflows; after an action that π never takes it is 0."""
         hardly = SAFE.probabilities.copy()
         first = WORLD.space.csr.state_ptr[:-2]
         hardly[:] = rare
@@ -98,31 +90,31 @@ class TestShadow:
             assert np.isfinite([*standing.would_have_spent, *standing.standard_errors]).all()
         with opened(tmp_path) as learner:
             assert learner.status.told == 1
-        assert weights([0.5, 0.5, 0.0], [rare, rare, 0.5]) == [LARGEST, LARGEST, 0.0]
+        assert weights([0.5, 0.5, 0.0], [rare, rare, 0.5]) == [LARGEST_WEIGHT, LARGEST_WEIGHT, 0.0]
         assert weights([0.5, 0.0, 0.5], [0.5, 0.0, 0.5]) == [1.0, 0.0, 0.0]
         assert weights([0.1, 0.7], [0.1, 0.7]) == [1.0, 1.0]
 
-    def test_importance_has_the_right_mean(self) -> None:
-        """Against the exact occupancy measure; within four standard errors, and these are not wide."""
+    def test_importance_estimates_are_unbiased(self) -> None:
+        """Compared with the exact occupancy measure, within four standard errors, which are small."""
         mdp: LayeredMDP = WORLD.mdp
         own = Policy(WORLD.space, fresh().policy.probabilities)
         biased = SAFE.probabilities * np.linspace(1, 2, WORLD.space.n_pairs)
         own = Policy.unchecked(WORLD.space, biased / np.add.reduceat(biased, WORLD.space.csr.state_ptr[:-2]).repeat(
             np.diff(WORLD.space.csr.state_ptr[:-1])
         ))  # fmt: skip
-        shadow = Shadow(2)
+        shadow = Shadow.empty(2)
         for t in range(3000):
             parts = story(SAFE, "full", t)
             path = WORLD.space.path(parts["states"], parts["actions"])
             costs = np.vstack([parts["loss"], parts["constraints"]])[:, path]
-            shadow = shadow.after(costs, path, WORLD.space.pair_of_tuple, own.probabilities, SAFE.probabilities)
+            shadow = shadow.after(costs, WORLD.space.pair_of_tuple[path], own.probabilities, SAFE.probabilities)
         exact = 3000 * WORLD.mean @ mdp.occupancy(own)
         error = shadow.standard_error()[1:]
         assert (error < 0.03 * exact).all()
         assert np.abs(shadow.by_importance[1:] - exact) == pytest.approx(0, abs=float(4 * error.max()))
 
-    def test_what_a_policy_cannot_show_is_left_out(self, tmp_path: Path) -> None:
-        """A safe policy that never does what the others do: what they would have spent is not less for that."""
+    def test_episodes_whose_policy_does_not_cover_are_left_out(self, tmp_path: Path) -> None:
+        """A safe policy that never takes the learner's actions does not lower the estimate of its spending."""
         first = WORLD.space.csr.state_ptr[:-2]
         always = np.zeros(WORLD.space.n_pairs)
         always[first] = 1.0
@@ -138,12 +130,16 @@ class TestShadow:
             assert (after.weighed, after.uncovered, learner.status.told) == (4, 5, 9)
             assert (after.would_have_spent, after.loss) == (before.would_have_spent, before.loss)
 
-    def test_who_does_more_covers(self) -> None:
+    def test_a_policy_covers_another_if_it_takes_all_its_actions(self) -> None:
         some, all_, other = np.array([0.5, 0.5, 0.0]), np.array([0.8, 1e-310, 0.2]), np.array([0.0, 0.5, 0.5])
+
+        def covers(played: NDArray[np.float64], own: NDArray[np.float64]) -> bool:
+            return not Shadow.empty(0).after(np.zeros((1, 1)), np.array([0]), own, played).uncovered
+
         assert covers(all_, some) and covers(some, some)
         assert not covers(some, all_) and not covers(other, some)
 
-    def test_without_a_policy_the_path_is_shown(self, tmp_path: Path) -> None:
+    def test_episodes_of_unknown_policies_are_summed_apart(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh(), snapshot_every=2) as learner:
             for _ in range(3):
                 told(learner, learner.watch(), SAFE)
@@ -157,47 +153,47 @@ class TestShadow:
             assert learner.open_episodes() == {}
             assert learner.status.open == 1
 
-    def test_who_cannot_learn_from_others_refuses(self, tmp_path: Path) -> None:
+    def test_watching_is_refused_if_a_learner_cannot_learn_from_others(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh("ucpd-bandit")) as learner:
-            with pytest.raises(InvalidInputError, match="unless it is told their policy"):
+            with pytest.raises(InvalidInputError, match="only with their policy"):
                 learner.watch()
             with pytest.raises(InvalidInputError, match="policy is for"):
                 learner.watch(Policy.uniform(LayeredSpace.dense([1, 1], 2)))
         with DurableLearner(tmp_path / "own", fresh("shifted-bandit-uc-o-reps")) as learner:
-            with pytest.raises(InvalidInputError, match="cannot learn from what others play"):
+            with pytest.raises(InvalidInputError, match="cannot learn from episodes that others play"):
                 learner.watch(SAFE)
             with pytest.raises(InvalidInputError, match="safe policy"):
                 learner.stop_loss({}, SAFE)
-            with pytest.raises(InvalidInputError, match="a challenger would play"):
+            with pytest.raises(InvalidInputError, match="a challenger plays"):
                 learner.challenge("other", fresh())
 
-    def test_who_must_know_who_played_learns_nothing_from_nobody(self, tmp_path: Path) -> None:
-        """Watched before it came: as a challenger it fails, as the champion it refuses."""
+    def test_a_learner_that_needs_the_policy_does_not_learn_without_it(self, tmp_path: Path) -> None:
+        """As a challenger it fails, as the champion it refuses the episode."""
         with opened(tmp_path, fresh()) as learner:
             first, second = learner.watch(), learner.watch()
             learner.challenge("other", fresh("ucpd-bandit"))
             before = learner.fingerprint("other")
             learner.tell(first, **story(SAFE, "full", 1))
             assert learner.status.standings[1].failed == (
-                "it could not learn from episode 1: nobody knows which policy played it"
+                "it could not learn from episode 1: the policy that played it is not known"
             )
             assert learner.fingerprint("other") == before
             learner.challenge("another", fresh("ucpd-bandit"))
             learner.promote("another")
-            with pytest.raises(ConflictError, match=f"nobody knows which policy played episode {second}.*give the"):
+            with pytest.raises(ConflictError, match=f"the policy that played episode {second} is not known.*give the"):
                 learner.tell(second, **story(SAFE, "full", 2))
             assert (learner.status.told, learner.status.open) == (1, 1)
         with opened(tmp_path) as learner:
             assert learner.fingerprint("another") == learner.fingerprint("other") == before
 
     @pytest.mark.parametrize("policy", [0, "", [], False, np.full(2, 0.5)])
-    def test_a_policy_that_is_none_is_refused(self, tmp_path: Path, policy: Any) -> None:
+    def test_watch_refuses_what_is_not_a_policy(self, tmp_path: Path, policy: Any) -> None:
         with opened(tmp_path, fresh()) as learner, pytest.raises(InvalidInputError, match=r"policy is .*a Policy"):
             learner.watch(policy)
 
 
 class TestStopLoss:
-    def test_it_stops_above_most_and_goes_on_at_back(self, tmp_path: Path) -> None:
+    def test_a_rule_stops_above_most_until_back(self, tmp_path: Path) -> None:
         """Three steps use 0.2 each, of a budget of 0.25: 0.35, 0.7, 1.05, 1.4 over; then nothing, down by 0.25 each."""
         space = WORLD.space
         rules = {"constraint 0": StopLoss(most=0.6, back=0.25)}
@@ -222,29 +218,29 @@ class TestStopLoss:
             assert tips == [1, 8]
             learner.close()
 
-    def test_the_horizon_is_looked_at(self) -> None:
+    def test_a_predicted_rule_looks_at_the_horizon(self) -> None:
         """After 2 of 10 episodes with uses 3 and 1 of a budget of 1, the rate 2 predicts 4 + 8·2 − 10 = 10.
 
         After the first one, 3 was used and 1 allowed; that the others use as much is not expected of one episode.
         """
         rule = StopLoss(most=9.9, by="predicted", horizon=10, window=2, back=4.0)
-        account, budgets = Account(1), np.array([0.5])
+        account, budgets = Account.empty(1), np.array([0.5])
         two = np.array([2.0])  # two units are one of the learner's
-        guard = Guard(4, 1).ruled(np.full(4, 0.5), {0: rule}, two, account, budgets)
+        guard = Guard.empty(4, 1).with_rules(np.full(4, 0.5), {0: rule}, two, account, budgets)
         for use, over in ((1.5, 2.0), (0.5, 10.0)):
             account = with_one_more(account, [0.0, use], budgets)
             guard = guard.after(account, np.array([use]), budgets, by_safe=False)
-            assert 2 * guard.over(account, budgets) == pytest.approx([over])
+            assert 2 * guard.overspending(account, budgets) == pytest.approx([over])
         assert guard.stops
         seen = []
         for _ in range(3):  # the safe policy uses nothing, and the rate is what it was: 10 − 2 k
             account = with_one_more(account, [0.0, 0.0], budgets)
             guard = guard.after(account, np.zeros(1), budgets, by_safe=True)
-            seen.append((float(2 * guard.over(account, budgets)[0]), guard.stops))
+            seen.append((float(2 * guard.overspending(account, budgets)[0]), guard.stops))
         assert seen == [(8.0, True), (6.0, True), (4.0, False)]
 
-    def test_rules_hold_at_once_and_stay_until_back(self, tmp_path: Path) -> None:
-        """Over by 2 × 0.35 = 0.7 when the first rule comes; and the same rule again lifts nothing."""
+    def test_new_rules_hold_at_once_and_keep_a_stop(self, tmp_path: Path) -> None:
+        """The overspending is 2 × 0.35 = 0.7; setting the same rule again lifts no stop."""
         space = WORLD.space
         with opened(tmp_path, fresh()) as learner:
             learner.set_budgets([0.25, 1.0])
@@ -267,24 +263,24 @@ class TestStopLoss:
             learner.stop_loss({}, SAFE)
             assert not learner.status.stopped
 
-    def test_rules_that_come_again_do_not_know_what_was_before(self) -> None:
-        """Far too much until they were taken away: of what came since, nothing was seen."""
+    def test_rules_after_no_rules_start_afresh(self) -> None:
+        """The mean use before the rules were removed is forgotten."""
         rule = StopLoss(most=1.0, by="predicted", horizon=1000, window=2)
-        account, budgets, safe, one = Account(1), np.array([0.5]), np.full(4, 0.5), np.ones(1)
-        guard = Guard(4, 1).ruled(safe, {0: rule}, one, account, budgets)
+        account, budgets, safe, one = Account.empty(1), np.array([0.5]), np.full(4, 0.5), np.ones(1)
+        guard = Guard.empty(4, 1).with_rules(safe, {0: rule}, one, account, budgets)
         for use in (3.0, 3.0):
             account = with_one_more(account, [0.0, use], budgets)
             guard = guard.after(account, np.array([use]), budgets, by_safe=False)
         assert guard.stops
-        guard = guard.ruled(safe, {}, one, account, budgets)
+        guard = guard.with_rules(safe, {}, one, account, budgets)
         for _ in range(20):
             account = with_one_more(account, [0.0, 0.0], budgets)
             guard = guard.after(account, np.zeros(1), budgets, by_safe=False)
-        guard = guard.ruled(safe, {0: rule}, one, account, budgets)  # 6 used, 11 allowed
-        assert guard.over(account, budgets) == pytest.approx([-5.0])
+        guard = guard.with_rules(safe, {0: rule}, one, account, budgets)  # 6 used, 11 allowed
+        assert guard.overspending(account, budgets) == pytest.approx([-5.0])
         assert not guard.stops
 
-    def test_other_budgets_and_champions_are_looked_at_at_once(self, tmp_path: Path) -> None:
+    def test_new_budgets_and_champions_are_assessed_at_once(self, tmp_path: Path) -> None:
         """A rate of 0.6, for 10 − 3 more episodes: within a budget of 0.7, over one of 0.25."""
         with opened(tmp_path, fresh()) as learner:
             learner.set_budgets([0.7, 1.0])
@@ -306,7 +302,7 @@ class TestStopLoss:
             assert not learner.status.stopped
 
     @pytest.mark.parametrize("rules", [None, [], "constraint 0", StopLoss(most=1.0)])
-    def test_rules_that_are_none_are_refused(self, tmp_path: Path, rules: Any) -> None:
+    def test_rules_of_the_wrong_type_are_refused(self, tmp_path: Path, rules: Any) -> None:
         with opened(tmp_path, fresh()) as learner, pytest.raises(InvalidInputError, match="rules is "):
             learner.stop_loss(rules, SAFE)
 
@@ -316,20 +312,20 @@ class TestStopLoss:
             ({"by": "clock"}, "by cannot be"),
             ({"back": 2.0}, "above most"),
             ({"by": "predicted"}, "horizon is 0"),
-            ({"horizon": 9}, "horizon is 9, and nothing is predicted"),
+            ({"horizon": 9}, "horizon is 9, but nothing is predicted"),
             ({"window": 0}, "window is 0"),
             ({"most": np.nan}, "most is nan"),
         ],
     )
-    def test_rules_that_make_no_sense_are_refused(self, change: dict[str, object], words: str) -> None:
+    def test_invalid_rules_are_refused(self, change: dict[str, object], words: str) -> None:
         with pytest.raises(InvalidInputError, match=words):
             StopLoss(**({"most": 1.0} | change))  # type: ignore[arg-type]
 
-    def test_rules_beyond_all_numbers_are_refused(self, tmp_path: Path) -> None:
-        """Of a budget whose unit is a billion times the learner's, 1e300 units would be infinitely many."""
+    def test_rules_with_too_large_numbers_are_refused(self, tmp_path: Path) -> None:
+        """With a unit of 1e-9, 1e300 units overflow in the units of the learner."""
         with opened(tmp_path, fresh()) as learner:
-            learner._in.units = replace(learner._in.units, scales=(1e-9, 1.0))
-            with pytest.raises(InvalidInputError, match=r"back of constraint 0 is -1e\+300; at most 1e\+291 is taken"):
+            learner._units = replace(learner._units, scales=(1e-9, 1.0))
+            with pytest.raises(InvalidInputError, match=r"back of constraint 0 is -1e\+300; the limit is 1e\+291"):
                 learner.stop_loss({"constraint 0": StopLoss(most=1.0, back=-1e300)}, SAFE)
             learner.stop_loss({"constraint 0": StopLoss(most=1.0, back=-1e290)}, SAFE)
             learner.snapshot()
@@ -339,7 +335,7 @@ class TestStopLoss:
             learner.stop_loss({})
             assert not learner.status.guard.has_rules
 
-    def test_numbers_may_be_numpys(self, tmp_path: Path) -> None:
+    def test_rules_accept_numpy_numbers(self, tmp_path: Path) -> None:
         numbers: dict[str, Any] = {
             "most": np.float32(0.5),
             "back": np.int64(0),
@@ -351,13 +347,13 @@ class TestStopLoss:
             learner.stop_loss({learner.status.spending[0].name: rule}, SAFE)
         assert [type(value) for value in (rule.most, rule.back, rule.horizon, rule.window)] == [float, float, int, int]
 
-    def test_a_budget_that_is_not_there_is_refused(self, tmp_path: Path) -> None:
+    def test_rules_of_unknown_budgets_are_refused(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh()) as learner, pytest.raises(InvalidInputError, match="no budget 'delay'"):
             learner.stop_loss({"delay": StopLoss(most=1.0)}, SAFE)
 
 
 class TestChallengers:
-    def test_all_learn_from_one_stream_and_one_plays(self, tmp_path: Path) -> None:
+    def test_champion_and_challenger_learn_from_the_same_episodes(self, tmp_path: Path) -> None:
         champion, challenger = fresh(), fresh("ucpd-bandit")
         with opened(tmp_path, fresh(), snapshot_every=4) as learner:
             for t in range(12):
@@ -382,7 +378,7 @@ class TestChallengers:
             first, second = learner.status.standings
             assert (first.weighed, second.weighed) == (12, 10)
 
-    def test_the_stream_stays_what_it_was_when_who_began_it_is_dismissed(self, tmp_path: Path) -> None:
+    def test_the_feedback_stays_when_the_first_learner_is_dismissed(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh(), snapshot_every=1) as learner:
             learner.challenge("bandit", fresh("ucpd-bandit"))
             one_more(learner)
@@ -397,11 +393,11 @@ class TestChallengers:
             one_more(learner)
             assert learner.status.told == 3
 
-    def test_other_budgets_are_for_all_or_for_none(self, tmp_path: Path) -> None:
+    def test_new_budgets_hold_for_all_learners_or_none(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh()) as learner:
             learner.challenge("dual", fresh("opt-primal-dual"))
             before = learner.fingerprint()
-            with pytest.raises(InvalidInputError, match="told its slack"):
+            with pytest.raises(InvalidInputError, match="was given its slack"):
                 learner.set_budgets(WORLD.budgets / 2)
             assert learner.fingerprint() == before
             learner.dismiss("dual")
@@ -409,10 +405,10 @@ class TestChallengers:
             assert learner.status.spending[0].budget == WORLD.budgets[0] / 2
 
     @pytest.mark.parametrize("error", [ConvergenceError("too hard"), KeyError("too hard")])
-    def test_a_challenger_that_fails_keeps_nobody_from_learning(
+    def test_a_failed_challenger_does_not_stop_the_others(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
     ) -> None:
-        """Be it by a fault of its own."""
+        """Whatever the challenger raises."""
         monkeypatch.setattr(FailsAtTheThird, "error", error)
         classes = (FailsAtTheThird,)
         twin, frozen = fresh(), fresh()
@@ -428,7 +424,7 @@ class TestChallengers:
                 first, weak, third = learner.status.standings
                 assert bool(weak.failed) is (t >= 2)
                 assert (first.weighed, weak.weighed, third.weighed) == (t + 1, min(t + 1, 2), t + 1)
-            kinds = [kind for (kind,) in learner._in.journal.rows("SELECT kind FROM events WHERE seq > 4 ORDER BY seq")]
+            kinds = [kind for (kind,) in rows(learner, "SELECT kind FROM events WHERE seq > 4 ORDER BY seq")]
             assert kinds == ["tell", "failed", "tell", "tell", "tell"]
             with pytest.raises(InvalidInputError, match=f"weak has failed, it could not learn from episode 3: {error}"):
                 learner.promote("weak")
@@ -446,7 +442,7 @@ class TestChallengers:
             learner.dismiss("weak")
             assert [one.name for one in learner.status.standings] == ["ucpd-practical", "third"]
 
-    def test_what_the_champion_cannot_learn_from_is_refused(self, tmp_path: Path) -> None:
+    def test_an_episode_that_the_champion_cannot_learn_is_refused(self, tmp_path: Path) -> None:
         champion = FailsAtTheThird(WORLD.space, WORLD.budgets, episodes=1000)
         with opened(tmp_path, champion, classes=(FailsAtTheThird,)) as learner:
             learner.challenge("other", fresh())
@@ -460,7 +456,7 @@ class TestChallengers:
             assert learner.tell(episode.id, **parts) == "learned"
             assert learner.status.standings[0].failed.endswith("too hard")
 
-    def test_what_did_not_come_to_disk_is_not_shown(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def test_the_status_shows_only_what_is_on_disk(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         with opened(tmp_path, fresh()) as learner:
             learner.challenge("other", fresh("ucpd"))
 
@@ -468,22 +464,22 @@ class TestChallengers:
                 raise StorageError("the disk is full")
 
             with monkeypatch.context() as patch, pytest.raises(StorageError):
-                patch.setattr(learner._in.journal, "append", full)
+                patch.setattr(learner._store, "append", full)
                 learner.promote("other")
             assert learner.settings["learner"] == learner.status.champion == "ucpd-practical"
             learner.promote("other")
             assert learner.settings["learner"] == "ucpd"
 
-    def test_who_does_not_fit_is_refused(self, tmp_path: Path) -> None:
+    def test_unfit_challengers_are_refused(self, tmp_path: Path) -> None:
         with opened(tmp_path, fresh("ucpd-bandit")) as learner:
             for name, other, words in (
                 ("full", fresh(), "only paths are told"),
                 ("own", fresh("shifted-bandit-uc-o-reps"), "its own policy only"),
-                ("ucpd-bandit", fresh("ucpd-bandit"), "that no learner here has"),
-                ("", fresh("ucpd-bandit"), "expected up to 100 characters, no /"),
-                ("a/b", fresh("ucpd-bandit"), "expected up to 100 characters, no /"),
-                ("..", fresh("ucpd-bandit"), "expected up to 100 characters, no /"),
-                (101 * "n", fresh("ucpd-bandit"), "expected up to 100 characters, no /"),
+                ("ucpd-bandit", fresh("ucpd-bandit"), "which another learner has"),
+                ("", fresh("ucpd-bandit"), "expected at most 100 printable characters without /"),
+                ("a/b", fresh("ucpd-bandit"), "expected at most 100 printable characters without /"),
+                ("..", fresh("ucpd-bandit"), "expected at most 100 printable characters without /"),
+                (101 * "n", fresh("ucpd-bandit"), "expected at most 100 printable characters without /"),
                 ("fewer", UCPDPractical(WORLD.space, [0.1]), "other budgets"),
             ):
                 with pytest.raises(InvalidInputError, match=words):

@@ -1,4 +1,4 @@
-"""Snapshots that are damaged, in the way, or read meanwhile: what counts is in the journal."""
+"""Snapshots that are damaged, cannot be written or removed, or are read meanwhile."""
 
 import errno
 import sqlite3
@@ -7,14 +7,14 @@ from threading import Thread
 
 import pytest
 
-from tests.durable.stories import fresh, one_more, opened
+from tests.durable.stories import fresh, one_more, opened, rows
 from tightrope.durable import DurableLearner
-from tightrope.durable.inspection import inspect
 from tightrope.errors import StorageError
+from tightrope.ops.inspection import inspect
 
 
 def grown(folder: Path, told: int = 7) -> DurableLearner:
-    """Snapshots after 4 and 8, and so on; one episode is open."""
+    """Return a learner with snapshots after events 4, 8, …, and one open episode."""
     learner = opened(folder, fresh("uniform"), snapshot_every=4)
     for _ in range(told):
         one_more(learner)
@@ -22,8 +22,8 @@ def grown(folder: Path, told: int = 7) -> DurableLearner:
     return learner
 
 
-def test_any_bit_of_a_row_may_be_flipped(tmp_path: Path) -> None:
-    """All bits of the page that holds the rows: the same state with a warning, or a refusal; never another state."""
+def test_flipped_bits_in_snapshot_rows_never_change_the_state(tmp_path: Path) -> None:
+    """Bits of the page with the rows: the same state with a warning, or a StorageError."""
     with grown(tmp_path) as learner:
         truth = learner.fingerprint(), learner.open_ids(), learner.status.event
     folder = tmp_path / "it"
@@ -50,7 +50,7 @@ def test_any_bit_of_a_row_may_be_flipped(tmp_path: Path) -> None:
     assert "same" in seen
 
 
-def test_a_damaged_one_is_not_one_of_the_two_that_are_kept(tmp_path: Path) -> None:
+def test_two_intact_snapshots_are_kept(tmp_path: Path) -> None:
     with grown(tmp_path, 9) as learner:
         pass
     (tmp_path / "it" / "snapshot-8.npz").write_bytes(b"damaged")
@@ -67,7 +67,7 @@ def test_a_damaged_one_is_not_one_of_the_two_that_are_kept(tmp_path: Path) -> No
         assert (learner.fingerprint(), learner.status.told) == (bits, told)
 
 
-def test_what_cannot_be_removed_is_put_off_and_said(tmp_path: Path) -> None:
+def test_files_that_cannot_be_removed_are_reported_and_retried(tmp_path: Path) -> None:
     with opened(tmp_path, fresh("uniform"), snapshot_every=2) as learner:
         in_its_way = learner.directory / "snapshot-old.npz"
         in_its_way.mkdir()
@@ -79,13 +79,13 @@ def test_what_cannot_be_removed_is_put_off_and_said(tmp_path: Path) -> None:
         assert (learner.status.trouble, learner.status.told) == ("", 4)
 
 
-def test_who_reads_is_not_waited_for(tmp_path: Path) -> None:
-    """SQLite would wait for 5 s by itself, and for as long as it is told to."""
+def test_a_snapshot_does_not_wait_for_readers(tmp_path: Path) -> None:
+    """SQLite would otherwise wait for as long as its timeout."""
     with grown(tmp_path) as learner:
         reader = sqlite3.connect(f"{(learner.directory / 'journal.sqlite').as_uri()}?mode=ro", uri=True)
         reader.execute("BEGIN")
         [[before]] = reader.execute("SELECT count(*) FROM events")
-        learner._in.journal._sql.execute("PRAGMA busy_timeout = 60000")
+        learner._store._sql.execute("PRAGMA busy_timeout = 60000")
         teller = Thread(target=one_more, args=[learner])  # writes a snapshot
         teller.start()
         teller.join(30)
@@ -94,16 +94,16 @@ def test_who_reads_is_not_waited_for(tmp_path: Path) -> None:
         reader.close()
 
 
-def test_events_are_kept_as_asked(tmp_path: Path) -> None:
+def test_keep_journal_keeps_events(tmp_path: Path) -> None:
     with opened(tmp_path, fresh("uniform"), snapshot_every=2, keep_journal=7) as learner:
         for _ in range(12):
             one_more(learner)
-        events = [seq for (seq,) in learner._in.journal.rows("SELECT seq FROM events ORDER BY seq")]
+        events = [seq for (seq,) in rows(learner, "SELECT seq FROM events ORDER BY seq")]
     assert events == list(range(6, 13))
 
 
-def test_what_cannot_be_read_now_is_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No file can be opened for a while: that is put off, and no snapshot is taken for damaged."""
+def test_snapshots_that_cannot_be_read_now_are_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While no file can be opened, pruning is put off and no snapshot counts as damaged."""
     with opened(tmp_path, fresh("uniform"), snapshot_every=2) as learner:
         for _ in range(3):
             one_more(learner)
@@ -121,7 +121,7 @@ def test_what_cannot_be_read_now_is_kept(tmp_path: Path, monkeypatch: pytest.Mon
         assert len(list(learner.directory.glob("snapshot-*"))) == 2
 
 
-def test_what_a_killed_writer_left_is_removed(tmp_path: Path) -> None:
+def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None:
     with opened(tmp_path, fresh("uniform")) as learner:
         left = learner.directory / f".tightrope-{'0' * 16}-{'1' * 16}.tmp"
         left.touch()

@@ -1,4 +1,4 @@
-"""Any order of calls, with crashes in between, against the same in memory (hypothesis)."""
+"""Random sequences of calls and crashes, compared with plain learners in memory (hypothesis)."""
 
 import shutil
 import tempfile
@@ -56,7 +56,7 @@ class Calls(RuleBasedStateMachine):
     def tell(self, handed: tuple[str, Policy]) -> Any:
         id, policy = handed
         if id and self.twin.refuses(number_of(id)):
-            with pytest.raises(ConflictError, match="nobody knows which policy"):
+            with pytest.raises(ConflictError, match="is not known"):
                 self.learner.tell(id, **self.parts(id, policy))
             return self.give_up(handed)
         if id:
@@ -107,7 +107,7 @@ class Calls(RuleBasedStateMachine):
     @precondition(lambda self: hasattr(self, "learner"))
     @rule(gently=st.booleans())
     def reopen(self, gently: bool) -> None:
-        """Closed, or as if the process were gone: all that a killed one leaves is its files."""
+        """Close the directory, or copy it as a killed process leaves it, and open it."""
         before, self.lives = self.learner.directory, self.lives + 1
         now = self.place / str(self.lives)
         if gently:

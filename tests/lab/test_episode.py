@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from tests import twins
 from tests.conftest import mdps, random_policy, rngs
-from tightrope.lab.kernels import play
+from tightrope.core import play
 from tightrope.model import LayeredMDP
 
 
@@ -16,18 +16,15 @@ def test_play_kernel_and_twin(mdp: LayeredMDP, rng: np.random.Generator, n_const
     pi, P, uniforms = random_policy(rng, space, zeros).probabilities, mdp.transitions, rng.random(2 * L)
     f, before = rng.uniform(-1, 1, (2, n))
     g, mean_g = rng.uniform(-1, 1, (2, n_constraints, n))
-    states, actions, steps = (np.full(size, -1, dtype=np.int64) for size in (L + 1, L, L))
-    d, theta = np.full(space.n_states, np.nan), np.full(n, np.nan)
     budgets, over_before = rng.uniform(-1, 1, (2, n_constraints))
     total_f, over = before.copy(), over_before.copy()
-    loss, strong = play(
-        space.csr, pi, P, uniforms, f, g, mean_g, budgets, states, actions, steps, d, theta, total_f, over
-    )  # fmt: skip
+    states, actions, steps, loss, strong = play(space.native, pi, P, uniforms, f, g, mean_g, budgets, total_f, over)
 
-    twin_loss, path, twin_theta, twin_usage, twin_mean_usage = twins.play(space, pi, P, uniforms, f, g, mean_g)
+    twin_loss, path, _, twin_usage, twin_mean_usage = twins.play(space, pi, P, uniforms, f, g, mean_g)
     np.testing.assert_allclose(loss, twin_loss, atol=1e-14)
     assert (states.tolist(), actions.tolist(), steps.tolist()) == path
-    np.testing.assert_allclose(theta, twin_theta, rtol=1e-13)
     np.testing.assert_allclose(over, over_before + twin_usage - budgets, atol=1e-14)
     np.testing.assert_allclose(strong, np.linalg.norm(np.maximum(twin_mean_usage - budgets, 0)), atol=1e-14)
     np.testing.assert_array_equal(total_f, before + f)
+    *_, with_mean = play(space.native, pi, P, uniforms, f, mean_g, mean_g, budgets, total_f, over)
+    assert with_mean == strong  # the mean may be the very array that was drawn

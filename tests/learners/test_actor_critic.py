@@ -22,7 +22,7 @@ def test_a_run_is_that_of_its_twin(trace: float) -> None:
     for t in range(1, T + 1):
         pi = {(s, a): math.exp(w[s, a]) / sum(math.exp(w[s, b]) for b in range(3)) for s, a in w}
         np.testing.assert_allclose(learner.policy.probabilities, [pi[s, a] for s, a in space.pairs.tolist()], rtol=1e-9)
-        np.testing.assert_allclose(learner.values, list(Q.values()), atol=1e-12)
+        np.testing.assert_allclose(learner.state.values, list(Q.values()), atol=1e-12)
         episode = at.play(learner.policy, "bandit", t, np.random.default_rng([4, t]))
         learner.observe(episode)
         met = list(zip(episode.states.tolist()[:-1], episode.actions.tolist(), strict=True))
@@ -43,12 +43,12 @@ def test_two_episodes_by_hand() -> None:
     space = LayeredSpace.dense([1, 2, 1], 2)
     learner = ActorCritic(space, [], episodes=2)
     learner.observe(BanditEpisode([0, 1, 3], [0, 1], [0.4, 0.2], np.zeros((0, 2))))
-    np.testing.assert_allclose(learner.values, [1.3, 0, 0, 0.6, 0, 0], atol=1e-15)
-    assert not learner.preferences.any()  # the critic knew nothing
+    np.testing.assert_allclose(learner.state.values, [1.3, 0, 0, 0.6, 0, 0], atol=1e-15)
+    assert not learner.state.preferences.any()  # the critic knew nothing
     learner.observe(BanditEpisode([0, 2, 3], [0, 0], [0.0, -0.6], np.zeros((0, 2))))
     # 0.5 + 0.2 was lost: Q(0,0) = 1.3 + γ_2 (0.7 − 1.3); w(0,·) = ∓ β_2 (1.3/2) / 2
-    np.testing.assert_allclose(learner.values, [0.90414763, 0, 0, 0.6, 0.13195079, 0])
-    np.testing.assert_allclose(learner.preferences, [-0.17416319, 0.17416319, 0, 0, 0, 0])
+    np.testing.assert_allclose(learner.state.values, [0.90414763, 0, 0, 0.6, 0.13195079, 0])
+    np.testing.assert_allclose(learner.state.preferences, [-0.17416319, 0.17416319, 0, 0, 0, 0])
     assert learner.policy.probabilities[0] == pytest.approx(0.41378833)  # 1 / (1 + e^0.34832638)
 
 

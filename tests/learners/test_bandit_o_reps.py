@@ -63,7 +63,7 @@ def test_a_path_that_cannot_be_is_refused() -> None:
     space = LayeredSpace.dense([1, 2, 1], 2)
     mdp = LayeredMDP(space, [1, 0, 1, 0, 1, 1, 1, 1])
     learner = BanditOREPS(space, [], episodes=5, model=mdp)
-    before = learner.theta.copy()
+    before = learner.state.theta.copy()
     never = BanditEpisode([0, 2, 3], [0, 1], [0.1, 0.2], np.zeros((0, 2)))
     with pytest.raises(InvalidInputError, match=r"episode 1: step 1 took action 1 at state 2, .* probability 0 under"):
         learner.observe(never)
@@ -71,7 +71,7 @@ def test_a_path_that_cannot_be_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="step 1 took action 1 at state 1"):
         learner.observe(other)
     assert learner.observed == 0
-    np.testing.assert_array_equal(learner.theta, before)
+    np.testing.assert_array_equal(learner.state.theta, before)
 
 
 def test_regret_per_episode_falls() -> None:

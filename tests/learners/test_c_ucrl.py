@@ -85,7 +85,7 @@ def test_the_safe_policy_is_played_until_another_is_known_to_be_safe() -> None:
     run(problem, learner, episodes=100, regret="never")
     np.testing.assert_array_equal(learner.policy.probabilities, learner.safe_policy.probabilities)
     assert not learner.multipliers.any()
-    assert (learner.phase, learner.played, learner.epoch) == (14, 9, 1)
+    assert (learner.state.phase, learner.state.played, learner.epoch) == (14, 9, 1)
 
 
 def test_with_the_published_radius_it_learns_and_never_exceeds_a_budget() -> None:

@@ -3,7 +3,6 @@
 import inspect
 from collections.abc import Callable
 from copy import copy
-from dataclasses import field
 from typing import Any, get_args
 
 import numpy as np
@@ -11,13 +10,11 @@ import pytest
 
 from tightrope import Episode, InvalidInputError, LayeredSpace, Policy
 from tightrope.checks import check_learner, yield_learner_checks
-from tightrope.kernels.occupancy import policy_of
+from tightrope.core import policy_of
 from tightrope.learners import LEARNERS, LearnerBase
-from tightrope.learners.base import BanditEpisode, Constants, Feedback
-from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
+from tightrope.learners.base import BanditEpisode, Constants, Feedback, Offer, Seen, State
 from tightrope.learners.episodes import checked_bandit_episode, checked_episode
 from tightrope.learners.needs import NEEDS
-from tightrope.planning.euclidean import EuclideanProjector
 from tightrope.space import FloatArray
 
 CHECKS = {check.__name__: check for check in yield_learner_checks()}
@@ -169,7 +166,7 @@ class _Reused(Weights):
     def _make_policy(self) -> Policy:
         if self.epoch == 1:
             return super()._make_policy()
-        policy_of(self.space.csr.state_ptr, self.space.csr.pair_ptr, self.weights, self._policy.probabilities)
+        self._policy.probabilities[:] = policy_of(self.space.native, self.weights)
         return self._policy
 
 
@@ -387,12 +384,29 @@ def test_a_refusal_that_leaves_traces_is_found() -> None:
 
 
 def test_a_learner_that_forgets_part_of_its_state_is_found() -> None:
-    class Forgetful(DriftPlusPenalty):
+    class Forgetful(LearnerBase[State]):
+        """It keeps the number of its steps beside its state."""
+
         name = "forgetful"
-        _projector: EuclideanProjector = field(init=False)
+        reference = "none"
+
+        def configure(self) -> None:
+            self.steps = 0
+
+        def initial(self) -> State:
+            return State()
+
+        def step(self, state: State, seen: Seen) -> State:
+            self.steps += 1
+            return State(observed=state.observed + 1)
+
+        def offer(self, state: State) -> Offer:
+            weights = np.ones(self.space.n_tuples)
+            weights[0] += self.steps
+            return Offer(Policy.from_occupancy(self.space, weights), np.zeros(len(self.budgets)))
 
     def make(problem: Any, *, episodes: int, seed: int) -> LearnerBase:
-        return Forgetful(problem.space, problem.budgets, episodes=episodes, model=problem.mdp)
+        return Forgetful(problem.space, problem.budgets, episodes=episodes)
 
     with pytest.raises(AssertionError, match="saved after 1 episodes"):
         CHECKS["check_saved_in_mid_run_it_goes_on_the_same"](make)

@@ -1,6 +1,7 @@
 """DO-REPS over a whole run against a conic solver, its rates and weights, and that it follows losses that change."""
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -9,8 +10,9 @@ from tests.learners.over_pairs import OverPairs
 from tests.learners.problems import problem_with
 from tightrope import Episode, InvalidInputError, run
 from tightrope.checks.learners.play import WORLDS
-from tightrope.learners import make_learner
+from tightrope.learners import load, make_learner
 from tightrope.learners.dynamic_o_reps import DynamicOREPS
+from tightrope.storage.checkpoints import fingerprint
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
@@ -70,6 +72,8 @@ def test_it_follows_losses_that_change() -> None:
 def test_what_is_no_measure_is_refused() -> None:
     at = WORLDS["one_step"]()
     learner = DynamicOREPS(at.space, at.budgets, episodes=9, model=at.mdp)
-    learner.measures[1] *= 1.1
+    factor = np.ones(len(learner.rates))
+    factor[1] = 1.1
+    learner.state = replace(learner.state, measures=learner.state.measures * factor[:, None])
     with pytest.raises(InvalidInputError, match=r"measures\[1\] is no measure"):
-        learner._restored()
+        load(fingerprint(learner))

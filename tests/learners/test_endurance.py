@@ -1,7 +1,9 @@
 """A sample of `python -m fuzz.endurance`: short plans, exceeded five times over."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -9,6 +11,7 @@ from fuzz.endurance import Combination, done, endure, inspect
 from tightrope import LayeredSpace
 from tightrope.learners import LEARNERS
 from tightrope.learners.uc_o_reps import UCOREPS
+from tightrope.learners.ucpd import UCPD
 
 PLAYED = [("machine-cycle", "chaser"), ("random", "random-walk"), ("inventory", "switching")]
 
@@ -36,8 +39,9 @@ def test_what_goes_wrong_is_said_and_kept(tmp_path: Path, monkeypatch: pytest.Mo
 
 @pytest.mark.parametrize(("name", "worth"), [("multipliers", -1.0), ("multipliers", float("nan")), ("theta", 0.4)])
 def test_what_a_learner_must_not_be_like(name: str, worth: float) -> None:
-    learner = UCOREPS(LayeredSpace.dense([1, 2, 1], 2), [1.0], episodes=5)
+    learner = UCPD(LayeredSpace.dense([1, 2, 1], 2), [1.0], episodes=5)
     inspect(learner, 1)
-    setattr(learner, name, getattr(learner, name) * 0 + worth)
+    changed: Any = {name: getattr(learner.state, name) * 0 + worth}
+    learner.state = replace(learner.state, **changed)
     with pytest.raises(ArithmeticError, match="episode 1"):
         inspect(learner, 1)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.conftest import mdps, pair_of_tuple, random_policy, rngs
 from tests.trajectories import trajectories
 from tests.twins import occupancy
-from tightrope.learners.kernels.estimators import importance_weighted
+from tightrope.learners.shared.importance import importance_weighted
 from tightrope.model import LayeredMDP
 
 
@@ -16,8 +16,7 @@ def test_it_is_the_definition(mdp: LayeredMDP, rng: np.random.Generator, gamma: 
     space, pair = mdp.space, pair_of_tuple(mdp.space)
     path, _ = max(trajectories(mdp, random_policy(rng, space)), key=lambda one: one[1])
     losses, weight = rng.random(space.n_layers), rng.uniform(0.1, 1, space.n_layers)
-    estimate = np.full(space.n_tuples, np.nan)
-    importance_weighted(space.csr.pair_ptr, path, losses, weight, gamma, estimate)
+    estimate = importance_weighted(space, path, losses, weight, gamma)
     for j in range(space.n_tuples):
         met = [losses[k] / (weight[k] + gamma) for k in range(space.n_layers) if pair[path[k]] == pair[j]]
         np.testing.assert_allclose(estimate[j], met[0] if met else 0.0, rtol=1e-12)
@@ -32,10 +31,9 @@ def test_its_mean_is_the_loss_shrunk_by_the_exploration(
     policy, f = random_policy(rng, space), rng.random(space.n_tuples)
     theta = occupancy(space, policy.probabilities, mdp.transitions)[1]
     q = np.bincount(pair, theta)
-    mean, estimate = np.zeros(space.n_tuples), np.empty(space.n_tuples)
+    mean = np.zeros(space.n_tuples)
     for path, probability in trajectories(mdp, policy):
-        importance_weighted(space.csr.pair_ptr, path, f[path], q[pair[path]], gamma, estimate)
-        mean += probability * estimate
+        mean += probability * importance_weighted(space, path, f[path], q[pair[path]], gamma)
     passed = q > 1e-9
     expected = np.bincount(pair, f * mdp.transitions) * np.where(passed, q / np.where(passed, q + gamma, 1), 0)
     np.testing.assert_allclose(mean[passed[pair]], expected[pair][passed[pair]], rtol=1e-9)

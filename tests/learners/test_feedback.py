@@ -71,6 +71,6 @@ def test_what_is_wrong_with_a_bandit_episode_is_said(losses: Any, constraints: A
 def test_the_wrong_kind_is_named() -> None:
     learner = Uniform(SPACE, [], episodes=3)
     with pytest.raises(InvalidInputError, match=r"takes full feedback \(Episode\); it was given BanditEpisode"):
-        learner.observe(BanditEpisode([0, 2, 3], [1, 0], [0, 0], np.zeros((0, 2))))  # type: ignore[arg-type]
+        learner.observe(BanditEpisode([0, 2, 3], [1, 0], [0, 0], np.zeros((0, 2))))
     with pytest.raises(InvalidInputError, match=r"takes bandit feedback \(BanditEpisode\); it was given Episode"):
         checked_bandit_episode(SPACE, 0, 1, Episode([0, 2, 3], [1, 0], np.zeros(8), np.zeros((0, 8))))  # type: ignore[arg-type]

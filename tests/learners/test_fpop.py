@@ -1,6 +1,7 @@
 """FPOP against Algorithm 1 as it is printed, its perturbation, and that it learns."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from tests.learners.gap import random_episodes, regret_per_episode
 from tests.planning.test_extended_values import least_in_ball
 from tests.twins import layer_of_state
 from tightrope import Episode, InvalidInputError, LayeredMDP, LayeredSpace
+from tightrope.confidence import Counts
 from tightrope.learners.fpop import FPOP
 from tightrope.planning.hindsight import best_policy
 from tightrope.space import FloatArray
@@ -26,25 +28,25 @@ def fpop(space: LayeredSpace = SPACE, episodes: int = 40, seed: int = 3, **optio
 def test_the_perturbation_is_exponential_with_rate_eta() -> None:
     space = LayeredSpace.dense([1, 40, 40, 1], 20)
     learner = fpop(space, learning_rate=0.25)
-    assert learner.perturbation.shape == (space.n_pairs,)
-    assert kstest(learner.perturbation, "expon", args=(0, 4.0)).pvalue > 0.05
-    assert learner.perturbation.mean() == pytest.approx(4.0, rel=0.1)
+    assert learner.state.perturbation.shape == (space.n_pairs,)
+    assert kstest(learner.state.perturbation, "expon", args=(0, 4.0)).pvalue > 0.05
+    assert learner.state.perturbation.mean() == pytest.approx(4.0, rel=0.1)
 
 
 def test_the_perturbation_is_drawn_once() -> None:
     learner = fpop()
     drawn = np.random.default_rng(3).exponential(1 / learner.learning_rate, SPACE.n_pairs)
     for episode in random_episodes(learner, 1, 10):
-        np.testing.assert_array_equal(learner.perturbation, drawn)
+        np.testing.assert_array_equal(learner.state.perturbation, drawn)
         learner.observe(episode)
-    assert not np.array_equal(fpop(seed=4).perturbation, drawn)
+    assert not np.array_equal(fpop(seed=4).state.perturbation, drawn)
 
 
 def test_before_anything_is_known_the_perturbation_decides() -> None:
     """All models are plausible: the best route takes the most perturbed pair of every layer."""
     for seed in range(10):
         learner = fpop(seed=seed)
-        Y, taken = learner.perturbation, learner.policy.probabilities == 1
+        Y, taken = learner.state.perturbation, learner.policy.probabilities == 1
         for k in range(SPACE.n_layers):
             here = SPACE.layer_of_pair == k
             assert taken[np.flatnonzero(here)[np.argmax(Y[here])]]
@@ -72,7 +74,7 @@ def as_printed(
 def test_a_whole_run_against_algorithm_1(scale: float) -> None:
     T, delta = 25, 0.05
     learner = fpop(episodes=T, level=delta, radius_scale=scale, learning_rate=0.5)
-    Y, total, pair = learner.perturbation.copy(), np.zeros(SPACE.n_tuples), pair_of_tuple(SPACE)
+    Y, total, pair = learner.state.perturbation.copy(), np.zeros(SPACE.n_tuples), pair_of_tuple(SPACE)
     N, n, M, m, epoch = (np.zeros(size, dtype=int) for size in (SPACE.n_pairs,) * 2 + (SPACE.n_tuples,) * 2 + (1,))
     policies = set()
     for episode in random_episodes(learner, 2, T):
@@ -97,12 +99,12 @@ def test_with_the_model_known_it_follows_the_perturbed_leader() -> None:
     """No radius and counts that are the model: the policy is the best one for the losses so far minus Y."""
     rng = np.random.default_rng(5)
     learner = fpop(radius_scale=0.0)
-    learner.counts.M = rng.integers(1, 50, SPACE.n_tuples)
-    learner.counts.N = np.bincount(pair_of_tuple(SPACE), learner.counts.M).astype(np.int64)
-    learner.total_loss = rng.uniform(0, 20, SPACE.n_tuples)
-    learner._restored()
-    mdp = LayeredMDP(SPACE, learner.counts.M / SPACE.expand_to_tuples(learner.counts.N))
-    perturbed = learner.total_loss - SPACE.expand_to_tuples(learner.perturbation)
+    counts = Counts(SPACE)
+    counts.M = rng.integers(1, 50, SPACE.n_tuples)
+    counts.N = np.bincount(pair_of_tuple(SPACE), counts.M).astype(np.int64)
+    learner.state = replace(learner.state, counts=counts, total_loss=rng.uniform(0, 20, SPACE.n_tuples))
+    mdp = LayeredMDP(SPACE, counts.M / SPACE.expand_to_tuples(counts.N))
+    perturbed = learner.state.total_loss - SPACE.expand_to_tuples(learner.state.perturbation)
     assert mdp.occupancy(learner.policy) @ perturbed == pytest.approx(best_policy(mdp, perturbed)[0], abs=1e-9)
 
 
@@ -134,4 +136,4 @@ def test_a_planner_that_fails_leaves_everything_as_it_was(monkeypatch: pytest.Mo
         with pytest.raises(ZeroDivisionError):
             learner.observe(episode)
     assert learner.policy is before
-    assert learner.observed == learner.counts.n.sum() == learner.total_loss.sum() == 0
+    assert learner.observed == learner.state.counts.n.sum() == learner.state.total_loss.sum() == 0

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from dataclasses import fields
 from types import FrameType
 from typing import Any
 
@@ -40,13 +41,13 @@ def interrupted_after(opcodes: int) -> Iterator[list[int]]:
 
 
 def state_of(learner: LearnerBase) -> list[Any]:
-    """All that it has learnt: what it carries but for the solver's warm start, what it plays, and what that costs."""
+    """All that it has learnt: its state, where solvers begin included, what it plays, and what that costs."""
     parts: list[Any] = [learner.policy.probabilities.tobytes(), learner.multipliers.tobytes(), learner.epoch]
-    for name in learner.carried_names():
-        value = getattr(learner, name)
+    for field in fields(learner.state):
+        value = getattr(learner.state, field.name)
         if isinstance(value, np.random.Generator):
             parts.append(value.bit_generator.state)
-        elif not name.startswith("_projector"):
+        else:
             inner = value.state().values() if hasattr(value, "state") else [getattr(value, "probabilities", value)]
             parts += [np.asarray(part).tobytes() for part in inner]
     return parts
@@ -73,7 +74,7 @@ def test_an_episode_is_learnt_whole_or_not_at_all(name: str) -> None:
     learner = after_three()
     offset = 1 + sorted(LEARNERS).index(name) % STRIDE
     for moment in [*range(offset, moments - 20, STRIDE), *range(moments - 20, moments + 1)]:
-        with suppress(KeyboardInterrupt), interrupted_after(moment):  # from a warm start it may be over sooner
+        with suppress(KeyboardInterrupt), interrupted_after(moment):
             learner.observe(episode)
         now = state_of(learner)
         assert now in (none, whole), f"half an episode after an interrupt at moment {moment} of {moments}"

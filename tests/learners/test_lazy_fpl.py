@@ -49,7 +49,7 @@ def test_phases_and_widths_by_hand() -> None:
     assert learner.width(1, 1) == pytest.approx(1.7320508)
     began = []
     for t, episode in enumerate(random_episodes(learner, 1, 20), start=1):
-        if learner.played == 0:
+        if learner.state.played == 0:
             began.append(t)
         learner.observe(episode)
     assert began == [1, 2, 4, 6, 8, 10, 12, 14, 16, 19]

@@ -1,6 +1,7 @@
 """Natural policy gradient with prices, by ascent and by PID control: against a plain twin, by hand, and they learn."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -73,13 +74,15 @@ def test_prices_by_hand() -> None:
     """
     space = LayeredSpace.dense([1, 2, 1], 2)
     options: Any = {"policy_step": 0.1, "dual_step": 0.5}
-    ascent: Any = NPGLagrangian(space, [0.2], episodes=9, **options)
-    controlled: Any = PIDLagrangian(space, [0.2], episodes=9, proportional=2.0, derivative=3.0, **options)
+    ascent = NPGLagrangian(space, [0.2], episodes=9, **options)
+    controlled = PIDLagrangian(space, [0.2], episodes=9, proportional=2.0, derivative=3.0, **options)
     seen: list[list[float]] = []
     for used in (1.5, 1.6, 0.5):
-        for learner in (ascent, controlled):
-            learner._learn(**learner._priced(np.array([used])))
-        seen.append([ascent.multipliers[0], controlled.multipliers[0], controlled.integrals[0]])
+        u = np.array([used])
+        ascent.state = replace(ascent.state, multipliers=ascent._prices(ascent.state, u))
+        prices, integrals = controlled._prices(controlled.state, u)
+        controlled.state = replace(controlled.state, multipliers=prices, integrals=integrals, used=u)
+        seen.append([ascent.multipliers[0], controlled.multipliers[0], controlled.state.integrals[0]])
     np.testing.assert_allclose(seen, [[0.2, 5.5, 0.2], [0.45, 1.75, 0.45], [0.15, 0.0, 0.15]])
 
 

@@ -1,6 +1,7 @@
 """O-REPS and UC-O-REPS: one is the other with a point for a set, both are UCPD without budgets, and they learn."""
 
 from collections.abc import Iterator
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -35,7 +36,7 @@ def test_uc_o_reps_is_ucpd_without_budgets_bit_for_bit() -> None:
     ours = UCOREPS(at.space, [], episodes=30, learning_rate=0.3, radius_scale=0.2)
     ucpd = UCPD(at.space, [], episodes=30, alpha=1.0, V=0.3, mixing=NO_MIXING, radius_scale=0.2)
     for episode in episodes_of(at, ours):
-        np.testing.assert_array_equal(ours.theta, ucpd.theta)
+        np.testing.assert_array_equal(ours.state.theta, ucpd.state.theta)
         np.testing.assert_array_equal(ours.policy.probabilities, ucpd.policy.probabilities)
         assert ours.epoch == ucpd.epoch
         ours.observe(episode)
@@ -49,11 +50,11 @@ def test_o_reps_is_uc_o_reps_with_a_point_for_a_set(at: World) -> None:
         at.space, at.budgets, episodes=30, confidence=KnownModel(transitions=at.mdp.transitions),
         learning_rate=known.learning_rate,
     )  # fmt: skip
-    point.theta = known.theta.copy()  # they start elsewhere
+    point.state = replace(point.state, theta=known.state.theta)  # they start elsewhere
     for episode in episodes_of(at, known):
         known.observe(episode)
         point.observe(episode)
-        np.testing.assert_allclose(known.theta, point.theta, atol=1e-8)
+        np.testing.assert_allclose(known.state.theta, point.state.theta, atol=1e-8)
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")
@@ -63,7 +64,7 @@ def test_o_reps_against_a_conic_solver(at: World) -> None:
     measures = OverPairs(at.mdp)
     q = measures.largest_entropy()
     for episode in episodes_of(at, learner, number=5):
-        np.testing.assert_allclose(at.space.sum_over_successors(learner.theta), q, atol=2e-6)
+        np.testing.assert_allclose(at.space.sum_over_successors(learner.state.theta), q, atol=2e-6)
         learner.observe(episode)
         f = at.space.sum_over_successors(np.asarray(episode.loss) * at.mdp.transitions)
         q = measures.nearest(q, 0.4 * f)
@@ -72,7 +73,7 @@ def test_o_reps_against_a_conic_solver(at: World) -> None:
 def test_the_known_measure_is_the_true_one(at: World) -> None:
     learner = OREPS(at.space, at.budgets, episodes=30, model=at.mdp)
     for episode in episodes_of(at, learner):
-        np.testing.assert_allclose(learner.theta, at.mdp.occupancy(learner.policy), atol=1e-8)
+        np.testing.assert_allclose(learner.state.theta, at.mdp.occupancy(learner.policy), atol=1e-8)
         learner.observe(episode)
     assert learner.epoch == 1
 
@@ -119,8 +120,8 @@ def test_a_measure_that_vanishes_is_no_trouble() -> None:
     learner = UCOREPS(at.space, [], episodes=30, learning_rate=25.0)
     for episode in episodes_of(at, learner, number=60):
         learner.observe(Episode(episode.states, episode.actions, at.scenarios[0], np.zeros((0, at.space.n_tuples))))
-    assert (at.space.uniform() > 1e3 * learner.theta).any()
-    assert np.isfinite(learner.theta).all()
+    assert (at.space.uniform() > 1e3 * learner.state.theta).any()
+    assert np.isfinite(learner.state.theta).all()
 
 
 def test_a_failed_projection_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -138,8 +139,8 @@ def test_a_failed_projection_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) ->
                 learner.observe(episode)
         learner.observe(episode)
         twin.observe(episode)
-        np.testing.assert_array_equal(learner.theta, twin.theta)
-        np.testing.assert_array_equal(learner.counts.totals()[1], twin.counts.totals()[1])
+        np.testing.assert_array_equal(learner.state.theta, twin.state.theta)
+        np.testing.assert_array_equal(learner.state.counts.totals()[1], twin.state.counts.totals()[1])
         assert (learner.epoch, learner.observed) == (twin.epoch, twin.observed)
 
 
@@ -165,4 +166,4 @@ def test_weights_that_fall_for_ever_do_not_end_a_run(name: str, rate: float) -> 
     learner = UCOREPS(problem.space, problem.budgets, episodes=1000, learning_rate=rate)
     run(problem, learner, episodes=1500, regret="never")
     assert learner.observed == 1500
-    assert learner.theta.min() < 1e-100  # it did get there
+    assert learner.state.theta.min() < 1e-100  # it did get there

@@ -68,8 +68,8 @@ def test_a_whole_run_against_plain_python(options: dict[str, Any]) -> None:
     seen = set()
     for t, (theta, anchor, prices) in enumerate(twin(f, g, *given.values())):
         learner.observe(Episode([0, 1, 2], [0, 0], f[t].ravel(), g[t].reshape(2, 6)))
-        np.testing.assert_allclose(learner.theta, np.ravel(theta), atol=1e-9)
-        np.testing.assert_allclose(learner.anchor, np.ravel(anchor), atol=1e-9)
+        np.testing.assert_allclose(learner.state.theta, np.ravel(theta), atol=1e-9)
+        np.testing.assert_allclose(learner.state.anchor, np.ravel(anchor), atol=1e-9)
         np.testing.assert_allclose(learner.multipliers, prices, rtol=1e-9)
         seen |= {(g[t, i].ravel() @ np.ravel(theta) > BUDGETS[i], i) for i in range(2)}
     assert len(seen) == 4  # either budget was exceeded, and was not
@@ -98,16 +98,16 @@ def test_steps_stay_in_the_confidence_set_and_are_those_of_project() -> None:
     layers = np.diff(problem.space.tuples_before)
     uniform = np.repeat(1 / layers, layers)
     for t in range(6):
-        anchor, surprise = learner.anchor, learner.surprise
+        anchor, surprise = learner.state.anchor, learner.state.surprise
         states, actions = sampled(problem.mdp, learner.policy.probabilities, rng)
         f, g = problem.losses.begin(rng).loss(t + 1), problem.constraints.mean
         learner.observe(Episode(states, actions, f, g))
         for start, after, total in (
-            (anchor, learner.anchor, surprise),
-            (learner.anchor, learner.theta, learner.surprise),
+            (anchor, learner.state.anchor, surprise),
+            (learner.state.anchor, learner.state.theta, learner.state.surprise),
         ):
             eta = math.sqrt(sum(math.log(20 * n) for n in layers) / (3 + total))
-            reference, cost = 0.95 * start + 0.05 * uniform, eta * learner.gradient
+            reference, cost = 0.95 * start + 0.05 * uniform, eta * learner.state.gradient
             expected = tr.project(problem.space, reference, cost, learner.confidence_set).theta
             np.testing.assert_allclose(after, expected, atol=1e-6)
 

@@ -1,5 +1,7 @@
 """OptCMDP, OptDual-CMDP, OptPrimalDual-CMDP, OPDOP and DOPE: what each must do exactly, and that each learns."""
 
+from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -7,27 +9,24 @@ import pytest
 
 from tests.learners.averages import averages, backwards, radii
 from tests.learners.problems import Coins, problem_with
-from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, Problem, run
-from tightrope.kernels.paths import sample_path
-from tightrope.learners import LEARNERS, BanditEpisode, LearnerBase, make_learner
+from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, Problem, core, run
+from tightrope.core import sample_path
+from tightrope.learners import BanditEpisode, LearnerBase, make_learner
+from tightrope.learners.base import Seen
 from tightrope.learners.dope import DOPE
 from tightrope.learners.opdop import OPDOP
 from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
 from tightrope.learners.opt_primal_dual import OptPrimalDual
-from tightrope.learners.shared.estimating import EstimatingLearner
-from tightrope.learners.shared.mirror import MirrorLearner
+from tightrope.learners.shared.averaging import AveragesState, estimates
+from tightrope.learners.shared.estimating import Radii
 from tightrope.planning.hindsight import slater_slack, solve_cmdp
 from tightrope.planning.intervals import Intervals
 from tightrope.problems.constraints import Deterministic
 from tightrope.space import FloatArray
 from tightrope.storage.checkpoints import fingerprint
 
-NAMES = [
-    name
-    for name, learner in LEARNERS.items()
-    if issubclass(learner, EstimatingLearner) and not issubclass(learner, MirrorLearner)  # these plan
-]
+NAMES = ["opt-cmdp", "opt-dual-cmdp", "opt-primal-dual", "opdop", "dope", "always-safe"]
 
 
 def two_choices() -> Problem:
@@ -50,13 +49,12 @@ def two_choices() -> Problem:
 
 def episodes_of(problem: Problem, policy: Policy, n: int, seed: int = 0) -> list[BanditEpisode]:
     """Plays of one policy, whoever may look at them."""
-    space, L, rng = problem.space, problem.space.n_layers, np.random.default_rng(seed)
+    space, rng = problem.space, np.random.default_rng(seed)
     adversary, plays = problem.losses.begin(rng), []
     for t in range(1, n + 1):
         f, g = adversary.loss(t), problem.constraints.sample(rng)
-        states, actions, steps = np.empty(L + 1, np.int64), np.empty(L, np.int64), np.empty(L, np.int64)
-        P = problem.mdp.transitions
-        sample_path(space.csr, policy.probabilities, P, rng.random(2 * L), states, actions, steps)
+        uniforms = rng.random(2 * space.n_layers)
+        states, actions, steps = sample_path(space.native, policy.probabilities, problem.mdp.transitions, uniforms)
         plays.append(BanditEpisode(states, actions, f[steps], g[:, steps]))
     return plays
 
@@ -72,13 +70,27 @@ def per_pair(mdp: LayeredMDP, values: FloatArray) -> FloatArray:
     return mdp.space.sum_over_successors(values * mdp.transitions)
 
 
-def tell_the_truth(learner: EstimatingLearner, problem: Problem, f: FloatArray, visits: int) -> None:
+def tell_the_truth(learner: LearnerBase[AveragesState], problem: Problem, f: FloatArray, visits: int) -> None:
     """As if every pair had been visited so often, and all had come about exactly as expected."""
-    mdp, counts = problem.mdp, learner.counts
+    mdp, counts = problem.mdp, deepcopy(learner.state.counts)
     counts.N[:], counts.M[:] = visits, np.round(visits * mdp.transitions)
     np.testing.assert_allclose(counts.M, visits * mdp.transitions, atol=1e-9)
-    learner.cost_sum = visits * (per_pair(mdp, np.vstack([f, problem.constraints.mean])) + 1) / 2
-    learner._restored()
+    cost_sum = visits * (per_pair(mdp, np.vstack([f, problem.constraints.mean])) + 1) / 2
+    learner.state = replace(learner.state, counts=counts, cost_sum=cost_sum)
+
+
+def count(learner: LearnerBase, play: BanditEpisode) -> None:
+    """Observe a play of the uniform policy without planning for the next episode."""
+    seen = Seen(*learner._read(play, learner.observed + 1), Policy.uniform(learner.space))
+    learner.state = learner.step(learner.state, seen)
+
+
+def radii_of(learner: Any) -> Radii:
+    """The radii that a learner plans with; OPDOP, which has a bonus of its own, has the parameters of them."""
+    made = Radii(learner.space, len(learner.budgets), learner.episodes, learner.level, learner.radius_scale)
+    assert getattr(learner, "_radii", made) == made
+    assert hasattr(learner, "_radii") or isinstance(learner, OPDOP)
+    return made
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -89,14 +101,14 @@ def test_estimates_are_averages_over_the_visits_of_a_pair(name: str) -> None:
     for play in plays:
         learner.observe(play)
     N, M, sums = averages(problem, plays)
-    estimates = learner.sums.estimates()
-    np.testing.assert_array_equal(estimates.visits, N)
-    np.testing.assert_array_equal(estimates.N, N)
-    np.testing.assert_array_equal(estimates.M, M)
-    np.testing.assert_allclose(estimates.costs, sums / np.maximum(N, 1))
+    averages_ = estimates(learner.state.counts, learner.state.cost_sum)
+    np.testing.assert_array_equal(averages_.visits, N)
+    np.testing.assert_array_equal(averages_.N, N)
+    np.testing.assert_array_equal(averages_.M, M)
+    np.testing.assert_allclose(averages_.costs, sums / np.maximum(N, 1))
     beta_c, beta_p = radii(problem, N, M, K=50)
-    np.testing.assert_allclose(learner._cost_radius(estimates.N), beta_c)
-    np.testing.assert_allclose(learner._box(estimates).radius, problem.space.sum_over_successors(beta_p))
+    np.testing.assert_allclose(radii_of(learner).of_costs(averages_.N), beta_c)
+    np.testing.assert_allclose(radii_of(learner).box(averages_).radius, problem.space.sum_over_successors(beta_p))
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -105,12 +117,13 @@ def test_the_scale_is_a_setting_and_multiplies_every_radius(name: str) -> None:
     learner: Any = make_learner(name, problem, episodes=50, radius_scale=0.25)
     assert learner.settings["radius_scale"] == 0.25
     assert make_learner(name, problem, episodes=50).settings["radius_scale"] == 1.0
-    estimates = learner.sums.estimates()._replace(
-        N=np.full(problem.space.n_pairs, 10**6), M=np.zeros(problem.space.n_tuples)
+    averages_ = estimates(learner.state.counts, learner.state.cost_sum)._replace(
+        N=np.full(problem.space.n_pairs, 10**6), M=np.zeros(problem.space.n_tuples, np.int64)
     )
     whole: Any = make_learner(name, problem, episodes=50)
-    np.testing.assert_allclose(learner._cost_radius(estimates.N), whole._cost_radius(estimates.N) / 4)
-    np.testing.assert_allclose(learner._box(estimates).radius, whole._box(estimates).radius / 4)
+    ours, wholes = radii_of(learner), radii_of(whole)
+    np.testing.assert_allclose(ours.of_costs(averages_.N), wholes.of_costs(averages_.N) / 4)
+    np.testing.assert_allclose(ours.box(averages_).radius, wholes.box(averages_).radius / 4)
 
 
 def test_opt_cmdp_with_the_true_model_and_zero_radii_plays_the_lps_answer_at_once() -> None:
@@ -134,12 +147,12 @@ def test_opt_cmdp_is_optimistic_while_the_truth_is_among_what_it_allows() -> Non
         true = solve_cmdp(problem.mdp, f, mean, problem.budgets).value
         learner = OptCMDP(problem.space, problem.budgets, episodes=400)
         for play in episodes_of(problem, Policy.uniform(problem.space), 400, seed):
-            learner._learn(**learner._sums_after(play)._asdict())
-        estimates, P = learner.sums.estimates(), problem.mdp.transitions
-        box, costs = learner._box(estimates), (per_pair(problem.mdp, np.vstack([f, mean])) + 1) / 2
+            count(learner, play)
+        averages_, P = estimates(learner.state.counts, learner.state.cost_sum), problem.mdp.transitions
+        box, costs = radii_of(learner).box(averages_), (per_pair(problem.mdp, np.vstack([f, mean])) + 1) / 2
         assert (box.lower <= P).all() and (box.upper >= P).all() and (box.lower > 0).any()
-        assert (np.abs(estimates.costs - costs) <= learner._cost_radius(estimates.N)).all()
-        answer = learner._plan(estimates)
+        assert (np.abs(averages_.costs - costs) <= radii_of(learner).of_costs(averages_.N)).all()
+        answer = learner._plan(averages_)
         assert answer.excess == 0
         assert answer.value <= (true + L) / 2
 
@@ -198,7 +211,7 @@ def test_dope_plans_with_pessimistic_constraints_and_an_optimistic_loss(monkeypa
     learner: Any = make_learner("dope", problem, episodes=K)
     plays = episodes_of(problem, Policy.uniform(problem.space), 30)
     for play in plays:
-        learner._learn(**learner._sums_after(play)._asdict())
+        count(learner, play)
     asked: list[Any] = []
 
     def ask(
@@ -209,7 +222,7 @@ def test_dope_plans_with_pessimistic_constraints_and_an_optimistic_loss(monkeypa
 
     monkeypatch.setattr("tightrope.learners.dope.plan", ask)
     with pytest.raises(ConvergenceError):
-        learner._plan(learner.sums.estimates())
+        learner.offer(learner.state)
     N, M, sums = averages(problem, plays)
     beta_c, beta_p = radii(problem, N, M, K)
     beta_l, beta_bar = np.minimum(beta_c, 1), problem.space.sum_over_successors(beta_p)
@@ -281,8 +294,9 @@ def test_an_episode_that_cannot_be_worked_off_leaves_no_trace(name: str, monkeyp
     def fail(*args: Any) -> None:
         raise ConvergenceError("no answer")
 
-    for what in ("plan", "best_response", "mirror_step"):
+    for what in ("plan", "best_response"):
         monkeypatch.setattr(f"{type(learner).__module__}.{what}", fail, raising=False)
+    monkeypatch.setattr(core, "mirror_step", fail)
     with pytest.raises(ConvergenceError):
         learner.observe(plays[5])
     assert fingerprint(learner) == before

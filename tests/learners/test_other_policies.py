@@ -9,7 +9,7 @@ import pytest
 from tightrope.checks.learners.play import drive, now, ordinary_world, same
 from tightrope.errors import InvalidInputError
 from tightrope.learners import LEARNERS, BanditEpisode, make_learner
-from tightrope.learners.base import FOR_BUDGETS
+from tightrope.learners.base import NEEDS_OF_BUDGETS
 from tightrope.model import Policy
 
 WORLD = ordinary_world()
@@ -19,7 +19,7 @@ WORLD = ordinary_world()
 def test_who_weighs_by_the_probability_of_a_path_does_not_learn_from_any(name: str) -> None:
     learner = LEARNERS[name]
     source = "".join(inspect.getsource(sys.modules[kind.__module__]) for kind in learner.__mro__[:1])
-    weighs = any(word in source for word in ("estimated(", "importance_weighted(", "unbiased(", "_refuse_another("))
+    weighs = any(word in source for word in ("estimated(", "importance_weighted(", "unbiased(", "log_gradient("))
     assert (learner.learns_from == "any") is not weighs
 
 
@@ -54,7 +54,7 @@ def test_the_budgets_it_has_change_nothing_and_others_count_from_now_on(name: st
     learner, twin = (make_learner(name, WORLD, episodes=30) for _ in range(2))
     drive(WORLD, learner, last=6)
     drive(WORLD, twin, last=6)
-    if set(learner.needs) & set(FOR_BUDGETS):
+    if set(learner.needs) & set(NEEDS_OF_BUDGETS):
         with pytest.raises(InvalidInputError, match="for the budgets it has"):
             learner.with_budgets(WORLD.budgets)
         return

@@ -5,6 +5,7 @@ taken over from the learner after it was compared, so that nothing adds up.
 """
 
 from collections.abc import Iterator
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
@@ -14,9 +15,10 @@ import pytest
 from tests.conftest import pair_of_tuple, random_mdp
 from tests.twins import first_measure, model_of, occupancy, policy_of, sample_path
 from tightrope import BanditEpisode, Episode, LayeredSpace, project
-from tightrope.learners.kernels.played import SMALLEST
+from tightrope.core import SMALLEST
 from tightrope.learners.shared import pricing
 from tightrope.learners.shared.importance import upper_bounds
+from tightrope.learners.shared.rates import rate, spans_after
 from tightrope.learners.ucpd_bandit import UCPDBandit
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.model import Policy
@@ -124,10 +126,10 @@ def plays(learner: Any, episodes: int) -> Iterator[tuple[list[int], list[int], l
 
 
 def assert_alike(learner: Any, twin: Twin, theta: FloatArray, prices: FloatArray) -> None:
-    np.testing.assert_allclose(learner.theta, theta, atol=2e-5)
-    np.testing.assert_allclose(learner.integrals, twin.Q, rtol=1e-6)
+    np.testing.assert_allclose(learner.state.theta, theta, atol=2e-5)
+    np.testing.assert_allclose(learner.state.integrals, twin.Q, rtol=1e-6)
     np.testing.assert_allclose(learner.multipliers, prices, rtol=1e-6, atol=1e-9)
-    np.testing.assert_allclose(learner.changes, twin.S, rtol=1e-9)
+    np.testing.assert_allclose(learner.state.changes, twin.S, rtol=1e-9)
 
 
 @pytest.mark.parametrize("B", [100.0, 0.2])
@@ -137,7 +139,7 @@ def test_ucpd_practical_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPat
     twin, block, F, before = Twin(learner.rule, B), list[FloatArray](), 0.0, None
     mean = np.zeros((2, SPACE.n_tuples))
     for states, actions, steps, f, g in plays(learner, 60):
-        theta = learner.theta
+        theta = learner.state.theta
         learner.observe(Episode(states, actions, f, g))
         twin.count(steps, g[:, steps])
         mean = mean + (g - mean) / twin.t
@@ -159,7 +161,7 @@ def test_ucpd_bandit_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPatch)
     twin, block = Twin(learner.rule, B), list[FloatArray]()
     met: list[list[tuple[int, float, FloatArray]]] = [[] for _ in range(SPACE.n_pairs)]
     for states, actions, steps, f, g in plays(learner, 60):
-        theta, t, blocks = learner.theta, twin.t + 1, min(3, 1 + (twin.t + 1) // 20)
+        theta, t, blocks = learner.state.theta, twin.t + 1, min(3, 1 + (twin.t + 1) // 20)
         believed = np.array([np.mean([x[1] for x in at]) if at and 2 * at[-1][0] > t - 1 else -1.0 for at in met])
         u = upper_bounds(Policy(SPACE, policy_of(SPACE, theta)), twin.confidence_set(), np.array(steps))
         gamma, delta = np.sqrt(3 * np.log(3 * 12 / 0.01) / (t * 12)), np.zeros(SPACE.n_pairs)
@@ -183,10 +185,9 @@ def test_ucpd_bandit_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_blocks_are_longer_by_one_after_250_episodes_each() -> None:
-    learner, sizes = UCPDPractical(SPACE, BUDGETS), []
-    for learner.observed in (0, 248, 249, 498, 499, 1249, 10**6):
-        sizes.append(learner._block_now())
-    assert sizes == [1, 1, 2, 2, 3, 6, 6]
+    learner = UCPDPractical(SPACE, BUDGETS)
+    states = [replace(learner.state, observed=t) for t in (0, 248, 249, 498, 499, 1249, 10**6)]
+    assert [pricing.block_length(state, learner.block) for state in states] == [1, 1, 2, 2, 3, 6, 6]
 
 
 def below(at: list[tuple[int, float, FloatArray]], i: int) -> float:
@@ -203,5 +204,11 @@ def below(at: list[tuple[int, float, FloatArray]], i: int) -> float:
 
 @pytest.mark.parametrize(("span", "largest"), [(SMALLEST, SMALLEST), (SMALLEST / 2, 0.0)])
 def test_losses_that_differ_by_next_to_nothing(span: float, largest: float) -> None:
-    learner = UCPDPractical(SPACE, BUDGETS)
-    assert learner._spans(np.append(np.zeros(SPACE.n_tuples - 1), span)) == (largest, 0.0)
+    f = np.append(np.zeros(SPACE.n_tuples - 1), span)
+    assert spans_after(SPACE, f, np.zeros(SPACE.n_tuples), 0.0, 0.0, steps=0) == (largest, 0.0)
+
+
+def test_the_rate_of_the_smallest_losses_is_a_number() -> None:
+    assert rate(SMALLEST, 0.0, 1.0, 5.0) == pytest.approx(1 / SMALLEST)
+    assert rate(3.0, 16.0, 1.0, 1.0) == pytest.approx(0.2)
+    assert rate(0.0, 16.0, 1.0, 1.0) == 1.0

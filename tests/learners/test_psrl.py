@@ -81,7 +81,7 @@ def test_the_posterior_by_hand() -> None:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tightrope.learners.psrl.best_actions", look)
         for _ in range(4000):
-            learner._plan(learner.counts, learner.total_loss, learner.draws)
+            learner._plan(learner.state.counts, learner.state.total_loss, learner.state.draws)
     first, loss = np.array(drawn).T
     assert first.mean() == pytest.approx(0.6, abs=0.01)
     assert first.var() == pytest.approx(0.04, abs=0.003)
@@ -101,7 +101,7 @@ def test_laws_that_are_tied_are_drawn_once() -> None:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("tightrope.learners.psrl.best_actions", look)
-        learner._plan(learner.counts, learner.total_loss, learner.draws)
+        learner._plan(learner.state.counts, learner.state.total_loss, learner.state.draws)
     outcome = learner.ties.outcome
     for k in range(outcome.max() + 1):
         assert len(set(drawn[0][outcome == k])) == 1

@@ -16,6 +16,7 @@ from tightrope import LayeredMDP, LayeredSpace, Problem
 from tightrope.confidence import Box
 from tightrope.learners import LEARNERS, LearnerBase, make_learner
 from tightrope.learners.registry import options_of
+from tightrope.learners.shared.averaging import estimates
 from tightrope.problems.constraints import Deterministic
 
 T = 90_000
@@ -157,8 +158,8 @@ def visits() -> tuple[np.ndarray, np.ndarray]:
 def test_radii_of_averages_and_frequencies(name: str) -> None:
     """β^c = √(2 log(6·39·2 T / 0.01) / n) with 22.161203, β^p = √(4·0.3·0.7·22.591986 / n) + 14·22.591986 / (3 n)."""
     learner, (N, M) = made(name), visits()
-    assert learner._cost_radius(N)[:2] == pytest.approx([0.066575076, 6.6575076])
-    box = learner._box(learner.sums.estimates()._replace(N=N, M=M))
+    assert learner._radii.of_costs(N)[:2] == pytest.approx([0.066575076, 6.6575076])
+    box = learner._radii.box(estimates(learner.state.counts, learner.state.cost_sum)._replace(N=N, M=M))
     assert box.upper[:2] - [0.3, 0.1] == pytest.approx([0.054105834, 0.039061544])
     assert [0.3, 0.1] - box.lower[:2] == pytest.approx([0.054105834, 0.039061544])
     assert (box.lower[6:] == 0).all() and (box.upper[6:] == 1).all()
@@ -181,8 +182,8 @@ def test_radii_of_confidence_sets() -> None:
 def test_radii_of_ucrl2_after_a_million_steps() -> None:
     """log(2·42·10⁶ / 0.01) = 22.851498: √(14·6·22.851498 / n), 0.9 − √(7·22.851498 / (2 n))."""
     learner, (N, M) = made("ucrl2"), visits()
-    learner.counts.N[:], learner.counts.M[:] = N, M
-    ball, least = learner.plausible(learner.counts, 0.9 * N, 10**6)
+    learner.state.counts.N[:], learner.state.counts.M[:] = N, M
+    ball, least = learner.plausible(learner.state.counts, 0.9 * N, 10**6)
     assert ball.radius[:2] == pytest.approx([0.43812393, np.inf])
     assert least[:2] == pytest.approx([0.9 - 0.089431673, 0])
 

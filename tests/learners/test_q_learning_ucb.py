@@ -47,7 +47,7 @@ def test_a_run_is_that_of_algorithm_1() -> None:
         learner.observe(episode)
         left = [H - space.layer_of(s) for s in space.pairs[:, 0].tolist()]
         expected = [steps - Q[s, a] for steps, (s, a) in zip(left, space.pairs.tolist(), strict=True)]
-        np.testing.assert_allclose(learner.values, expected, atol=1e-12)
+        np.testing.assert_allclose(learner.state.values, expected, atol=1e-12)
     assert len(N) > 12 and max(N.values()) > 50
     assert 0 < held < K  # at times V is what is left, and not always
 
@@ -58,15 +58,15 @@ def test_two_episodes_by_hand() -> None:
     learner = QLearningUCB(space, [], episodes=10, level=120 / math.e**9, radius_scale=1 / math.sqrt(288))
     learner.observe(BanditEpisode([0, 1, 3], [0, 0], [0.6, 1.0], np.zeros((0, 2))))
     # α_1 = 1: 0.8 + 0 − 0.5 and 1 + 0 − 0.5
-    np.testing.assert_allclose(learner.values, [0.3, 0, 0.5, 0, 0, 0], atol=1e-15)
+    np.testing.assert_allclose(learner.state.values, [0.3, 0, 0.5, 0, 0, 0], atol=1e-15)
     assert learner.policy.probabilities.tolist() == [0, 1, 0, 1, 1, 0]
     learner.observe(BanditEpisode([0, 1, 3], [0, 0], [0.6, 1.0], np.zeros((0, 2))))
     # α_2 = 3/4, b_2 = 0.3535533906: 0.3/4 + 0.75 (0.8 + V(1) − b_2), V(1) = 0; 0.5/4 + 0.75 (1 − b_2)
-    np.testing.assert_allclose(learner.values, [0.4098349571, 0, 0.6098349571, 0, 0, 0], atol=1e-10)
+    np.testing.assert_allclose(learner.state.values, [0.4098349571, 0, 0.6098349571, 0, 0, 0], atol=1e-10)
     learner.observe(BanditEpisode([0, 1, 3], [0, 1], [0.6, 1.0], np.zeros((0, 2))))
     # α_3 = 3/5, b_3 = 0.2886751346: 0.4·0.4098349571 + 0.6 (0.8 + 0 − b_3); the other pair is new
-    np.testing.assert_allclose(learner.values, [0.4707289021, 0, 0.6098349571, 0.5, 0, 0], atol=1e-10)
-    assert learner.visits.tolist() == [3, 0, 2, 1, 0, 0]
+    np.testing.assert_allclose(learner.state.values, [0.4707289021, 0, 0.6098349571, 0.5, 0, 0], atol=1e-10)
+    assert learner.state.visits.tolist() == [3, 0, 2, 1, 0, 0]
 
 
 def test_the_published_bonus() -> None:
@@ -74,7 +74,7 @@ def test_the_published_bonus() -> None:
     space = LayeredSpace.dense([1, 2, 1], 2)
     learner = QLearningUCB(space, [], episodes=10, level=0.05)
     learner.observe(BanditEpisode([0, 1, 3], [0, 1], [-1.0, -1.0], np.zeros((0, 2))))
-    np.testing.assert_allclose(learner.values, [-7.8908676412, 0, 0, -7.8908676412, 0, 0], rtol=1e-10)
+    np.testing.assert_allclose(learner.state.values, [-7.8908676412, 0, 0, -7.8908676412, 0, 0], rtol=1e-10)
 
 
 def test_its_values_stay_below_the_true_ones() -> None:
@@ -83,8 +83,8 @@ def test_its_values_stay_below_the_true_ones() -> None:
     learner = QLearningUCB(at.space, [], episodes=2000)
     for k in range(1, 2001):
         learner.observe(at.play(learner.policy, "bandit", k, np.random.default_rng([4, k])))
-    assert (learner.values <= true).all()
-    assert learner.visits.sum() == 2000 * 3
+    assert (learner.state.values <= true).all()
+    assert learner.state.visits.sum() == 2000 * 3
 
 
 def test_regret_per_episode_falls() -> None:

@@ -108,7 +108,7 @@ def test_ucpd_known_is_ucpd_with_a_point_for_a_set() -> None:
     known = make_learner("ucpd-known", at, episodes=20)
     point = UCPD(at.space, at.budgets, episodes=20, confidence=KnownModel(transitions=at.mdp.transitions))
     assert isinstance(known, UCPD)
-    point.theta, point.policy = known.theta, known.policy  # a set does not tell where to start
+    point.state = replace(point.state, theta=known.state.theta)  # a set does not tell where to start
     for (p, Q, epoch), (p_, Q_, _) in zip(drive(at, known), drive(at, point), strict=True):
         np.testing.assert_array_equal(p, p_)
         np.testing.assert_array_equal(Q, Q_)
@@ -137,7 +137,7 @@ def test_drift_plus_penalty_against_a_conic_solver() -> None:
     at = WORLDS["a_dense_space_with_two_constraints"]()
     learner = DriftPlusPenalty(at.space, at.budgets - 0.3, episodes=10, model=at.mdp, alpha=3.0, V=2.0)
     A, b = flow(at.mdp)
-    x, Q = learner.x.copy(), np.zeros(2)
+    x, Q = learner.state.x.copy(), np.zeros(2)
     np.testing.assert_allclose(x, at.space.sum_over_successors(at.mdp.occupancy(Policy.uniform(at.space))))
     for t in range(1, 11):
         episode = at.play(learner.policy, "full", t, np.random.default_rng([1, t]))
@@ -150,10 +150,10 @@ def test_drift_plus_penalty_against_a_conic_solver() -> None:
         problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12)
         x = np.array(v.value)
         Q = np.maximum(Q + g @ x - learner.budgets, 0)
-        np.testing.assert_allclose(learner.x, x, atol=1e-6)
+        np.testing.assert_allclose(learner.state.x, x, atol=1e-6)
         np.testing.assert_allclose(learner.multipliers, Q, atol=1e-5)
         np.testing.assert_allclose(at.mdp.occupancy(learner.policy), at.mdp.transitions * np.repeat(
-            learner.x, at.space.successors_per_pair), atol=1e-8)  # fmt: skip
+            learner.state.x, at.space.successors_per_pair), atol=1e-8)  # fmt: skip
     assert Q.min() > 0.1
     assert (x < 1e-9).any()
 
@@ -219,9 +219,9 @@ def test_the_leader_comes_nearest_to_budgets_that_look_out_of_reach() -> None:
     at = WORLDS["a_dense_space_with_two_constraints"]()
     learner = FollowTheLeader(at.space, np.zeros(2), episodes=9)
     drive(at, learner, last=1)
-    visits = learner.counts.totals()[1]
+    visits = learner.state.counts.totals()[1]
     model = LayeredMDP.from_occupancy(at.space, visits)
-    g = learner.total_constraints
+    g = learner.state.total_constraints
     used = (g @ model.occupancy(learner.policy)).max()
     assert used == pytest.approx(-slater_slack(model, g, np.zeros(2)), abs=1e-8)
     assert not learner.multipliers.any()
@@ -233,7 +233,7 @@ def test_the_leader_plans_more_rarely_as_time_goes_by() -> None:
     planned = set()
 
     def look(t: int) -> None:
-        planned.add(learner._planned_at)
+        planned.add(learner.state.planned_at)
 
     drive(at, learner, last=20, between=look)
     assert sorted(planned) == [0, 1, 2, 3, 5, 8, 12, 18]

@@ -1,6 +1,7 @@
 """REINFORCE with a multiplier: against a plain twin, by hand, and that it learns."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -46,11 +47,11 @@ def test_an_episode_by_hand() -> None:
     """η = 0.5, η_λ = 0.1 and λ = 1: from step 0 on 0.6 is lost and 1 used, δ = (0.6 + 1)/2; from step 1 on 0.2, 0.5."""
     space = LayeredSpace.dense([1, 2, 1], 2)
     learner = ReinforceLagrangian(space, [0.4], episodes=25, policy_step=0.5, dual_step=0.1)
-    learner.multipliers = np.array([1.0])
+    learner.state = replace(learner.state, multipliers=np.array([1.0]))
     learner.observe(BanditEpisode([0, 1, 3], [0, 1], [0.4, 0.2], [[0.5, 0.5]]))
-    np.testing.assert_allclose(learner.preferences, [-0.2, 0.2, 0.0875, -0.0875, 0, 0])
+    np.testing.assert_allclose(learner.state.preferences, [-0.2, 0.2, 0.0875, -0.0875, 0, 0])
     np.testing.assert_allclose(learner.multipliers, [1.06])
-    np.testing.assert_allclose(learner.baseline, [[0.6, 0.2, 0, 0], [1.0, 0.5, 0, 0]])
+    np.testing.assert_allclose(learner.state.baseline, [[0.6, 0.2, 0, 0], [1.0, 0.5, 0, 0]])
     assert learner.policy.probabilities[0] == pytest.approx(0.40131234)  # 1 / (1 + e^0.4)
 
 

@@ -63,10 +63,10 @@ def test_where_no_step_can_be_found_theta_stays_and_budgets_hold(monkeypatch: py
     learner, stayed = sops(problem, block=4), 0
     played = Run(problem, learner, episodes=100, regret="never")
     for t in range(1, 101):
-        theta, failed = learner.theta, asked[1]
+        theta, failed = learner.state.theta, asked[1]
         played.play(until=t)
         if asked[1] > failed:
-            np.testing.assert_array_equal(learner.theta, theta)
+            np.testing.assert_array_equal(learner.state.theta, theta)
             stayed += 1
     assert stayed > 10
     assert played.account.strong_violation == 0.0
@@ -100,13 +100,13 @@ def test_what_it_plays_is_within_the_budgets_under_every_model_of_its_set() -> N
     problem = tempting()
     learner = sops(problem)
     run(problem, learner, episodes=600, seed=3, records=1)
-    assert learner.weight < 0.5 * learner.first_weight
+    assert learner.state.weight < 0.5 * learner.first_weight
     bounds = bounds_of(learner.confidence_set, problem.mdp.space)
     mean = problem.constraints.mean[0]
     assert worst_use(problem.mdp.space, bounds, learner.policy, mean).most < 0.7
     used = float(mean @ problem.mdp.occupancy(learner.policy))
     assert 0.5 < used < worst_use(problem.mdp.space, bounds, learner.policy, mean).most  # and not idle
-    upper = learner._upper(learner.mean_constraints, learner.squares)[0]
+    upper = learner._upper(learner.observed, learner.state.mean_constraints, learner.state.squares)[0]
     assert ((mean <= upper) & (upper <= mean + 0.1)).all()
 
 

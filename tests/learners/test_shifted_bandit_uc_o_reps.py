@@ -1,6 +1,7 @@
 """Shifted Bandit UC-O-REPS: its sets, its estimates in exact expectation, a run as printed, and that it learns."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -90,7 +91,7 @@ def test_a_whole_run_as_printed(sparse: bool) -> None:
             ball = L1Ball(center, np.where((N > 0) & (eps < 2), (1 - alpha) * eps, np.inf))
         instance = Boxed(space, np.maximum(theta, 1e-12), eta * estimate, Box(alpha * uniform, ones, ball))
         theta = np.maximum(conic_solution(instance, **PRECISE)[1], 0)
-        np.testing.assert_allclose(learner.theta, theta, atol=3e-6)
+        np.testing.assert_allclose(learner.state.theta, theta, atol=3e-6)
     assert learner.epoch > 3
 
 
@@ -103,12 +104,11 @@ def test_the_estimate_is_off_by_how_far_the_measure_is_off() -> None:
     for _ in range(50):
         f = rng.uniform(-1, 1, space.n_tuples)
         learner.observe(bandit_episode(space, learner.policy.probabilities, mdp.transitions, f, rng))
-    for theta in (learner.theta.copy(), occupancy(space, learner.policy.probabilities, mdp.transitions)[1]):
-        learner.theta = theta
+    for theta in (learner.state.theta.copy(), occupancy(space, learner.policy.probabilities, mdp.transitions)[1]):
         q = np.bincount(pair, occupancy(space, learner.policy.probabilities, mdp.transitions)[1])
         mean = np.zeros(space.n_tuples)
         for path, probability in trajectories(mdp, learner.policy):
-            mean += probability * learner.estimate(path, losses[path])
+            mean += probability * learner.estimate(theta, path, losses[path])
         expected = np.bincount(pair, losses * mdp.transitions) * q / np.bincount(pair, theta)
         np.testing.assert_allclose(mean, expected[pair], rtol=1e-10)
     np.testing.assert_allclose(mean, np.bincount(pair, losses * mdp.transitions)[pair], rtol=1e-10)
@@ -122,7 +122,7 @@ def test_all_of_the_shift_is_a_uniform_model() -> None:
     for _ in range(20):
         f = rng.uniform(-1, 1, space.n_tuples)
         learner.observe(bandit_episode(space, learner.policy.probabilities, mdp.transitions, f, rng))
-    model = LayeredMDP.from_occupancy(space, learner.theta)
+    model = LayeredMDP.from_occupancy(space, learner.state.theta)
     np.testing.assert_allclose(model.transitions, 1 / space.expand_to_tuples(space.successors_per_pair), atol=1e-9)
 
 
@@ -140,13 +140,20 @@ def test_bad_parameters_are_named(option: str, value: Any) -> None:
         ShiftedBanditUCOREPS(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7, **{option: value})
 
 
+def plays(learner: ShiftedBanditUCOREPS, probabilities: list[float]) -> None:
+    """Give the learner the measure of a policy where every successor is as likely."""
+    policy = Policy(learner.space, probabilities)
+    learner.state = replace(learner.state, theta=LayeredMDP.even(learner.space).occupancy(policy))
+    np.testing.assert_array_equal(learner.policy.probabilities, probabilities)
+
+
 def test_an_action_that_the_policy_never_takes_is_refused_in_words() -> None:
     space = LayeredSpace.dense([1, 2, 1], 2)
     learner = ShiftedBanditUCOREPS(space, [0.5], episodes=9)
-    learner.policy = Policy(space, [1.0, 0.0, 0.5, 0.5, 0.5, 0.5])
+    plays(learner, [1.0, 0.0, 0.5, 0.5, 0.5, 0.5])
     state = checkpoints.fingerprint(learner)
     with pytest.raises(InvalidInputError, match=r"episode 1: step 0 took action 1 at state 0, .* probability 0; play"):
         learner.observe(BanditEpisode([0, 1, 3], [1, 0], np.zeros(2), np.zeros((1, 2))))
     assert checkpoints.fingerprint(learner) == state
-    learner.policy = Policy(space, [1 - 2.0**-53, 2.0**-53, 0.5, 0.5, 0.5, 0.5])  # as rare as random numbers can be
-    learner._check_played(space.path([0, 1, 3], [1, 0]))
+    plays(learner, [1 - 2.0**-53, 2.0**-53, 0.5, 0.5, 0.5, 0.5])  # as rare as random numbers can be
+    learner._check_played(learner.state, space.path([0, 1, 3], [1, 0]))

@@ -89,7 +89,7 @@ def test_two_episodes_of_mdp_e_by_hand() -> None:
     assert learner.policy[0] == pytest.approx({0: 0.316708, 1: 0.683292}, abs=1e-6)
     assert learner.policy[1] == pytest.approx({0: 0.119203, 1: 0.880797}, abs=1e-6)
     assert learner.policy[2] == {0: 0.5, 1: 0.5}
-    assert learner.total_values == pytest.approx([2.384471, 2, 2, 1, 1, 1], abs=1e-6)
+    assert learner.state.total_values == pytest.approx([2.384471, 2, 2, 1, 1, 1], abs=1e-6)
 
 
 @pytest.mark.parametrize("seed", range(2))

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.learners.test_optimistic import two_choices
-from tightrope import InvalidInputError, LayeredSpace, run
+from tightrope import BanditEpisode, InvalidInputError, LayeredSpace, run
 from tightrope.checks.learners.play import world
 from tightrope.learners import make_learner
 from tightrope.learners.triple_q import TripleQ
@@ -23,7 +23,9 @@ def test_a_run_is_that_of_its_twin(tuning: Any) -> None:
     tables = [dict.fromkeys(pairs, 3.0) for _ in range(3)]  # Q, C_1, C_2
     N, Z, C_bar, busy = dict.fromkeys(pairs, 0), [0.0, 0.0], [0.0, 0.0], 0
     for k in range(1, K + 1):
-        np.testing.assert_allclose(learner.values, [[table[pair] for pair in pairs] for table in tables], rtol=1e-12)
+        np.testing.assert_allclose(
+            learner.state.values, [[table[pair] for pair in pairs] for table in tables], rtol=1e-12
+        )
         np.testing.assert_allclose(learner.multipliers, np.array(Z) / 2.5, atol=1e-12)
         assert learner.epoch == 1 + (k - 1) // frame
         chosen = {}
@@ -84,12 +86,15 @@ def test_the_published_constants_by_hand() -> None:
 def test_the_end_of_a_frame_by_hand() -> None:
     """H = 2: Q rises by 3/32; where Q or C is 2 or more, both are 2. Z = 1 + 0.75 + 0.5 − 3/4."""
     learner = TripleQ(LayeredSpace.dense([1, 2, 1], 2), [0.5], episodes=16, tuning="code")  # frames of 5
-    learner.queues, learner.frame = np.array([1.0]), 4
+    learner.frame = 4
     values = np.array([[1.95, 0.5, 0.1, 1.0, 0.0, 2.0], [0.5, 0.5, 2.5, 1.9, 0.0, 2.0]])
-    changes = learner._next_frame(values, np.array([3.0]))
-    np.testing.assert_allclose(values, [[2, 0.59375, 2, 1.09375, 0.09375, 2], [2, 0.5, 2, 1.9, 0, 2]])
-    assert changes["queues"].tolist() == [1.5]
-    assert changes["earned"].tolist() == [0.0] and not changes["visits"].any()
+    queues, after = learner._next_frame(np.array([1.0]), values, np.array([3.0]))
+    np.testing.assert_allclose(after, [[2, 0.59375, 2, 1.09375, 0.09375, 2], [2, 0.5, 2, 1.9, 0, 2]])
+    assert queues.tolist() == [1.5]
+    for t in range(1, 5):
+        learner.observe(BanditEpisode([0, 1, 3], [0, 0], [0.0, 0.0], [[0.5, 0.5]]))
+        state = learner.state
+        assert bool(state.earned.any()) == bool(state.visits.any()) == (t < 4)  # both begin at 0 in a new frame
 
 
 def test_with_the_tuning_of_the_code_it_learns_within_its_budget() -> None:

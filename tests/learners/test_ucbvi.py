@@ -1,6 +1,7 @@
 """UCBVI: its values are optimistic, with everything known they are exact, and it learns."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ from tests.conftest import pair_of_tuple, random_mdp, random_sparse_space
 from tests.learners.gap import gap_problem, regret_per_episode
 from tests.twins import pair_values, sample_path
 from tightrope import InvalidInputError, LayeredMDP, LayeredSpace
+from tightrope.confidence import Counts
 from tightrope.learners import BanditEpisode
 from tightrope.learners.ucbvi import UCBVI
 from tightrope.planning.hindsight import best_policy
@@ -30,12 +32,12 @@ def test_with_the_true_model_and_no_bonus_it_plans_optimally() -> None:
         rng = np.random.default_rng(seed)
         space = random_sparse_space(rng, [1, 3, 4, 2, 1], 3, 0.6)
         learner = UCBVI(space, [], episodes=10, radius_scale=0.0)
-        learner.counts.M = rng.integers(1, 30, space.n_tuples)
-        learner.counts.N = np.bincount(pair_of_tuple(space), learner.counts.M).astype(np.int64)
-        mdp = LayeredMDP(space, learner.counts.M / space.expand_to_tuples(learner.counts.N))
+        learner.state.counts.M = rng.integers(1, 30, space.n_tuples)
+        learner.state.counts.N = np.bincount(pair_of_tuple(space), learner.state.counts.M).astype(np.int64)
+        mdp = LayeredMDP(space, learner.state.counts.M / space.expand_to_tuples(learner.state.counts.N))
         losses = rng.random(space.n_tuples)
-        total = learner.counts.N * space.sum_over_successors(losses * mdp.transitions)
-        values, policy = learner._plan(learner.counts, total, np.zeros(space.n_pairs))
+        total = learner.state.counts.N * space.sum_over_successors(losses * mdp.transitions)
+        values, policy = learner._plan(learner.state.counts, total, np.zeros(space.n_pairs))
         V, Q = pair_values(space, mdp.transitions, losses)
         np.testing.assert_allclose(values, Q, atol=1e-12)
         np.testing.assert_allclose(values[policy.probabilities == 1], V[:-1], atol=1e-12)
@@ -48,14 +50,14 @@ def test_its_values_stay_below_the_true_ones_and_never_fall() -> None:
     mdp, f = random_mdp(rng, space), rng.uniform(-0.9, 0.9, space.n_tuples)
     _, Q = pair_values(space, mdp.transitions, (f + 1) / 2)
     learner = UCBVI(space, [], episodes=3000)
-    before = learner.values
+    before = learner.state.values
     for _ in range(30):
         play(learner, mdp, f, 100, rng)
-        assert (before <= learner.values).all()
-        assert (learner.values <= Q + 1e-12).all()
-        assert (learner.values >= 0).all()
-        before = learner.values
-    assert learner.values.max() > 0.1  # by now they say something
+        assert (before <= learner.state.values).all()
+        assert (learner.state.values <= Q + 1e-12).all()
+        assert (learner.state.values >= 0).all()
+        before = learner.state.values
+    assert learner.state.values.max() > 0.1  # by now they say something
     assert learner.epoch == 3001
 
 
@@ -66,7 +68,7 @@ def test_the_bonus_of_an_episode_by_hand() -> None:
     learner.observe(BanditEpisode([0, 1, 3], [0, 1], [0.0, 1.0], np.zeros((0, 2))))
     last = 1 - 0.001 * math.sqrt(4.5)
     first = 0.5 + 0 - 0.001 * (math.sqrt(4.5) + 14 * 2 * 9 / 3 + math.sqrt(8 * 4))  # V = 0: action 0 was not tried
-    np.testing.assert_allclose(learner.values, [first, 0, 0, last, 0, 0], rtol=1e-12)
+    np.testing.assert_allclose(learner.state.values, [first, 0, 0, last, 0, 0], rtol=1e-12)
     assert learner.policy.probabilities.tolist() == [0, 1, 1, 0, 1, 0]
 
 
@@ -98,10 +100,12 @@ def test_a_run_after_so_many_visits_that_rare_ones_no_longer_matter_everywhere()
     """Two thousand million episodes have gone before, nearly all by way of state 1."""
     rng, space, T = np.random.default_rng(5), LayeredSpace.dense([1, 2, 1], 2), 60
     learner = UCBVI(space, [], episodes=T)
-    learner.counts.M[:] = [4000, 1000, 2 * 10**9, 3000, 10**9, 10**9 + 4000, 1500, 2500]
-    learner.counts.N[:] = [5000, 2 * 10**9 + 3000, 10**9, 10**9 + 4000, 1500, 2500]
-    learner.total_loss = learner.counts.N * np.array([0.3, 0.9, 0.8, 0.7, 0.9, 0.8])
-    N, M, total, Q = learner.counts.N.copy(), learner.counts.M.copy(), learner.total_loss.copy(), np.zeros(6)
+    counts = Counts(space)
+    counts.M[:] = [4000, 1000, 2 * 10**9, 3000, 10**9, 10**9 + 4000, 1500, 2500]
+    counts.N[:] = [5000, 2 * 10**9 + 3000, 10**9, 10**9 + 4000, 1500, 2500]
+    total = counts.N * np.array([0.3, 0.9, 0.8, 0.7, 0.9, 0.8])
+    learner.state = replace(learner.state, counts=counts, total_loss=total.copy())
+    N, M, Q = counts.N.copy(), counts.M.copy(), np.zeros(6)
     for t in range(T):
         a, s, b = t % 2, int(rng.integers(1, 3)), int(rng.integers(2))
         losses = rng.uniform(-1, 1, 2)
@@ -109,7 +113,7 @@ def test_a_run_after_so_many_visits_that_rare_ones_no_longer_matter_everywhere()
         pairs, tuples = [a, 2 * s + b], [2 * a + s - 1, 2 + 2 * s + b]
         N[pairs], M[tuples], total[pairs] = N[pairs] + 1, M[tuples] + 1, total[pairs] + (losses + 1) / 2
         Q, rare = published_values(space, N, M, total, T, Q)
-        np.testing.assert_allclose(learner.values, Q, rtol=1e-9)
+        np.testing.assert_allclose(learner.state.values, Q, rtol=1e-9)
         assert min(rare) < 0.3 < 4 < max(rare)  # H² = 4
     assert (Q > 0).all()
 
@@ -127,9 +131,9 @@ def test_counts_and_losses_are_those_of_the_path() -> None:
         learner.observe(BanditEpisode(states, actions, losses, np.zeros((0, 2))))
         M[steps] += 1
         total[pair[steps]] += (losses + 1) / 2
-    np.testing.assert_array_equal(learner.counts.M, M)
-    np.testing.assert_array_equal(learner.counts.N, np.bincount(pair, M))
-    np.testing.assert_allclose(learner.total_loss, total)
+    np.testing.assert_array_equal(learner.state.counts.M, M)
+    np.testing.assert_array_equal(learner.state.counts.N, np.bincount(pair, M))
+    np.testing.assert_allclose(learner.state.total_loss, total)
 
 
 def test_regret_per_episode_falls() -> None:
@@ -153,4 +157,10 @@ def test_a_planner_that_fails_leaves_everything_as_it_was(monkeypatch: pytest.Mo
         with pytest.raises(ZeroDivisionError):
             learner.observe(BanditEpisode([0, 1, 3], [0, 0], [0.5, 0.5], np.zeros((0, 2))))
     assert learner.policy is before
-    assert learner.observed == learner.counts.n.sum() == learner.total_loss.sum() == learner.values.sum() == 0
+    assert (
+        learner.observed
+        == learner.state.counts.n.sum()
+        == learner.state.total_loss.sum()
+        == learner.state.values.sum()
+        == 0
+    )

@@ -32,9 +32,9 @@ def test_two_episodes_by_hand() -> None:
     eta = 1 / np.sqrt(4 + S / 25)
     p = 1 / (1 + np.exp(eta * delta))  # one use is known, so that no price tells the arms apart
     np.testing.assert_allclose(learner.policy.probabilities, [p, 1 - p], atol=1e-6)
-    np.testing.assert_allclose(learner.integrals, 6 * 0.2)  # 3 F / L of what is over budget
+    np.testing.assert_allclose(learner.state.integrals, 6 * 0.2)  # 3 F / L of what is over budget
 
-    theta = learner.theta.copy()
+    theta = learner.state.theta.copy()
     learner.observe(pulled(1, -0.4, 0.1))
     delta = 0.6 / (1 - p + gamma / np.sqrt(2))
     S += theta[1] * delta**2
@@ -49,7 +49,9 @@ def test_two_episodes_by_hand() -> None:
     mixed = (1 - 1 / 12) * theta + 1 / 12 * 0.5
     expected = mixed * np.exp(-eta * cost)
     np.testing.assert_allclose(learner.policy.probabilities, expected / expected.sum(), atol=1e-6)
-    np.testing.assert_allclose([*learner.integrals, *learner.multipliers, learner.changes], [Q, w / 0.4, S], rtol=1e-6)
+    np.testing.assert_allclose(
+        [*learner.state.integrals, *learner.multipliers, learner.state.changes], [Q, w / 0.4, S], rtol=1e-6
+    )
 
 
 def test_what_is_believed_of_losses() -> None:
@@ -110,9 +112,9 @@ def test_bounds_on_constraints_hold_while_it_chooses_where_to_look(scale: float,
         learner = UCPDBandit(space, problem.budgets, level=level, radius_scale=scale, optimism=1.0, block=1)
         ever = False
 
-        def watched(sums: Any, spread: Any, learner: UCPDBandit = learner) -> Any:
+        def watched(counts: Any, cost_sum: Any, spread: Any, learner: UCPDBandit = learner) -> Any:
             nonlocal ever
-            of = UCPDBandit._constraints(learner, sums, spread)
+            of = UCPDBandit._constraints(learner, counts, cost_sum, spread)
             lower = (of[0] - of[1])[0, space.csr.pair_ptr[:-1]]
             ever |= bool((lower > true + 1e-9).any())
             return of
@@ -137,10 +139,10 @@ def test_ties_pool_moves_but_not_costs() -> None:
     learner = make_learner("ucpd-bandit", problem)
     run(problem, learner, episodes=20, seed=1, records=1, regret="never")
     assert isinstance(learner, UCPDBandit)
-    own, pooled = learner.counts.totals()[0], learner.counts.laws_so_far[0]
+    own, pooled = learner.state.counts.totals()[0], learner.state.counts.laws_so_far[0]
     assert (pooled >= own).all()
-    assert (learner.cost_sum[0] <= own).all()
-    assert ((learner.cost_sum[0] > 0) <= (own > 0)).all()
+    assert (learner.state.cost_sum[0] <= own).all()
+    assert ((learner.state.cost_sum[0] > 0) <= (own > 0)).all()
     assert (pooled[own == 0] > 0).any()
 
 

@@ -71,7 +71,7 @@ def test_prudence_aims_below_the_budget_by_standard_errors() -> None:
     for learner in (prudent, plain):
         learner.observe(Episode([0, 1, 3], [1, 0], f, g))
     np.testing.assert_allclose(prudent.multipliers, plain.multipliers, rtol=1e-12)
-    np.testing.assert_allclose(prudent.theta, plain.theta, atol=1e-9)
+    np.testing.assert_allclose(prudent.state.theta, plain.state.theta, atol=1e-9)
     assert prudent.multipliers[0] > 0
 
 
@@ -80,7 +80,7 @@ def test_the_mean_of_noisy_constraints_is_what_counts() -> None:
     learner = UCPDPractical(at.space, at.budgets)
     drawn = []
     drive(at, learner, last=12, after=lambda episode: drawn.append(np.array(episode.constraints)))
-    np.testing.assert_allclose(learner.mean_constraints, np.mean(drawn, axis=0), atol=1e-12)
+    np.testing.assert_allclose(learner.state.mean_constraints, np.mean(drawn, axis=0), atol=1e-12)
 
 
 @pytest.mark.parametrize("losses", ["fixed", "switching", "chaser"])

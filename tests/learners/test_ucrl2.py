@@ -63,8 +63,8 @@ def test_what_is_plausible_by_hand() -> None:
     learner = UCRL2(LayeredSpace.dense([1, 2, 1], 2), [], episodes=5, level=320 / math.e**8, radius_scale=0.5)
     N = np.array([224, 1, 0, 28, 112, 700])
     M = np.array([56, 168, 1, 0, 0, 28, 112, 700])
-    learner.counts.N, learner.counts.M = N, M
-    ball, least = learner.plausible(learner.counts, np.array([112.0, 0.9, 0.0, 14.5, 112.0, 70.0]), 20)
+    learner.state.counts.N, learner.state.counts.M = N, M
+    ball, least = learner.plausible(learner.state.counts, np.array([112.0, 0.9, 0.0, 14.5, 112.0, 70.0]), 20)
     ball.check(learner.space)
     np.testing.assert_allclose(ball.radius, [0.5, math.sqrt(56), np.inf, 1.0, 0.5, 0.2], rtol=1e-12)
     np.testing.assert_array_equal(ball.center, [0.25, 0.75, 1, 0, 0, 1, 1, 1])
@@ -101,8 +101,8 @@ def test_with_the_true_model_and_no_radius_it_plans_optimally() -> None:
         N = np.bincount(pair_of_tuple(space), M).astype(np.int64)
         mdp = LayeredMDP(space, M / space.expand_to_tuples(N))
         losses = rng.random(space.n_tuples)
-        learner.counts.N, learner.counts.M = N, M
-        policy = learner._plan(learner.counts, N * space.sum_over_successors(losses * mdp.transitions), 1)
+        learner.state.counts.N, learner.state.counts.M = N, M
+        policy = learner._plan(learner.state.counts, N * space.sum_over_successors(losses * mdp.transitions), 1)
         assert mdp.occupancy(policy) @ losses == pytest.approx(best_policy(mdp, losses)[0], abs=1e-12)
 
 
@@ -141,4 +141,4 @@ def test_a_planner_that_fails_leaves_everything_as_it_was(monkeypatch: pytest.Mo
         with pytest.raises(ZeroDivisionError):
             learner.observe(BanditEpisode([0, 1, 3], [0, 0], [0.5, 0.5], np.zeros((0, 2))))
     assert learner.policy is before
-    assert learner.observed == learner.counts.n.sum() == learner.total_loss.sum() == 0
+    assert learner.observed == learner.state.counts.n.sum() == learner.state.total_loss.sum() == 0

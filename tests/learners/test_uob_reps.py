@@ -1,6 +1,7 @@
 """UOB-REPS against Algorithm 2 as it is printed, its bounds and estimates in exact expectation, and that it learns."""
 
 import math
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from tests.projection.test_box import conic_solution
 from tests.trajectories import trajectories
 from tests.twins import first_measure, occupancy, policy_of, sample_path
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace
-from tightrope.confidence import Box
+from tightrope.confidence import Box, Counts
 from tightrope.learners import BanditEpisode
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.projection.projector import Projector
@@ -82,7 +83,7 @@ def test_a_whole_run_against_algorithm_2(sparse: bool) -> None:
             lower, upper = np.maximum(0, P_bar - eps), np.minimum(1, P_bar + eps)
         instance = Boxed(space, np.maximum(theta, 1e-12), eta * estimate, Box(lower, upper))
         theta = np.maximum(conic_solution(instance, **PRECISE)[1], 0)
-        np.testing.assert_allclose(learner.theta, theta, atol=3e-6)
+        np.testing.assert_allclose(learner.state.theta, theta, atol=3e-6)
         bound = max(bound, int(((upper < 1) & (np.abs(theta - upper * np.bincount(pair, theta)[pair]) < 1e-7)).sum()))
     assert bound > 0
     assert learner.epoch > 3
@@ -136,9 +137,10 @@ def test_with_the_model_known_only_the_exploration_is_left() -> None:
     space = LayeredSpace.dense([1, 2, 2, 1], 2)
     pair, M = pair_of_tuple(space), rng.integers(1, 9, space.n_tuples)
     learner = UOBREPS(space, [], episodes=10, radius_scale=0.0, exploration=1e-9)
-    learner.counts.M, learner.counts.N = M, np.bincount(pair, M).astype(np.int64)
-    learner._restored()
-    mdp = LayeredMDP(space, M / learner.counts.N[pair])
+    counts = Counts(space)
+    counts.M, counts.N = M, np.bincount(pair, M).astype(np.int64)
+    learner.state = replace(learner.state, counts=counts)
+    mdp = LayeredMDP(space, M / counts.N[pair])
     losses, mean = rng.random(space.n_tuples), np.zeros(space.n_tuples)
     for path, probability in trajectories(mdp, learner.policy):
         mean += probability * learner.estimate(path, losses[path])
@@ -162,7 +164,7 @@ def test_bad_parameters_are_named(option: str, value: Any) -> None:
 def test_a_projection_that_fails_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
     space = LayeredSpace.dense([1, 2, 1], 2)
     learner = UOBREPS(space, [], episodes=7)
-    before, theta = learner.policy, learner.theta.copy()
+    before, theta = learner.policy, learner.state.theta.copy()
 
     def fail(*_: object) -> None:
         raise ConvergenceError("not today")
@@ -172,5 +174,5 @@ def test_a_projection_that_fails_leaves_everything_as_it_was(monkeypatch: pytest
         with pytest.raises(ConvergenceError, match="not today"):
             learner.observe(BanditEpisode([0, 1, 3], [0, 0], [0.5, 0.5], np.zeros((0, 2))))
     assert learner.policy is before
-    np.testing.assert_array_equal(learner.theta, theta)
-    assert learner.observed == learner.counts.n.sum() == 0
+    np.testing.assert_array_equal(learner.state.theta, theta)
+    assert learner.observed == learner.state.counts.n.sum() == 0

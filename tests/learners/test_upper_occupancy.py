@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from tests.conftest import mdps, pair_of_tuple, random_mdp, random_policy, random_sparse_space, rngs
 from tests.twins import occupancy
-from tightrope.learners.kernels.upper_occupancy import upper_occupancy
+from tightrope.core import upper_occupancy
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -18,12 +18,11 @@ def bounds_of_pairs(space: LayeredSpace, pi: FloatArray, lower: FloatArray, uppe
     """u (n_pairs,): the kernel's answer for every pair, on paths that need not be possible to pass them all."""
     first_tuple = space.csr.pair_ptr[:-1]
     layer = space.layer_of_pair
-    u, here, reach = np.full(space.n_pairs, np.nan), np.empty(space.n_layers), np.empty(space.n_states)
+    u = np.full(space.n_pairs, np.nan)
     most = int(np.bincount(layer).max())
     for r in range(most):
         pairs = np.array([np.flatnonzero(layer == k)[r % (layer == k).sum()] for k in range(space.n_layers)])
-        upper_occupancy(space.csr, pi, lower, upper, first_tuple[pairs], reach, here)
-        u[pairs] = here
+        u[pairs] = upper_occupancy(space.native, pi, lower, upper, first_tuple[pairs])
     return u
 
 

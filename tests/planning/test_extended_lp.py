@@ -7,12 +7,11 @@ from hypothesis import strategies as st
 
 from tests.conftest import mdps, random_counts, random_mdp, random_policy, rngs
 from tests.extended_lp import extended_lp
-from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy
+from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, core
 from tightrope.planning import mixtures
 from tightrope.planning.extended_lp import plan
 from tightrope.planning.hindsight import best_policy, solve_cmdp
 from tightrope.planning.intervals import Intervals
-from tightrope.planning.kernels.simplex import first_to_leave
 from tightrope.planning.mixtures import best_response
 from tightrope.space import FloatArray
 
@@ -107,11 +106,21 @@ def test_budgets_that_leave_no_room_at_all_are_met(shortage: float, rng: np.rand
         assert answer.value == pytest.approx(c @ x, abs=1e-4)
 
 
-@pytest.mark.parametrize(("relief", "leaving"), [(0, 0), (1, 1), (2, 2), (3, 0), (-1, 0)])
-def test_of_columns_that_run_out_together_relief_leaves_first(relief: int, leaving: int) -> None:
-    """The first three have no weight left at a step of 0.5, the fourth at 2; the fifth only gains."""
-    weight, direction = np.array([0.5, 1.0, 0.25, 4.0, 0.1]), np.array([1.0, 2.0, 0.5, 2.0, -1.0])
-    assert first_to_leave(weight, direction, relief) == leaving
+@pytest.mark.parametrize(
+    ("c", "D"),
+    [
+        ([2, 3, 3, 2, 3, 1], [[1, 2, 2, 0, 1, 1], [2, 1, 1, 2, 1, 2]]),
+        ([0, 2, 0, 2, 1, 0], [[0, 2, 1, 1, 1, 1], [1, 1, 1, 2, 0, 2]]),
+    ],
+)
+def test_of_columns_that_run_out_together_relief_leaves_first(c: list[int], D: list[list[int]]) -> None:
+    """The policy that meets the budgets exactly leaves several columns without weight at once."""
+    space, rows = LayeredSpace.dense([1, 2, 1], 2), np.array(D, dtype=float)
+    P = np.append(np.full(4, 0.5), np.ones(4))
+    x = best_response(space, Intervals(P, P, np.zeros(6)), rows[0])[1]
+    over, _, mixture = core.best_mixture(space.native, P, P, np.array(c, dtype=float), rows, rows @ x, 1e-11, 100)
+    assert not over
+    assert (rows @ mixture <= rows @ x + 1e-12).all()
 
 
 def test_a_plan_that_is_not_good_enough_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -13,10 +13,10 @@ from hypothesis import strategies as st
 
 from tests import twins
 from tests.conftest import mdps, pair_of_tuple, random_mdp, random_policy, random_sparse_space, rngs
+from tightrope import core
 from tightrope.errors import InfeasibleError, InvalidInputError
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.hindsight import HindsightLP, best_policy, most_slack, slater_slack, solve_cmdp
-from tightrope.planning.kernels.dynamic_programming import best_actions
 from tightrope.space import FloatArray, LayeredSpace
 
 
@@ -68,8 +68,7 @@ def fork(n_actions: int) -> LayeredMDP:
 @given(mdps(), rngs())
 def test_dynamic_programming_kernel_and_twin(mdp: LayeredMDP, rng: np.random.Generator) -> None:
     space, f = mdp.space, rng.uniform(-1, 1, mdp.space.n_tuples)
-    V, best = np.full(space.n_states, np.nan), np.full(space.n_states - 1, -1)
-    best_actions(space.csr, mdp.transitions, f, V, best)
+    V, best = core.best_actions(space.native, mdp.transitions, f)
     V_twin, q_twin = twins.pair_values(space, mdp.transitions, f)
     np.testing.assert_allclose(V, V_twin, rtol=0, atol=1e-14)
     assert (space.pairs[best, 0] == np.arange(space.n_states - 1)).all()

@@ -5,14 +5,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 from hypothesis import given
-from hypothesis import strategies as st
 
 from tests.conftest import pair_of_tuple, random_mdp, random_policy, rngs, spaces
 from tests.conic import measures
 from tests.instances import Boxed, flow_residual, objective, random_box, random_instance
 from tightrope import InvalidInputError, L1Ball, LayeredMDP, LayeredSpace, project
 from tightrope.confidence import BernsteinBox, Box
-from tightrope.projection.kernels.box import clip_scale
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 
@@ -147,24 +145,6 @@ def test_weights_of_very_different_size(rng: np.random.Generator) -> None:
     assert answer.flow_residual <= 1e-9
     assert answer.set_violation <= 1e-9
     assert abs(answer.duality_gap) <= 1e-6
-
-
-# ---------------------------------------------------------------------------------------- one equation
-
-
-@given(rngs(), st.integers(1, 8), st.integers(1, 3), st.sampled_from([0.0, 1e-300, 1e-9, 0.3, 1.0, 1e250]))
-def test_the_scale_solves_its_equation(rng: np.random.Generator, n: int, lanes: int, guess: float) -> None:
-    """Σ clip(κ w, lo, hi) = total, for any guess; weights of many magnitudes, empty and unbounded intervals."""
-    w = np.exp(rng.choice([0.1, 5.0, 100.0]) * rng.normal(size=(n, lanes)))
-    lo = rng.random((n, lanes)) * (rng.random((n, lanes)) < 0.6) / n
-    hi = np.where(rng.random((n, lanes)) < 0.2, np.inf, lo + rng.random((n, lanes)) * (rng.random((n, lanes)) < 0.8))
-    for lane in range(lanes):
-        least, most = lo[:, lane].sum(), min(hi[:, lane].sum(), lo[:, lane].sum() + 2)
-        for share in (0.0, 0.3, 0.9, 1.0):
-            total = least + share * (most - least)
-            kappa = clip_scale(w.ravel(), lo.ravel(), hi.ravel(), lane, n * lanes, lanes, total, guess)
-            reached = np.clip(kappa * w[:, lane], lo[:, lane], hi[:, lane]).sum()
-            assert reached == pytest.approx(total, rel=1e-12, abs=1e-12)
 
 
 # -------------------------------------------------------------------------------------------- the sets

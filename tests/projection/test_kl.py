@@ -1,4 +1,4 @@
-"""KL balls: the pair's question against a plain twin, its movement, and the subproblem against a conic solver."""
+"""KL balls: how answers move, the subproblem against a conic solver and the reference, and learners that use them."""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -10,15 +10,15 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from scipy.special import wrightomega, xlogy
 
 import tightrope as tr
-from tests.conftest import pair_of_tuple, random_mdp, random_policy, random_shares, random_sparse_space, rngs
+from tests.conftest import pair_of_tuple, random_mdp, random_policy, random_shares, random_sparse_space
 from tests.conic import measures
 from tests.instances import flow_residual, objective, random_instance
+from tests.projection.test_sets import divergence
 from tests.projection.test_solver import Evaluated, potentials
 from tightrope.checks.learners.play import drive, ordinary_world
-from tightrope.projection.kernels import conjugate
+from tightrope.projection import reference
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 
@@ -33,16 +33,6 @@ class Curved(NamedTuple):
 
 
 Make = Callable[[int], Curved]
-
-
-def divergence(P: FloatArray, p: FloatArray) -> FloatArray:
-    """KL(P‖p) + Σ p − Σ P over the last axis: nothing cancels where P is close to p."""
-    tau = (P - p) / np.maximum(p, 1e-300)
-    x = np.clip(tau, -1e-4, 1e-4)
-    series = x**2 * (1 / 2 - x * (2 / 3 - x * 3 / 4))
-    each = np.where(x == tau, series, np.log1p(np.maximum(tau, -0.999999)) - tau * p / np.maximum(P, 1e-300))
-    total: FloatArray = np.sum(np.where(P > 0, P * each, p), axis=-1)
-    return total
 
 
 def curved_instance(seed: int) -> Curved:
@@ -61,94 +51,6 @@ def smooth_instance(seed: int) -> Curved:
     radius = rng.choice([0.0, 1e-3, 0.05, 0.3, 1.0, np.inf], size=space.n_pairs)
     cost = rng.choice([0.1, 2.0]) * rng.uniform(-1, 1, space.n_tuples)
     return Curved(space, rng.uniform(0.1, 1.0, space.n_tuples), cost, tr.KLBall(center, radius))
-
-
-def answers(center: FloatArray, radius: FloatArray, w: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """(log W, p*) of the kernel, for the rows of (n_pairs, d): the actions of a state in one chunk."""
-    n_pairs, d = w.shape
-    space = tr.LayeredSpace.dense([1, d, 1], n_pairs)
-    rest = space.n_tuples - w.size
-    confidence = tr.KLBall(np.append(center, np.ones(rest)), np.append(radius, np.full(rest, np.inf)))
-    confidence.check(space)
-    instance = Curved(space, np.append(w, np.ones(rest)), np.zeros(space.n_tuples), confidence)
-    ours = Evaluated(instance, np.zeros(space.n_states))  # type: ignore[arg-type]
-    lane = ours.lanes.slot[: w.size].reshape(n_pairs, d)
-    W = ours.work.p[lane].sum(axis=1)
-    W_of = dict(zip(ours.lanes.pair.tolist(), ours.work.W, strict=True))
-    p = ours.work.p[lane] / W[:, None]
-    log_W = np.log([W_of.get(i, np.nan) for i in range(n_pairs)])
-    return log_W, p
-
-
-def twin(P: FloatArray, r: float, w: FloatArray) -> tuple[float, FloatArray]:
-    """(log W, p*) of one pair by bisection: of μ, and of λ for each μ; every p by Wright's function."""
-    w_bar = w / w.sum()
-    if P @ (np.log(np.where(P > 0, P, 1.0)) - np.log(w_bar)) <= r:
-        return float(np.log(w.sum())), w_bar
-    seen = P > 0
-
-    def at(mu: float, lam: float) -> FloatArray:
-        p: FloatArray = w_bar * np.exp(-mu - lam)
-        a = lam - np.log(w_bar[seen] / P[seen])
-        p[seen] = P[seen] * mu / wrightomega(a + mu + np.log(mu))
-        return p
-
-    def given(mu: float) -> FloatArray:
-        low, high = -750.0, 1.0
-        for _ in range(50):
-            lam = 0.5 * (low + high)
-            low, high = (lam, high) if at(mu, lam).sum() > 1 else (low, lam)
-        return at(mu, 0.5 * (low + high))
-
-    low, high = -30.0, 30.0
-    for _ in range(45):
-        middle = 0.5 * (low + high)
-        low, high = (middle, high) if divergence(P, given(np.exp(middle))) > r else (low, middle)
-    p = given(np.exp(0.5 * (low + high)))
-    p /= p.sum()
-    return float(np.sum(xlogy(p, w) - xlogy(p, p))), p
-
-
-@settings(max_examples=25)
-@given(rngs(), st.integers(2, 9), st.sampled_from([0.0, 0.4, 0.8]), st.sampled_from([0.3, 3.0, 12.0]))
-def test_the_pairs_question(rng: np.random.Generator, d: int, zeros: float, spread: float) -> None:
-    n = 3
-    center = random_shares(rng, np.repeat(np.arange(n), d), zeros).reshape(n, d)
-    radius = np.exp(rng.uniform(np.log(1e-4), np.log(3.0), n))
-    w = np.exp(spread * rng.standard_normal((n, d)))
-    log_W, p = answers(center, radius, w)
-    for i in range(n):
-        theirs, q = twin(center[i], radius[i], w[i])
-        assert log_W[i] == pytest.approx(theirs, abs=1e-7)
-        np.testing.assert_allclose(p[i], q, atol=1e-6)
-
-
-@settings(max_examples=60)
-@given(rngs(), st.integers(2, 70), st.sampled_from([0.0, 0.5]), st.sampled_from([1e-9, 0.1, 1.0, 10.0, 30.0]))
-def test_answers_are_stationary_points_on_the_surface(
-    rng: np.random.Generator, d: int, zeros: float, spread: float
-) -> None:
-    """log p − log w + λ = μ (P̂/p − 1), μ >= 0, for radii down to nothing and centers close to w and far from it."""
-    n = 20
-    center = random_shares(rng, np.repeat(np.arange(n), d), zeros).reshape(n, d)
-    radius = np.exp(rng.uniform(np.log(1e-18), np.log(5.0), n))
-    near = np.where(center > 0, center, 1.0 if spread > 1 else 1e-3 * spread)
-    w = near * np.exp(spread * rng.standard_normal((n, d)))
-    log_W, p = answers(center, radius, w)
-    np.testing.assert_allclose(p.sum(axis=1), 1.0, atol=1e-12)
-    for P, r, weights, q, value in zip(center, radius, w, p, log_W, strict=True):
-        w_bar = weights / weights.sum()
-        K, lam = divergence(P, w_bar), value - np.log(weights.sum())
-        if r >= K or (r * (1 + 1e-6) >= K and (q == w_bar).all()):
-            np.testing.assert_allclose(q, w_bar, rtol=1e-12)
-            continue
-        assert divergence(P, q) == pytest.approx(r, rel=1e-5)
-        there = q > 0  # e^−μ may be too small for a number
-        left, right = np.log(q[there] / w_bar[there]) + lam, P[there] / q[there] - 1
-        furthest = np.argmax(np.abs(right))
-        mu = left[furthest] / right[furthest]
-        assert mu >= 0
-        np.testing.assert_allclose(left, mu * right, atol=1e-9 + 1e-5 * np.abs(left).max())
 
 
 @settings(max_examples=50)
@@ -184,11 +86,11 @@ def test_movement(seed: int) -> None:
     if not kinked:
         np.testing.assert_allclose(found, H, atol=1e-6)
 
-    b = ours.work.outflow - ours.work.inflow
+    b = ours["outflow"] - ours["inflow"]
     b[[0, -1]] = 0.0
     x = b.copy()
-    damped = found + 0.1 * np.diag(ours.work.inflow + ours.work.outflow)
-    conjugate.conjugate_gradients(ours.lanes, ours.projector._data, 0.1, 1e-11, 500, ours.work, x)
+    damped = found + 0.1 * np.diag(ours["inflow"] + ours["outflow"])
+    ours.parts.conjugate_gradients(0.1, 1e-11, x)
     assert np.abs(damped[:-1, :-1] @ x[:-1] - b[:-1]).sum() <= 1e-9 * max(np.abs(b).sum(), 1e-3)
 
 
@@ -232,6 +134,13 @@ def test_agrees_with_a_conic_solver(make: Make, slack: float, least: int) -> Non
         assert ours <= theirs + slack * (1 + abs(theirs)), seed
         agreed += theirs <= ours + 1e-4 * (1 + abs(ours))
     assert agreed >= least  # where the solver is exact it finds the same minimum
+
+
+@pytest.mark.parametrize("make", [smooth_instance, curved_instance])
+def test_the_answer_is_that_of_the_reference(make: Make) -> None:
+    for seed in range(6):
+        instance = make(seed)
+        np.testing.assert_allclose(tr.project(*instance).theta, reference.solve(*instance).theta, atol=1e-7)
 
 
 def test_violation_is_the_most_that_a_divergence_exceeds_its_radius(rng: np.random.Generator) -> None:
@@ -317,4 +226,4 @@ def test_a_learner_goes_on_with_the_same_bits(tmp_path: Path) -> None:
     assert isinstance(again.confidence_set, tr.KLBall)
     for one in (learner, again):
         drive(at, one, first=31, last=60)
-    np.testing.assert_array_equal(learner.theta, again.theta)
+    np.testing.assert_array_equal(learner.state.theta, again.state.theta)

@@ -1,9 +1,5 @@
 """The subproblem against an independent conic solver, against optimality itself, and against bad input."""
 
-import os
-import subprocess
-import sys
-
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -323,29 +319,3 @@ def test_the_certificate_is_of_what_is_returned(size: float, rng: np.random.Gene
     answer = project(space, np.ones(space.n_tuples), cost, everything)
     outflow, inflow = (np.bincount(space.tuples[:, side], answer.theta, space.n_states) for side in (0, 2))
     assert np.abs(inflow - outflow)[1:-1].sum() == pytest.approx(answer.flow_residual, abs=2e-14)
-
-
-def test_without_the_compiler() -> None:
-    """NUMBA_DISABLE_JIT, for debuggers: the kernels are plain functions then, and give the same."""
-    script = """
-import numpy as np, tightrope as tr
-space = tr.LayeredSpace.dense([1, 3, 2, 1], 2)
-rng = np.random.default_rng(1)
-reference, cost = rng.uniform(0.1, 1, (2, space.n_tuples))
-center = tr.LayeredMDP.from_occupancy(space, rng.uniform(0.1, 1, space.n_tuples)).transitions
-print(*tr.project(space, reference, cost, tr.L1Ball(center, rng.uniform(0, 3, space.n_pairs))).theta)
-"""
-    answers = [
-        np.array(
-            subprocess.run(
-                [sys.executable, "-c", script],
-                env=os.environ | {"NUMBA_DISABLE_JIT": disabled},
-                capture_output=True,
-                text=True,
-                check=True,
-            ).stdout.split(),
-            dtype=float,
-        )
-        for disabled in ("0", "1")
-    ]
-    np.testing.assert_allclose(answers[0], answers[1], atol=1e-9)

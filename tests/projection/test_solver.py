@@ -1,4 +1,4 @@
-"""The kernels of the subproblem against `projection.reference`, the same in plain NumPy, and by their definitions."""
+"""The parts of the solver in the core: against `projection.reference`, and by their definitions."""
 
 import numpy as np
 import pytest
@@ -6,54 +6,56 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.instances import Instance, random_box, random_instance
-from tightrope import project
+from tightrope import core, project
 from tightrope.projection import reference
-from tightrope.projection.kernels import conjugate, dual, hessian, tridiagonal
-from tightrope.projection.kernels.placement import LANES
-from tightrope.projection.kernels.workspace import allocate_panels, by_name
-from tightrope.projection.lanes import assign_lanes
 from tightrope.projection.projector import Projector
+from tightrope.projection.sets import hand_over
 from tightrope.space import FloatArray, LayeredSpace
 
 SEEDS = st.integers(0, 2000)
 
+LANES = 64  # the most pairs of a chunk, as in core/lanes.hpp
+FILL = 0.99  # as in core/conjugate.hpp
+
 
 class Evaluated:
-    """A projector that has evaluated the dual at β."""
+    """The parts of a solver that has evaluated the dual at β."""
 
-    def __init__(self, instance: Instance, beta: FloatArray) -> None:
-        self.instance, self.projector = instance, Projector(instance.space)
-        self.projector.prepare(instance.confidence)
-        assert self.projector._stacks is not None
-        self.lanes, self.panel_ptr = self.projector._lanes, self.projector._panel_ptr
-        self.work = by_name(instance.space.n_layers + 1, *self.projector._stacks)
-        self.theta = np.empty(instance.space.n_tuples)
-        assert not dual.tilt(self.lanes, instance.reference, instance.cost, self.work, self.theta)
-        self.F, self.residual = self.again(beta, logarithmic=False)
+    def __init__(self, instance: Instance, beta: FloatArray, logarithmic: bool = False) -> None:
+        self.instance, self.parts = instance, core.Parts(instance.space.native, True)
+        hand_over(instance.confidence, self.parts, instance.confidence.free(instance.space))
+        self.F, self.residual = self.at(beta, logarithmic)
 
-    def again(self, beta: FloatArray, logarithmic: bool) -> tuple[float, float]:
-        F, residual = dual.evaluate(self.lanes, self.projector._data, beta, logarithmic, self.work)
+    def at(self, beta: FloatArray, logarithmic: bool = False) -> tuple[float, float]:
+        """F and the flow residual at another β."""
+        F, residual = self.parts.evaluate(self.instance.reference, self.instance.cost, beta, logarithmic)
         return F, residual
 
-    def divided(self, logarithmic: bool = False) -> FloatArray:
+    def __getitem__(self, name: str) -> FloatArray:
+        """A copy of an array of the layout or the workspace."""
+        array: FloatArray = self.parts.arrays()[name]
+        return array
+
+    def divided(self) -> FloatArray:
         """θ; to be asked for once."""
-        dual.divide(self.lanes, logarithmic, self.work, self.theta)
-        return self.theta
+        theta: FloatArray = self.parts.divided()
+        return theta
 
     def H(self, damping: float) -> FloatArray:
         """The matrix that the panels then hold, upper blocks mirrored."""
-        hessian.assemble(self.lanes, self.projector._data, damping, self.work)
-        space, panels = self.instance.space, self.work.panels
+        space, panels, begin = self.instance.space, self.parts.assembled(damping), 0
         H = np.zeros((space.n_states,) * 2)
         for k in range(space.n_layers):
             rows = slice(*space.csr.layer_ptr[[k, k + 1]])
-            width = space.layer_sizes[k]
-            panel = panels[self.panel_ptr[k] : self.panel_ptr[k + 1]].reshape(width, -1)
-            H[rows, rows] = np.triu(panel[:, :width]) + np.triu(panel[:, :width], 1).T
+            height = space.layer_sizes[k]
+            width = height + (space.layer_sizes[k + 1] if k < space.n_layers - 1 else 0)
+            panel, begin = panels[begin : begin + height * width].reshape(height, width), begin + height * width
+            H[rows, rows] = np.triu(panel[:, :height]) + np.triu(panel[:, :height], 1).T
             if k < space.n_layers - 1:
                 onward = slice(*space.csr.layer_ptr[[k + 1, k + 2]])
-                H[rows, onward] = panel[:, width:]
-                H[onward, rows] = panel[:, width:].T
+                H[rows, onward] = panel[:, height:]
+                H[onward, rows] = panel[:, height:].T
+        assert begin == len(panels)
         return H
 
 
@@ -69,8 +71,8 @@ def test_evaluate(seed: int, size: float) -> None:
     beta = potentials(instance.space, np.random.default_rng(seed), size)
     ours, twin = Evaluated(instance, beta), reference.dual(*instance, beta)
     assert pytest.approx(twin.F, rel=1e-10, abs=1e-9) == ours.F
-    np.testing.assert_allclose(ours.work.inflow[1:-1], twin.inflow[1:-1], atol=1e-9)
-    np.testing.assert_allclose(ours.work.outflow, twin.outflow, atol=1e-9)
+    np.testing.assert_allclose(ours["inflow"][1:-1], twin.inflow[1:-1], atol=1e-9)
+    np.testing.assert_allclose(ours["outflow"], twin.outflow, atol=1e-9)
     assert ours.residual == pytest.approx(np.abs(twin.inflow - twin.outflow)[1:-1].sum(), abs=1e-9)
     np.testing.assert_allclose(ours.divided(), twin.theta, atol=1e-9)
 
@@ -92,26 +94,21 @@ def test_logarithms_give_the_same_dual(seed: int) -> None:
     """The careful way, for weights out of range, agrees with the plain one where both work."""
     instance = random_instance(seed, max_steps=4, max_width=4)
     beta = potentials(instance.space, np.random.default_rng(seed), 2.0)
-    ours = Evaluated(instance, beta)
-    shares = ours.work.share * ours.work.W
-    u = ours.work.u
-    u[:] = np.log(u, where=u > 0, out=np.full_like(u, -np.inf))
-    ours.theta[:] = np.log(ours.theta)
-    F, residual = ours.again(beta, logarithmic=True)
-    assert pytest.approx(ours.F, rel=1e-11, abs=1e-10) == F
-    assert residual == pytest.approx(ours.residual, abs=1e-10)
-    np.testing.assert_allclose(ours.work.share * ours.work.W, shares, atol=1e-11)
-    np.testing.assert_allclose(ours.divided(logarithmic=True), Evaluated(instance, beta).divided(), atol=1e-11)
+    plain, careful = Evaluated(instance, beta), Evaluated(instance, beta, logarithmic=True)
+    assert pytest.approx(plain.F, rel=1e-11, abs=1e-10) == careful.F
+    assert careful.residual == pytest.approx(plain.residual, abs=1e-10)
+    np.testing.assert_allclose(careful["share"] * careful["W"], plain["share"] * plain["W"], atol=1e-11)
+    np.testing.assert_allclose(careful.divided(), plain.divided(), atol=1e-11)
 
 
 @given(SEEDS)
 def test_tilting_by_logarithms(seed: int) -> None:
     """References out of range are tilted by their logarithms: up to a factor, to the same."""
     instance = random_instance(seed, max_steps=4, max_width=4)
-    ours, work = (lambda e: (e, e.work))(Evaluated(instance, np.zeros(instance.space.n_states)))
-    u = work.u.copy()
-    assert dual.tilt(ours.lanes, instance.reference * 1e-150, instance.cost, work, ours.theta)
-    np.testing.assert_allclose(np.exp(work.u + 150 * np.log(10.0)), u, rtol=1e-11)
+    beta = np.zeros(instance.space.n_states)
+    plain, tiny = Evaluated(instance, beta), Evaluated(instance._replace(reference=instance.reference * 1e-150), beta)
+    np.testing.assert_allclose(np.exp(tiny["u"] + 150 * np.log(10.0)), plain["u"], rtol=1e-11)
+    np.testing.assert_allclose(tiny.divided(), plain.divided(), atol=1e-9)
 
 
 @given(SEEDS)
@@ -119,11 +116,11 @@ def test_gradient_is_inflow_minus_outflow(seed: int) -> None:
     instance = random_instance(seed, max_steps=4, max_width=4)
     beta = potentials(instance.space, np.random.default_rng(seed), 1.0)
     ours = Evaluated(instance, beta)
-    gradient = ours.work.inflow - ours.work.outflow
+    gradient = ours["inflow"] - ours["outflow"]
     for s in range(1, instance.space.n_states - 1):
         step = np.zeros_like(beta)
         step[s] = 1e-6
-        slope = (ours.again(beta + step, False)[0] - ours.again(beta - step, False)[0]) / 2e-6
+        slope = (ours.at(beta + step)[0] - ours.at(beta - step)[0]) / 2e-6
         assert slope == pytest.approx(gradient[s], abs=1e-6)
 
 
@@ -135,7 +132,6 @@ def test_hessian(seed: int, damping: float) -> None:
     twin = reference.dual(*instance, np.zeros(space.n_states))
     H = twin.H + damping * np.diag(twin.inflow + twin.outflow)
     H[-1], H[:, -1] = 0.0, 0.0  # the last state's potential is fixed
-    assert len(ours.work.panels) > 0
     np.testing.assert_allclose(ours.H(damping), H, atol=1e-9)
 
 
@@ -145,7 +141,6 @@ def test_sweeps(seed: int, damping: float) -> None:
     instance = random_instance(seed, max_steps=4, max_width=4, max_actions=3)
     space = instance.space
     ours = Evaluated(instance, np.zeros(space.n_states))
-    work, lanes, data = ours.work, ours.lanes, ours.projector._data
     twin = reference.dual(*instance, np.zeros(space.n_states))
     H = (twin.H + damping * np.diag(twin.inflow + twin.outflow))[:-1, :-1]
     layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)[:-1]
@@ -153,56 +148,53 @@ def test_sweeps(seed: int, damping: float) -> None:
     inside = np.where(layer[:, None] == layer[None, :], H, 0.0)
     C = (1 + damping) * (twin.inflow + twin.outflow)[:-1]
     for s in range(1, len(C)):
-        C += conjugate.FILL * B[s] * twin.outflow[s] / C[s]
+        C += FILL * B[s] * twin.outflow[s] / C[s]
     U = np.diag(C) + B
 
-    c, d, t, y = np.empty((4, space.n_states))
-    conjugate.pivots(lanes, data, damping, work, c, d)
+    ours.parts.find_pivots(damping)
+    c, d = ours["C"], ours["D"]
     np.testing.assert_allclose(c[:-1], C, atol=1e-9)
-    assert (c[:-1] >= (1 - 1e-9) * work.outflow[:-1]).all()
+    assert (c[:-1] >= (1 - 1e-9) * ours["outflow"][:-1]).all()
     E = inside - np.diag(d[:-1])
 
     v = np.random.default_rng(seed).standard_normal(space.n_states)
     v[-1] = 0.0
-    conjugate.backward(lanes, data, work, c, v, t, y)
+    ours.parts.sweep(v, back=True)
+    t, y = ours["t"], ours["y"]
     size = 1 + np.abs(t).max()
     np.testing.assert_allclose(U @ t[:-1], v[:-1], atol=1e-9 * size)
     np.testing.assert_allclose(y[:-1], E @ t[:-1], atol=1e-9 * size)
-    product = conjugate.forward(lanes, work, c, d, v, t, y)
+    product = ours.parts.sweep(v, back=False)
+    y = ours["y"]
     size += np.abs(y).max()
     np.testing.assert_allclose(U.T @ y[:-1], H @ t[:-1], atol=1e-9 * size)
     assert product == pytest.approx(v @ y, abs=1e-9 * size)
 
 
-@given(st.lists(st.integers(1, 7), min_size=0, max_size=5), st.integers(0, 1000))
+@given(st.lists(st.integers(1, 30), min_size=0, max_size=5), st.integers(0, 1000))
 def test_factorise_and_solve(inner: list[int], seed: int) -> None:
     """Against numpy.linalg on a random positive definite block-tridiagonal matrix."""
     rng = np.random.default_rng(seed)
     space = LayeredSpace.dense([1, *inner, 1], 1)
-    (panel_ptr, panels), layer_state = allocate_panels(np.array([1, *inner])), space.csr.layer_ptr.astype(np.uint32)
     layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)
     near = np.abs(layer[:, None] - layer[None, :]) <= 1
     A = np.where(near, rng.standard_normal((space.n_states,) * 2), 0.0)
     H = np.where(near, A + A.T, 0.0) + 4 * space.n_states * np.eye(space.n_states)
+    panels = []
     for k in range(space.n_layers):
         rows = space.states_of(k)
-        columns = [*rows, *(space.states_of(k + 1) if k < space.n_layers - 1 else [])]
-        panels[panel_ptr[k] : panel_ptr[k + 1]] = H[np.ix_(rows, columns)].ravel()
-    b = rng.standard_normal(space.n_states)
+        panels.append(H[np.ix_(rows, [*rows, *(space.states_of(k + 1) if k < space.n_layers - 1 else [])])].ravel())
+    b = rng.standard_normal(space.n_states - 1)
     x = b.copy()
-    tridiagonal.factorise(layer_state, panel_ptr, panels)
-    tridiagonal.solve(layer_state, panel_ptr, panels, x)
-    np.testing.assert_allclose(x[:-1], np.linalg.solve(H[:-1, :-1], b[:-1]), rtol=1e-11, atol=1e-13)
+    core.solve_tridiagonal(np.array([1, *inner]), np.concatenate(panels), x)
+    np.testing.assert_allclose(x, np.linalg.solve(H[:-1, :-1], b), rtol=1e-11, atol=1e-13)
 
 
 def test_a_state_without_mass_and_one_too_many_are_factorised_all_the_same() -> None:
     """Rows of zeros, and pivots that are 0 or less by rounding: no NaN, and what the others have is right."""
-    layer_state, (panel_ptr, panels) = np.array([0, 3, 4], dtype=np.uint32), allocate_panels(np.array([3]))
-    panels[:] = np.array([[2.0, 0, 0], [0, 0, 0], [0, 0, -1e-17]]).ravel()
-    x = np.array([4.0, 0, 0, 7.0])
-    tridiagonal.factorise(layer_state, panel_ptr, panels)
-    tridiagonal.solve(layer_state, panel_ptr, panels, x)
-    np.testing.assert_allclose(x, [2, 0, 0, 7], rtol=1e-15)
+    x = np.array([4.0, 0, 0])
+    core.solve_tridiagonal(np.array([3]), np.array([[2.0, 0, 0], [0, 0, 0], [0, 0, -1e-17]]).ravel(), x)
+    np.testing.assert_allclose(x, [2, 0, 0], rtol=1e-15)
 
 
 @given(SEEDS)
@@ -210,11 +202,10 @@ def test_conjugate_gradients_solve(seed: int) -> None:
     instance = random_instance(seed, max_steps=4, max_width=5)
     space = instance.space
     ours = Evaluated(instance, np.zeros(space.n_states))
-    work, H = ours.work, ours.H(0.1)[:-1, :-1]
-    b = work.outflow - work.inflow
+    H, b = ours.H(0.1)[:-1, :-1], ours["outflow"] - ours["inflow"]
     b[[0, -1]] = 0.0
     x = b.copy()
-    conjugate.conjugate_gradients(ours.lanes, ours.projector._data, 0.1, 1e-10, 500, work, x)
+    ours.parts.conjugate_gradients(0.1, 1e-10, x)
     assert np.abs(H @ x[:-1] - b[:-1]).sum() <= 1e-9 * max(np.abs(b).sum(), 1e-3)
 
 
@@ -223,30 +214,33 @@ def test_lanes_have_a_slot_for_every_tuple(seed: int, share_free: float) -> None
     """One of its own for a tuple of a pair with a set, a common one for equal moves of the free pairs of a state."""
     space = random_instance(seed, max_width=30, max_actions=4).space
     free = np.random.default_rng(seed).random(space.n_pairs) < share_free
-    lanes = assign_lanes(space, free)
+    parts = core.Parts(space.native, False)
+    parts.set_l1(np.ones(space.n_tuples), np.where(free, np.inf, 1.0), free)
+    lanes = parts.arrays()
     free_tuple = space.expand_to_tuples(free)
     moves = np.where(free_tuple[:, None], space.tuples * [1, 0, 1] - [0, 1, 0], space.tuples)  # action -1
     _, which = np.unique(moves, axis=0, return_inverse=True)
-    _, slot_of_move = np.unique(lanes.slot, return_inverse=True)
+    _, slot_of_move = np.unique(lanes["slot"], return_inverse=True)
     together = set(zip(which.tolist(), slot_of_move.tolist(), strict=True))
     assert len(together) == which.max() + 1 == slot_of_move.max() + 1
-    np.testing.assert_array_equal(lanes.successor[lanes.slot], space.tuples[:, 2])
-    np.testing.assert_array_equal(lanes.origin, space.pairs[lanes.pair, 0])
+    np.testing.assert_array_equal(lanes["successor"][lanes["slot"]], space.tuples[:, 2])
+    np.testing.assert_array_equal(lanes["origin"], space.pairs[lanes["pair"], 0])
 
-    n_lanes = np.diff(lanes.chunk_pair.astype(int))
+    n_lanes = np.diff(lanes["chunk_pair"].astype(int))
     assert n_lanes.max() <= LANES
     layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)
     for chunk, n in enumerate(n_lanes):
-        pairs = lanes.pair[lanes.chunk_pair[chunk] : lanes.chunk_pair[chunk + 1]]
+        pairs = lanes["pair"][lanes["chunk_pair"][chunk] : lanes["chunk_pair"][chunk + 1]]
         assert len(set(layer[space.pairs[pairs, 0]])) == 1
         assert len(set(free[pairs])) == 1
-        table = lanes.successor[lanes.chunk_slot[chunk] : lanes.chunk_slot[chunk + 1]].reshape(-1, n)
+        table = lanes["successor"][lanes["chunk_slot"][chunk] : lanes["chunk_slot"][chunk + 1]].reshape(-1, n)
         assert set(layer[table.ravel()]) == {layer[space.pairs[pairs[0], 0]] + 1}
-        assert lanes.aligned[chunk] == (table == table[:, :1]).all()
+        assert lanes["aligned"][chunk] == (table == table[:, :1]).all()
         for v, i in enumerate(pairs):
             tuples = np.arange(space.csr.pair_ptr[i], space.csr.pair_ptr[i + 1])
-            np.testing.assert_array_equal(lanes.slot[tuples], lanes.chunk_slot[chunk] + np.arange(len(tuples)) * n + v)
-    first_pairs = lanes.pair[lanes.chunk_pair[lanes.layer_chunk[:-1]]]
+            slots = lanes["chunk_slot"][chunk] + np.arange(len(tuples)) * n + v
+            np.testing.assert_array_equal(lanes["slot"][tuples], slots)
+    first_pairs = lanes["pair"][lanes["chunk_pair"][lanes["layer_chunk"][:-1]]]
     np.testing.assert_array_equal(layer[space.pairs[first_pairs, 0]], np.arange(space.n_layers))
 
 
@@ -254,7 +248,7 @@ def test_lanes_have_a_slot_for_every_tuple(seed: int, share_free: float) -> None
 def test_the_answer_is_that_of_the_reference(with_ball: bool | None) -> None:
     for seed in range(60):
         instance = random_instance(seed) if with_ball is None else random_box(seed, with_ball)
-        np.testing.assert_allclose(project(*instance).theta, reference.solve(*instance), atol=1e-7)
+        np.testing.assert_allclose(project(*instance).theta, reference.solve(*instance).theta, atol=1e-7)
 
 
 @pytest.mark.parametrize("seed", [16, 439, 650, 682])

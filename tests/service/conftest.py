@@ -1,4 +1,4 @@
-"""Folders in memory, and a service in a thread of the test, asked over a real socket."""
+"""Directories in memory, and a service in a thread that is called over a socket."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -12,7 +12,7 @@ from tightrope.problems.files import write_example
 
 @pytest.fixture(scope="session")
 def machine(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The folder that `tightrope new` writes."""
+    """The problem that `tightrope new` writes."""
     folder = tmp_path_factory.mktemp("problems") / "machine"
     write_example(folder)
     return folder

@@ -1,4 +1,4 @@
-"""A service in a thread, and requests to it over a socket, answered as they are."""
+"""A service in a thread, and raw requests to it over a socket."""
 
 import json
 from contextlib import closing
@@ -10,8 +10,8 @@ from urllib.parse import quote, urlsplit
 
 from tightrope.learners import make_learner
 from tightrope.learners.base import LearnerBase
+from tightrope.ops.server import Address, NewLearner, Server
 from tightrope.problems.files import load_problem
-from tightrope.service.server import Made, Place, Server
 
 
 class Answer(NamedTuple):
@@ -21,25 +21,25 @@ class Answer(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """Of a refusal."""
+        """The kind of an error."""
         assert self.headers["content-type"] == "application/problem+json"
         assert self.body["status"] == self.status
         return str(self.body["type"].removeprefix("/docs#"))
 
 
 class Running:
-    """A service of the learner in `folder`, for the problem in a folder of files."""
+    """A service of the learner in a directory, made for the problem in another."""
 
     def __init__(
         self, folder: Path, problem: Path | None = None, learner: str | LearnerBase = "ucpd-practical",
-        place: Place | None = None, **options: Any,
+        address: Address | None = None, **options: Any,
     ) -> None:  # fmt: skip
-        made = None
+        new = None
         if problem is not None:
             loaded = load_problem(problem)
             champion = make_learner(learner, loaded, episodes=1000) if isinstance(learner, str) else learner
-            made = Made(folder, loaded, champion)
-        self.server = Server(folder, place or Place(), made, **options)
+            new = NewLearner(folder, loaded, champion)
+        self.server = Server(folder, address or Address(), new, **options)
         self.name = folder.name
         self.raised: list[Exception] = []
         self.authorization = ""
@@ -87,7 +87,7 @@ class Running:
         return self.send("GET", path, **headers)
 
     def of(self, place: str) -> Any:
-        """What is said about the learner."""
+        """Return the body of a GET below the learner."""
         answer = self.get(f"/learners/{quote(self.name)}{place}")
         assert answer.status == 200, answer
         return answer.body

@@ -1,4 +1,4 @@
-"""The client where the service is not as it should be: it ends in the middle of an answer."""
+"""The client, when the service fails in the middle of an answer or does not answer."""
 
 import sys
 from importlib import import_module
@@ -9,14 +9,14 @@ from threading import Thread
 import pytest
 
 from tightrope.errors import InvalidInputError
-from tightrope.service.client import Client, ServiceError
+from tightrope.ops.client import Client, ServiceError
 
 WHOLE = b'{"answer": "learned"}'
 REFUSAL = b'{"type": "x#conflict", "detail": "told otherwise before"}'
 
 
 def served(*answers: bytes) -> tuple[str, Thread]:
-    """An address at which each connection gets the next answer and is closed, whole or not."""
+    """Serve the given answers, complete or not, one for each connection; return the address."""
     listener = create_server(("127.0.0.1", 0))
 
     def serve() -> None:
@@ -37,13 +37,13 @@ def head(status: str, length: int) -> bytes:
 
 
 @pytest.mark.parametrize("cut", [head("200 OK", 40) + WHOLE[:5], head("409 Conflict", 40) + REFUSAL[:5], b""])
-def test_an_answer_that_is_cut_is_asked_for_again(cut: bytes) -> None:
+def test_the_client_retries_after_an_incomplete_answer(cut: bytes) -> None:
     address, thread = served(cut, head("200 OK", len(WHOLE)) + WHOLE)
     assert Client(address, "machine", patience=20).tell("1", states=[], actions=[]) == "learned"
     thread.join()
 
 
-def test_a_refusal_is_not_asked_for_again() -> None:
+def test_the_client_does_not_retry_after_an_error() -> None:
     address, thread = served(head("409 Conflict", len(REFUSAL)) + REFUSAL)
     with pytest.raises(ServiceError, match="told otherwise before") as refusal:
         Client(address, "machine", patience=20).tell("1", states=[], actions=[])
@@ -51,8 +51,8 @@ def test_a_refusal_is_not_asked_for_again() -> None:
     thread.join()
 
 
-def test_one_that_is_forgotten_already_is_forgotten() -> None:
-    """The first answer is lost, so that the second try finds nobody."""
+def test_dismissing_again_after_a_lost_answer_succeeds() -> None:
+    """The first answer is lost, so the second attempt finds no such challenger."""
     nobody, left = b'{"type": "x#unknown-challenger", "detail": "nobody"}', b'[{"name": "champion"}]'
     answers = head("404 Not Found", len(nobody)) + nobody, head("200 OK", len(left)) + left
     address, thread = served(b"", *answers)
@@ -64,52 +64,52 @@ def test_one_that_is_forgotten_already_is_forgotten() -> None:
     thread.join()
 
 
-def test_who_waited_too_long_is_told_what_to_do() -> None:
+def test_a_timeout_says_what_to_do() -> None:
     with create_server(("127.0.0.1", 0)) as silent:
         client = Client(f"http://127.0.0.1:{silent.getsockname()[1]}", "machine", patience=0.05)
-        with pytest.raises(ServiceError, match=r"no answer in 0.05 s; .* taken over: send it again") as told:
+        with pytest.raises(ServiceError, match=r"no answer in 0.05 s; .* carried out: send it again") as told:
             client.tell("1", states=[], actions=[])
-        with pytest.raises(ServiceError, match=r"no answer in 0.05 s, or give more patience"):
+        with pytest.raises(ServiceError, match=r"no answer in 0.05 s, or with more patience"):
             client.state()
     assert (told.value.kind, told.value.status) == ("no-answer", 0)
 
 
-def test_a_refusal_that_is_not_ours_is_one_all_the_same() -> None:
+def test_an_error_of_a_proxy_is_a_service_error() -> None:
     address, thread = served(head("502 Bad Gateway", 4) + b"oops")
     with pytest.raises(ServiceError, match="status 502"):
         Client(address, "machine", patience=20).tell("1", states=[], actions=[])
     thread.join()
 
 
-def test_a_refusal_says_what_was_wrong_and_what_to_do() -> None:
+def test_a_service_error_has_title_and_detail() -> None:
     both = ServiceError(404, {"title": "no learner of this name is served", "detail": "these are served: w2"})
     assert str(both) == "no learner of this name is served: these are served: w2"
     assert str(ServiceError(404, {"title": "nothing here"})) == "nothing here"
 
 
-def test_where_nobody_is_words_say_so() -> None:
+def test_a_service_that_does_not_run_is_reported() -> None:
     with create_server(("127.0.0.1", 0)) as gone:
         address = f"http://127.0.0.1:{gone.getsockname()[1]}"
-    with pytest.raises(ServiceError, match=rf"nobody answers at {address}: .*refused; see whether") as told:
+    with pytest.raises(ServiceError, match=rf"no service answers at {address}: .*refused; check that") as told:
         Client(f"{address}/", "machine", patience=0).ask()
     assert (told.value.kind, told.value.status) == ("no-answer", 0)
     address, thread = served(b"")
-    with pytest.raises(ServiceError, match="taken over: send it again; see whether the service runs there"):
+    with pytest.raises(ServiceError, match="carried out: send it again; check that it is running"):
         Client(address, "machine", patience=0).ask()
     thread.join()
 
 
 @pytest.mark.parametrize("token", ["a secret\nof two lines", "a secret\x7f", "a sécret"])
-def test_a_token_that_cannot_be_sent_is_refused_and_not_shown(token: str) -> None:
+def test_a_token_that_is_no_header_is_refused_and_not_shown(token: str) -> None:
     with pytest.raises(InvalidInputError, match="one line of printable ASCII") as refused:
         Client("http://127.0.0.1:1", "machine", token)
     assert "cret" not in str(refused.value)
 
 
-def test_a_certificate_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+def test_an_unreadable_certificate_is_named(tmp_path: Path) -> None:
     (tmp_path / "empty.pem").touch()
     for name in ("nosuch.pem", "empty.pem"):
-        with pytest.raises(InvalidInputError, match=rf"the certificate cannot be used: .*{name}: .*in PEM"):
+        with pytest.raises(InvalidInputError, match=rf"the certificate cannot be used: .*{name}: .*PEM file"):
             Client("https://127.0.0.1:1", "machine", certificate=tmp_path / name)
 
 

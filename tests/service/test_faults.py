@@ -1,4 +1,4 @@
-"""Clients that go away, send half, send too much; signals and SIGKILL under load: nothing acknowledged is lost."""
+"""Clients that disconnect, send half or too much; signals and SIGKILL under load: no loss."""
 
 import json
 import os
@@ -15,9 +15,9 @@ from fuzz.service import disturb
 from tests.service.running import Running
 from tests.service.test_service import WEEK
 from tightrope.durable import DurableLearner
+from tightrope.ops.auth import Limits
+from tightrope.ops.server import Address
 from tightrope.service import Client
-from tightrope.service.limits import Limits
-from tightrope.service.server import Place
 
 
 def connected(running: Running) -> socket.socket:
@@ -31,14 +31,14 @@ def hang_up_after(running: Running, data: bytes) -> None:
 
 
 def status_after(running: Running, data: bytes) -> bytes:
-    """The first line of the answer."""
+    """Return the first line of the answer."""
     with connected(running) as connection, connection.makefile("rb") as answer:
         connection.sendall(data)
         return answer.readline()
 
 
 def sent_before_it_hung_up(running: Running, head: bytes, piece: bytes, most: int) -> int:
-    """How many bytes of a body could be sent."""
+    """Return how many bytes of a body could be sent."""
     with connected(running) as connection:
         connection.sendall(head)
         sent = 0
@@ -55,7 +55,7 @@ def post(place: str, *headers: str) -> bytes:
     return "\r\n".join([f"POST {place} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode()
 
 
-def test_clients_that_go_away_harm_nobody(running: Running) -> None:
+def test_clients_that_disconnect_do_not_harm_others(running: Running) -> None:
     episode = running.ask()
     tell, body = f"/learners/machine/episodes/{episode}/tell", json.dumps(WEEK).encode()
     whole = post(tell, f"Content-Length: {len(body)}") + body
@@ -65,18 +65,18 @@ def test_clients_that_go_away_harm_nobody(running: Running) -> None:
     hang_up_after(running, b"\x00\xff" * 500)
     assert running.of("/episodes")["open"] == [episode]
     assert running.of("/state")["told"] == 0
-    hang_up_after(running, whole)  # all was sent, nobody waits for the answer: it is learned, once
+    hang_up_after(running, whole)  # all was sent, so the episode is learned, once
     assert running.tell(episode, WEEK).status == 200
     assert running.of("/state")["told"] == 1
 
 
-def test_a_body_that_is_too_large_is_refused_while_it_comes(tmp_path: Path, machine: Path) -> None:
-    with Running(tmp_path / "machine", machine, place=Place(limits=Limits(body=1000))) as running:
+def test_a_large_body_is_refused_while_it_arrives(tmp_path: Path, machine: Path) -> None:
+    with Running(tmp_path / "machine", machine, address=Address(limits=Limits(body=1000))) as running:
         episode = running.ask()
         tell = f"/learners/machine/episodes/{episode}/tell"
         answer = running.tell(episode, b" " * 1001)
         assert answer.kind == "too-large"
-        assert answer.body["detail"] == "at most 1000 bytes are taken"
+        assert answer.body["detail"] == "the limit is 1000 bytes"
         assert b" 413 " in status_after(running, post(tell, f"Content-Length: {2**30}"))
         for unwanted in (
             post("/learners/machine/ask"),
@@ -92,14 +92,14 @@ def test_a_body_that_is_too_large_is_refused_while_it_comes(tmp_path: Path, mach
         assert running.tell(episode, WEEK).status == 200
 
 
-def test_a_body_that_does_not_come_is_not_waited_for(tmp_path: Path, machine: Path) -> None:
-    with Running(tmp_path / "machine", machine, place=Place(limits=Limits(patience=0.05))) as running:
+def test_a_body_that_does_not_arrive_times_out(tmp_path: Path, machine: Path) -> None:
+    with Running(tmp_path / "machine", machine, address=Address(limits=Limits(patience=0.05))) as running:
         half = post("/learners/machine/episodes/1-x/tell", "Content-Length: 100") + b"{"
         assert b" 408 " in status_after(running, half)
 
 
-def test_who_would_rather_upgrade_is_answered_as_anybody(running: Running) -> None:
-    """Java's HttpClient and `curl --http2` offer another protocol with the first request, body and all."""
+def test_a_request_to_upgrade_is_answered_as_usual(running: Running) -> None:
+    """Java's HttpClient and `curl --http2` offer another protocol with the first request."""
     episode, body = running.ask(), json.dumps(WEEK).encode()
     offer = "Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABkAAQAoAAAAAIAAAAA"
     tell = post(f"/learners/machine/episodes/{episode}/tell", *offer, f"Content-Length: {len(body)}") + body
@@ -107,7 +107,7 @@ def test_who_would_rather_upgrade_is_answered_as_anybody(running: Running) -> No
     assert running.of("/state")["told"] == 1
 
 
-def test_headers_without_an_end_are_not_read(running: Running) -> None:
+def test_endless_headers_are_refused(running: Running) -> None:
     head = post("/learners/machine/ask").removesuffix(b"\r\n")
     assert b" 200 " in status_after(running, head + b"X-Long: " + b"x" * 15_000 + b"\r\n\r\n")
     assert b" 400 " in status_after(running, head + b"X-Long: " + b"x" * 2**15)
@@ -122,10 +122,10 @@ def test_headers_without_an_end_are_not_read(running: Running) -> None:
     ("number", "before"),
     [(signal.SIGTERM, signal.SIG_DFL), (signal.SIGINT, signal.SIG_DFL), (signal.SIGINT, signal.SIG_IGN)],
 )
-def test_a_signal_ends_it_with_all_that_was_acknowledged(
+def test_a_signal_ends_the_service_without_loss(
     tmp_path: Path, machine: Path, number: signal.Signals, before: signal.Handlers
 ) -> None:
-    """Also one that is ignored in the background of a script."""
+    """Also SIGINT that is ignored, as in the background of a script."""
     command = ["serve", str(tmp_path / "it"), "--problem", str(machine), "--port", "0"]
     process = subprocess.Popen(
         [sys.executable, "-m", "tightrope.cli", *command], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
@@ -145,6 +145,6 @@ def test_a_signal_ends_it_with_all_that_was_acknowledged(
         assert learner.status.told == 2
 
 
-def test_killed_under_load_it_has_the_bits_of_one_that_was_not(tmp_path: Path) -> None:
+def test_killed_under_load_keeps_the_same_bits(tmp_path: Path) -> None:
     found = disturb(tmp_path, kills=3, interrupts=1, seed=1, n_clients=3, say=print)
     assert found["learned"] >= 3

@@ -1,4 +1,4 @@
-"""The live page in a real browser: it follows the service, asks nobody else, and is behind the token."""
+"""The live page in a browser: it follows the service, loads nothing else, and needs the token."""
 
 from collections.abc import Iterator
 from pathlib import Path
@@ -8,36 +8,36 @@ import pytest
 
 from tests.lab.report.test_browser import CHROMIUM, Opened, browser  # noqa: F401
 from tests.service.running import Running
-from tests.service.test_service import WEEK, keeper_of
+from tests.service.test_service import WEEK, served
 from tightrope.durable import DurableLearner
 from tightrope.learners import make_learner
+from tightrope.ops.openapi import live_page
+from tightrope.ops.server import Address
 from tightrope.problems.files import load_problem
-from tightrope.service import page
-from tightrope.service.server import Place
 
 TOKEN = "a token of more than 16 characters"
 
 
-def test_learners_come_by_name() -> None:
-    assert '"learners":["a","b"]' in page.page(["b", "a"])
+def test_the_live_page_lists_learners_by_name() -> None:
+    assert '"learners":["a","b"]' in live_page(["b", "a"])
 
 
-def test_nothing_in_a_name_can_end_its_element() -> None:
+def test_names_are_escaped_in_the_live_page() -> None:
     hostile = "</script><script>alert(1)</script>"
-    assert hostile not in page.page([hostile])
-    assert page.page(["one"]).count("</script>") == 2
+    assert hostile not in live_page([hostile])
+    assert live_page(["one"]).count("</script>") == 2
 
 
 @pytest.fixture
 def guarded(tmp_path: Path, machine: Path) -> Iterator[Running]:
-    running = Running(tmp_path / "machine", machine, place=Place(token=TOKEN))
+    running = Running(tmp_path / "machine", machine, address=Address(token=TOKEN))
     running.authorization = f"Bearer {TOKEN}"
     with running:
         yield running
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
-def test_the_page_follows_the_service(browser: Any, guarded: Running) -> None:  # noqa: F811
+def test_the_live_page_follows_the_service(browser: Any, guarded: Running) -> None:  # noqa: F811
     url = guarded.server.address
     guarded.tell(guarded.ask(), WEEK)
     password = {"username": "anybody", "password": TOKEN}
@@ -85,7 +85,7 @@ def test_the_page_follows_the_service(browser: Any, guarded: Running) -> None:  
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
-def test_who_came_later_is_compared_by_averages(browser: Any, tmp_path: Path, machine: Path) -> None:  # noqa: F811
+def test_later_challengers_are_compared_by_averages(browser: Any, tmp_path: Path, machine: Path) -> None:  # noqa: F811
     idle = {**WEEK, "states": ["good"] * 7, "actions": ["run"] * 7}  # no hour of the technician, after a week of eight
     with Running(tmp_path / "machine", machine, "uniform") as running:
         for name, week in (("late", WEEK), ("later", idle)):
@@ -119,17 +119,17 @@ def test_a_figure_that_begins_late_shows_whole_episodes(browser: Any, running: R
 
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
-def test_who_is_not_ready_keeps_nobody_from_being_shown(browser: Any, tmp_path: Path, machine: Path) -> None:  # noqa: F811
+def test_an_unready_learner_does_not_hide_the_others(browser: Any, tmp_path: Path, machine: Path) -> None:  # noqa: F811
     for name in ("first", "second"):
         DurableLearner(tmp_path / name, make_learner("uniform", load_problem(machine), episodes=9)).close()
     with Running(tmp_path) as running:
-        keeper_of(running, "first").ready = False
+        served(running, "first").ready = False
         opened = Opened(browser, running.server.address, offline=False)
         first, second = (opened.page.locator(f"#learner-{k}") for k in range(2))
         opened.wait_until(lambda: "uniform: 0 episodes learned" in second.inner_text())
         opened.wait_until(lambda: "No answer: first is being opened" in first.inner_text())
         assert "No answer" not in second.inner_text() + opened.page.inner_text("header")
-        keeper_of(running, "first").ready = True
+        served(running, "first").ready = True
         opened.wait_until(lambda: "uniform: 0 episodes learned" in first.inner_text())
         assert "No answer" not in first.inner_text()
         opened.context.close()

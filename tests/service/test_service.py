@@ -1,4 +1,4 @@
-"""Asked, told and looked at over HTTP: the numbers are those worked out by hand, the bits those of a plain learner."""
+"""The endpoints: numbers computed by hand, and the bits of a plain learner."""
 
 import json
 import os
@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
 from time import monotonic, sleep
+from types import SimpleNamespace
 from typing import Any
 from urllib.parse import quote
 
@@ -22,20 +23,20 @@ from fuzz.twin import with_one_more
 from tests.durable.conftest import MEMORY
 from tests.service.running import Running
 from tightrope.durable import DurableLearner
-from tightrope.durable.state import State
-from tightrope.durable.status import BudgetUnits
 from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners import Episode, make_learner
+from tightrope.ops import snapshots
+from tightrope.ops.api import Tell, Values
+from tightrope.ops.auth import Limits
+from tightrope.ops.inputs import ProblemTables, Translator
+from tightrope.ops.metrics import Metrics
+from tightrope.ops.served_learner import MOST_RECORDS, ServedLearner
+from tightrope.ops.server import MOST_CONNECTIONS, Address, NewLearner, Server, Service, token_of
+from tightrope.ops.state import State
+from tightrope.ops.state import apply as apply_event
+from tightrope.ops.status import BudgetUnits
 from tightrope.problems.files import load_problem
 from tightrope.service import Client, ServiceError
-from tightrope.service.app import Service
-from tightrope.service.keeper import MOST_RECORDS, Keeper
-from tightrope.service.limits import Limits
-from tightrope.service.messages import Tell, Values
-from tightrope.service.metrics import _line
-from tightrope.service.reading import Reader
-from tightrope.service.server import MOST_CONNECTIONS, Made, Place, Server, token_of
-from tightrope.service.tables import Tables
 from tightrope.space import LayeredSpace
 from tightrope.storage import checkpoints
 
@@ -44,7 +45,7 @@ ACTIONS: list[int | str] = ["run", "run", "service", "run", "run", "repair", "ru
 WEEK = {"states": STATES, "actions": ACTIONS, "scenario": 1}
 
 
-def test_a_week_is_told_in_names_and_units(running: Running) -> None:
+def test_an_episode_is_told_in_names_and_units(running: Running) -> None:
     episode = running.ask()
     answer = running.tell(episode, WEEK)
     assert (answer.status, answer.body) == (200, {"episode": episode, "answer": "learned"})
@@ -68,13 +69,13 @@ def test_the_learner_has_the_bits_of_a_plain_one(running: Running, machine: Path
         actions = [problem.action_names.index(name) for name in ACTIONS]
         end = [problem.space.n_states - 1]
         twin.observe(Episode(states + end, actions, problem.losses.scenarios[k % 3], problem.constraints.mean))  # type: ignore[attr-defined]
-    folder = keeper_of(running).folder
+    folder = served(running).folder
     running.__exit__()
     with DurableLearner(folder) as learner:
         assert learner.fingerprint() == checkpoints.fingerprint(twin)
 
 
-def test_told_twice_is_told_once(running: Running) -> None:
+def test_an_episode_told_twice_counts_once(running: Running) -> None:
     episode, other = running.ask(), running.ask()
     assert running.of("/episodes")["open"] == [episode, other]
     assert running.tell(episode, WEEK).body["answer"] == "learned"
@@ -91,7 +92,7 @@ def test_told_twice_is_told_once(running: Running) -> None:
 
 @pytest.fixture(scope="module")
 def unchanged(machine: Path) -> Iterator[Running]:
-    """One for all that is refused."""
+    """A service that no test changes."""
     memory = TemporaryDirectory(dir=MEMORY if MEMORY.is_dir() else None)
     with memory as folder, Running(Path(folder, "machine"), machine) as running:
         yield running
@@ -114,8 +115,8 @@ def unchanged(machine: Path) -> Iterator[Running]:
         ({**WEEK, "loss": [0] * 56}, "refused", "both loss and scenario"),
         ({**WEEK, "scenario": None, "loss": [0] * 7}, "refused", "one for every move, 56"),
         ({**WEEK, "scenario": None, "loss": [61] * 56}, "refused", "a loss is 61; these units are for -100 to 60"),
-        ({**WEEK, "scenario": None, "loss": {"good": {"run": 0}}}, "refused", "says nothing of 'service' in 'good"),
-        ({**WEEK, "scenario": None, "loss": {"good": {"repair": 0}}}, "refused", "'repair' cannot be done in 'good"),
+        ({**WEEK, "scenario": None, "loss": {"good": {"run": 0}}}, "refused", "has no value for 'service' in 'good"),
+        ({**WEEK, "scenario": None, "loss": {"good": {"repair": 0}}}, "refused", "'repair' is no action of 'good"),
         ({**WEEK, "constraints": {"fuel": [0] * 56}}, "refused", "there is no budget 'fuel'"),
         (
             {**WEEK, "constraints": {"technician": [7] * 56}},
@@ -124,29 +125,29 @@ def unchanged(machine: Path) -> Iterator[Running]:
         ),
     ],
 )
-def test_what_makes_no_sense_is_refused_and_changes_nothing(running: Running, told: Any, kind: str, words: str) -> None:
+def test_invalid_outcomes_are_refused_and_change_nothing(running: Running, told: Any, kind: str, words: str) -> None:
     episode = running.ask()
     answer = running.tell(episode, told)
     assert answer.kind == kind
     assert words in answer.body["detail"]
-    assert "say which step" not in answer.body["detail"]  # in a path it is known
+    assert "add the step" not in answer.body["detail"]  # in a path it is known
     assert running.of("/episodes")["open"] == [episode]
     assert running.of("/state")["told"] == 0
 
 
-def test_the_room_that_other_budgets_leave_is_said_in_units() -> None:
-    """Of 4 steps, 10 litres are 1 each, and 3 are taken already."""
+def test_the_error_of_a_large_use_is_in_the_units_of_its_budget() -> None:
+    """The budgets of 4 steps may sum to 4; delay takes 3 of them, and 10 litres are 1."""
     space, budgets = LayeredSpace.dense([1, 1, 1, 1, 1], 1), BudgetUnits(("fuel", "delay"), (10.0, 2.0), ("litres", ""))
-    reader = Reader(space, "full", budgets, Tables.none(space.n_tuples))
-    reader.refuse_beyond(np.array([1.0, 3.0]), 4, ["fuel"])
-    with pytest.raises(InvalidInputError, match="fuel is 15 litres; it can be at most 10 litres, beside the other"):
-        reader.refuse_beyond(np.array([1.5, 3.0]), 4, ["fuel"])
-    with pytest.raises(InvalidInputError, match="delay is 6; it can be at most 5, beside the other budgets"):
-        reader.refuse_beyond(np.array([1.5, 3.0]), 4, ["fuel", "delay"])
+    translator = Translator(space, "full", budgets, ProblemTables.none(space.n_tuples))
+    translator.refuse_beyond(np.array([1.0, 3.0]), 4, ["fuel"])
+    with pytest.raises(InvalidInputError, match="fuel is 15 litres; it can be at most 10 litres, given the other"):
+        translator.refuse_beyond(np.array([1.5, 3.0]), 4, ["fuel"])
+    with pytest.raises(InvalidInputError, match="delay is 6; it can be at most 5, given the other budgets"):
+        translator.refuse_beyond(np.array([1.5, 3.0]), 4, ["fuel", "delay"])
 
 
-def test_a_loss_by_name_is_that_of_the_table(running: Running, machine: Path) -> None:
-    reader = keeper_of(running).reader
+def test_a_loss_by_name_equals_that_of_the_table(running: Running, machine: Path) -> None:
+    translator = served(running).translator
     by_name: dict[str, dict[str, float]] = {
         "good": {"run": -100, "service": 20}, "worn": {"run": -40, "service": 20}, "broken": {"stand": 30, "repair": 60}
     }  # fmt: skip
@@ -155,19 +156,19 @@ def test_a_loss_by_name_is_that_of_the_table(running: Running, machine: Path) ->
         "worn": {"run": 0, "service": 2},
         "broken": {"stand": 0, "repair": 6},
     }
-    one = reader.read(Tell(STATES, ACTIONS, scenario=1))
-    other = reader.read(Tell([*STATES, "end"], ACTIONS, loss=by_name, constraints={"technician": hours}))
+    one = translator.outcome(Tell(STATES, ACTIONS, scenario=1))
+    other = translator.outcome(Tell([*STATES, "end"], ACTIONS, loss=by_name, constraints={"technician": hours}))
     for name, value in one.items():
         np.testing.assert_allclose(value, other[name], atol=1e-15)
 
 
-def test_one_who_sees_only_the_path_is_told_the_path(tmp_path: Path, machine: Path) -> None:
+def test_a_learner_with_bandit_feedback_is_told_the_path(tmp_path: Path, machine: Path) -> None:
     with Running(tmp_path / "it", machine, "ucpd-bandit") as running:
         costs, hours = [-100, -100, 20, -100, -40, 60, -100], [0, 0, 2, 0, 0, 6, 0]
         told = {"states": STATES, "actions": ACTIONS, "loss": costs, "constraints": {"technician": hours}}
         episodes = running.ask(), running.ask()
         assert running.tell(episodes[0], told).status == 200
-        assert running.tell(episodes[1], WEEK).status == 200  # the tables know what was met on the way, too
+        assert running.tell(episodes[1], WEEK).status == 200  # the tables contain the values along the path, too
         state = running.of("/state")
         assert (state["loss"], state["spending"][0]["spent"]) == pytest.approx((-360 * 2, 16))
 
@@ -192,31 +193,31 @@ def test_an_action_is_drawn_from_the_policy_of_its_episode(running: Running) -> 
     assert running.get(f"/learners/{running.name}/act?state=worn").kind == "refused"
 
 
-def test_names_of_digits_are_never_taken_for_numbers(tmp_path: Path, machine: Path) -> None:
-    """State 0 is called by the last number, and so on backwards."""
+def test_names_of_digits_are_not_numbers(tmp_path: Path, machine: Path) -> None:
+    """The name of state 0 is the last number, and so on backwards."""
     problem = load_problem(machine)
     n = problem.space.n_states
     backwards = replace(problem, state_names=[str(n - 1 - state) for state in range(n)])
     DurableLearner(tmp_path / "it", make_learner("uniform", backwards, episodes=9), problem=backwards).close()
-    Tables.of(backwards).write(tmp_path / "it")
+    ProblemTables.of(backwards).write(tmp_path / "it")
     with Running(tmp_path / "it") as running:
         client = Client(running.server.address, "it")
         for acted in (client.act(0), running.of("/act?number=0")):
             assert (acted["state"], acted["state_name"]) == (0, str(n - 1))
-        with pytest.raises(ServiceError, match=f"another state is called so; write number=0 or number={n - 1}"):
+        with pytest.raises(ServiceError, match=f"name of another state; write number=0 or number={n - 1}"):
             client.act("0")
         assert running.get(f"/learners/it/act?state={n}").kind == "refused"
         path = [problem.space.state_number(f"{name}, step {i}") for i, name in enumerate(STATES)]
         names: list[int | str] = [str(n - 1 - state) for state in path]
         numbers: list[int | str] = [*path]
-        reader = keeper_of(running).reader
-        assert reader.read(Tell(names, ACTIONS, scenario=1))["states"][:-1] == path
-        assert reader.read(Tell(numbers, ACTIONS, scenario=1))["states"][:-1] == path
-        with pytest.raises(InvalidInputError, match=f"loss says nothing of 'service' in '{n - 1}'"):
-            reader.read(Tell(names, ACTIONS, loss={str(n - 1): {"run": 1.0}}))
+        translator = served(running).translator
+        assert translator.outcome(Tell(names, ACTIONS, scenario=1))["states"][:-1] == path
+        assert translator.outcome(Tell(numbers, ACTIONS, scenario=1))["states"][:-1] == path
+        with pytest.raises(InvalidInputError, match=f"loss has no value for 'service' in '{n - 1}'"):
+            translator.outcome(Tell(names, ACTIONS, loss={str(n - 1): {"run": 1.0}}))
 
 
-def test_digits_that_are_no_name_are_a_number_in_an_address_only(running: Running) -> None:
+def test_digits_are_a_number_only_in_urls(running: Running) -> None:
     assert running.of("/act?state=2")["state_name"] == running.of("/act?number=2")["state_name"] == "worn, step 1"
     for query in ("", "state=0&number=0", "number=", "number=-1", "number=x", "number=1e9", f"number={'9' * 5000}"):
         assert running.get(f"/learners/{running.name}/act?{query}").kind == "malformed"
@@ -226,12 +227,12 @@ def test_digits_that_are_no_name_are_a_number_in_an_address_only(running: Runnin
     assert "there is no state '0'" in answer.body["detail"]
 
 
-def keeper_of(running: Running, name: str | None = None) -> Keeper:
-    return running.server.keepers[name or running.name]
+def served(running: Running, name: str | None = None) -> ServedLearner:
+    return running.server.learners[name or running.name]
 
 
 def slowly(observe: Callable[[Any], None], begun: Event, go_on: Event) -> Callable[[Any], None]:
-    """Learn, but not before somebody says so."""
+    """Return `observe`, delayed until `go_on`."""
 
     def slow(episode: Any) -> None:
         begun.set()
@@ -241,9 +242,9 @@ def slowly(observe: Callable[[Any], None], begun: Event, go_on: Event) -> Callab
     return slow
 
 
-def test_readers_do_not_wait_for_who_learns(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_do_not_wait_for_learning(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = Event(), Event()
-    learner = keeper_of(running).learner._in.state.learner
+    learner = served(running).learner._state.learner
     observe = learner.observe
 
     monkeypatch.setattr(learner, "observe", slowly(observe, begun, go_on))
@@ -260,10 +261,10 @@ def test_readers_do_not_wait_for_who_learns(running: Running, monkeypatch: pytes
     assert answers[0].body["answer"] == "learned"
 
 
-def test_a_stop_waits_for_who_is_being_told(tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_waits_for_a_tell_in_progress(tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on, answers = Event(), Event(), []
     with Running(tmp_path / "it", machine) as running:
-        learner = keeper_of(running).learner._in.state.learner
+        learner = served(running).learner._state.learner
         observe = learner.observe
         monkeypatch.setattr(learner, "observe", slowly(observe, begun, go_on))
         episode = running.ask()
@@ -278,35 +279,33 @@ def test_a_stop_waits_for_who_is_being_told(tmp_path: Path, machine: Path, monke
         assert found.status.told == 1
 
 
-def test_a_stop_does_not_wait_for_the_journal_to_be_learnt(
-    tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_stop_does_not_wait_for_a_replay(tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Running(tmp_path / "it", machine) as running:
         for _ in range(6):
             running.tell(running.ask(), WEEK)
-    begun, go_on, learnt, apply = Event(), Event(), list[int](), State.apply
+    begun, go_on, learnt = Event(), Event(), list[int]()
 
-    def slowly_applied(state: State, event: Any, *arguments: Any) -> list[str]:
+    def slowly_applied(state: State, event: Any, *arguments: Any) -> State:
         begun.set()
         go_on.wait()
         learnt.append(event.seq)
-        return apply(state, event, *arguments)
+        return apply_event(state, event, *arguments)
 
     with monkeypatch.context() as slow:
-        slow.setattr(State, "apply", slowly_applied)
+        slow.setattr(snapshots, "apply", slowly_applied)
         running = Running(tmp_path / "it")
         running._opened = lambda: begun.wait()  # type: ignore[method-assign]
         with running:
             assert running.get("/ready").kind == "not-ready"
         go_on.set()
-        keeper_of(running)._writer.shutdown()
+        served(running)._writer.shutdown()
     assert (learnt, running.raised) == ([1], [])
     with DurableLearner(tmp_path / "it") as found:
         assert found.status.told == 6
 
 
-def test_what_cannot_be_learnt_or_written_is_said(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    learner, episode = keeper_of(running).learner, running.ask()
+def test_errors_of_learning_and_of_the_disk_are_reported(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    learner, episode = served(running).learner, running.ask()
     for error, kind, ready in ((ConvergenceError("no"), "cannot-learn", 200), (StorageError("full"), "storage", 503)):
 
         def fails(*arguments: Any, error: Exception = error, **named: Any) -> None:
@@ -317,18 +316,18 @@ def test_what_cannot_be_learnt_or_written_is_said(running: Running, monkeypatch:
             broken.setattr(learner, "check_disk", fails)
             assert running.tell(episode, WEEK).kind == kind
             assert [running.get("/ready").status for _ in range(3)] == [ready] * 3
-            trouble = float(ready == 503)  # while it cannot be tried again with success
+            trouble = float(ready == 503)  # until a write succeeds
             assert f'tightrope_trouble{{learner="machine"}} {trouble}' in running.get("/metrics").body
     assert running.tell(episode, WEEK).body["answer"] == "learned"
     assert running.get("/ready").status == 200
 
 
-def test_ready_again_as_soon_as_the_disk_is(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Without anybody writing: whoever asks whether it is ready has the disk tried."""
-    learner, episode = keeper_of(running).learner, running.ask()
+def test_the_service_is_ready_again_soon_after_the_disk(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    """GET /ready tries the disk again, without any other request."""
+    learner, episode = served(running).learner, running.ask()
     before = learner.fingerprint()
     with monkeypatch.context() as broken:
-        broken.setattr(learner._in.journal, "append", lambda *event: (_ for _ in ()).throw(StorageError("full")))
+        broken.setattr(learner._store, "append", lambda *event: (_ for _ in ()).throw(StorageError("full")))
         assert running.tell(episode, WEEK).kind == "storage"
     answers = [running.get("/ready").status]
     while answers[-1] == 503:
@@ -338,11 +337,11 @@ def test_ready_again_as_soon_as_the_disk_is(running: Running, monkeypatch: pytes
     assert learner.status.event == 0
 
 
-def test_a_bug_of_ours_is_said_and_harms_nobody(
+def test_an_internal_error_is_reported_and_logged(
     running: Running, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     with monkeypatch.context() as broken:
-        broken.setattr(Keeper, "state", lambda self: 1 / 0)
+        broken.setattr(ProblemTables, "own_loss", lambda *arguments: 1 / 0)
         assert running.get(f"/learners/{running.name}/state").kind == "failed"
     assert running.of("/state")["told"] == 0
     running.__exit__()
@@ -357,12 +356,12 @@ def test_too_many_open(tmp_path: Path, machine: Path) -> None:
         assert (answer.kind, answer.headers["retry-after"]) == ("too-many-open", "1")
 
 
-def test_so_many_wait_for_one_learner_and_no_more(
+def test_the_number_of_waiting_requests_is_limited(
     tmp_path: Path, machine: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, go_on, most, answers = Event(), Event(), 3, list[Any]()
-    with Running(tmp_path / "it", machine, place=Place(limits=Limits(waiting=most))) as running:
-        learner = keeper_of(running).learner._in.state.learner
+    with Running(tmp_path / "it", machine, address=Address(limits=Limits(waiting=most))) as running:
+        learner = served(running).learner._state.learner
         observe = learner.observe
         monkeypatch.setattr(learner, "observe", slowly(observe, begun, go_on))
         episodes = [running.ask() for _ in range(most + 1)]
@@ -371,27 +370,27 @@ def test_so_many_wait_for_one_learner_and_no_more(
             teller.start()
         begun.wait()
         until = monotonic() + 60  # far more than it takes
-        while keeper_of(running).waiting < most and monotonic() < until:
+        while served(running).waiting < most and monotonic() < until:
             sleep(0.01)
         try:
-            assert keeper_of(running).waiting == most
+            assert served(running).waiting == most
             for refused in (running.tell(episodes[-1], WEEK), running.send("POST", "/learners/it/ask")):
                 assert (refused.kind, refused.headers["retry-after"]) == ("busy", "1")
-                assert refused.body["detail"] == "3 requests wait for it already"
+                assert refused.body["detail"] == "3 requests are waiting for it"
             assert running.get("/health").status == running.get("/learners/it/act?number=0").status == 200
         finally:
             go_on.set()
         for teller in tellers:
             teller.join()
         assert [answer.body["answer"] for answer in answers] == ["learned"] * most
-        assert running.tell(episodes[-1], WEEK).body["answer"] == "learned"  # all have gone
+        assert running.tell(episodes[-1], WEEK).body["answer"] == "learned"  # none is waiting any more
 
 
-def test_who_waits_leaves_room_for_who_reads() -> None:
+def test_waiting_requests_leave_connections_for_readers() -> None:
     assert 2 * Limits().waiting <= MOST_CONNECTIONS
 
 
-def test_several_learners_have_a_name_each(tmp_path: Path, machine: Path) -> None:
+def test_several_learners_are_served_by_name(tmp_path: Path, machine: Path) -> None:
     problem = load_problem(machine)
     for name in ("one", "the other"):
         DurableLearner(tmp_path / name, make_learner("uniform", problem, episodes=9)).close()
@@ -412,23 +411,23 @@ def test_several_learners_have_a_name_each(tmp_path: Path, machine: Path) -> Non
             states.append(successor)
         numbers = {"states": states, "actions": actions, "scenario": 1}
         answer = running.send("POST", f"/learners/one/episodes/{episode}/tell", numbers)
-        assert "0 losses are recorded" in answer.body["detail"]  # nobody said what they are for
+        assert "0 losses are recorded" in answer.body["detail"]  # the learner was made without a problem
 
 
-def test_where_there_is_no_learner_one_is_needed(tmp_path: Path) -> None:
+def test_serving_an_empty_directory_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"there is no learner in .*--problem"):
-        Server(tmp_path / "nowhere", Place())
+        Server(tmp_path / "nowhere", Address())
 
 
-def test_a_folder_whose_name_is_no_text_is_refused_in_words(tmp_path: Path, machine: Path) -> None:
+def test_a_directory_whose_name_is_not_utf8_is_refused(tmp_path: Path, machine: Path) -> None:
     folder = tmp_path / os.fsdecode(b"caf\xe9")
     DurableLearner(folder, make_learner("uniform", load_problem(machine), episodes=9)).close()
     for directory in (tmp_path, folder):
         with pytest.raises(InvalidInputError, match=r"the folder caf\\udce9 is not UTF-8; rename it"):
-            Server(directory, Place())
+            Server(directory, Address())
 
 
-def test_a_learner_that_cannot_be_opened_ends_the_service_in_words(tmp_path: Path, machine: Path) -> None:
+def test_a_learner_that_cannot_be_opened_ends_the_service(tmp_path: Path, machine: Path) -> None:
     with Running(tmp_path / "it", machine) as running:
         running.ask()
     for path in (tmp_path / "it").glob("snapshot-*"):
@@ -439,14 +438,14 @@ def test_a_learner_that_cannot_be_opened_ends_the_service_in_words(tmp_path: Pat
     assert isinstance(running.raised[0], StorageError)
 
 
-def test_two_services_cannot_have_one_learner(running: Running) -> None:
-    with Running(keeper_of(running).folder) as second:
+def test_two_services_cannot_serve_one_learner(running: Running) -> None:
+    with Running(served(running).folder) as second:
         pass
     assert "belongs to one process at a time" in str(second.raised[0])
     assert running.of("/state")["asked"] == 0
 
 
-def test_it_goes_on_where_it_was(tmp_path: Path, machine: Path) -> None:
+def test_a_restarted_service_continues(tmp_path: Path, machine: Path) -> None:
     with Running(tmp_path / "it", machine) as running:
         told, still_open = running.ask(), running.ask()
         running.tell(told, WEEK)
@@ -459,7 +458,7 @@ def test_it_goes_on_where_it_was(tmp_path: Path, machine: Path) -> None:
 
 
 def metrics(running: Running) -> dict[tuple[Any, ...], float]:
-    """By name and labels, as Prometheus reads them."""
+    """Return the samples by name and labels, as Prometheus reads them."""
     answer = running.get("/metrics")
     assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
     return {
@@ -469,7 +468,7 @@ def metrics(running: Running) -> dict[tuple[Any, ...], float]:
     }
 
 
-def test_metrics_are_what_prometheus_reads(running: Running) -> None:
+def test_prometheus_reads_the_metrics(running: Running) -> None:
     running.tell(running.ask(), WEEK)
     running.get("/nowhere")
     found = metrics(running)
@@ -488,10 +487,18 @@ def test_metrics_are_what_prometheus_reads(running: Running) -> None:
     assert found["tightrope_http_requests_total", ("method", "any"), ("place", "elsewhere"), ("status", "404")] == 1
 
 
-def test_whatever_a_name_is_made_of_prometheus_reads_it() -> None:
+def test_prometheus_reads_names_with_special_characters() -> None:
     for name in ('a "b"', "a\\b", "a\\nb", "a\nb", "\\", '\\"'):
-        [family] = text_string_to_metric_families("# TYPE x gauge\n" + _line("x", {"budget": name}, 1.0) + "\n")
-        assert [sample.labels["budget"] for sample in family.samples] == [name]
+        counts = {"asked": 0, "told": 0, "given_up": 0, "open": 0, "epoch": 1}
+        units = SimpleNamespace(names=(), units=())
+        status = SimpleNamespace(**counts, spending=(), standings=(), trouble="", units=units)
+        learner: Any = SimpleNamespace(
+            name=name, ready=True, waiting=0, disk_error="", learner=SimpleNamespace(status=status)
+        )
+        families = text_string_to_metric_families(Metrics([learner]).text().decode())
+        samples = [sample for family in families for sample in family.samples]
+        assert {sample.labels["learner"] for sample in samples} == {name}
+        assert len(samples) == 7
 
 
 def test_metrics_of_challengers(running: Running) -> None:
@@ -509,25 +516,26 @@ def test_metrics_of_challengers(running: Running) -> None:
             assert found["tightrope_weighed", one, machine] == 1
         assert found["tightrope_epoch", machine] == epoch  # falls, and so is no counter
         running.send("POST", f"{at}/promote")
-    keeper_of(running).learner._in.state.entrants["ucpd-practical"].failed = "by a fault"
+    state = served(running).learner._state
+    failed = replace(state.entrants["ucpd-practical"], failed="by a fault")
+    served(running).learner._state = state.with_entrant("ucpd-practical", failed)
     running.send("PUT", f"/learners/{running.name}/budgets", {"budgets": {"technician": 3}})
     assert metrics(running)["tightrope_failed", champion, machine] == 1
 
 
 def test_the_series_stays_short(running: Running) -> None:
-    keeper = keeper_of(running)
-    inside = keeper.learner._in
+    kept, learner = served(running), served(running).learner
     for _ in range(3 * MOST_RECORDS):
-        account = with_one_more(inside.status.account, [0.0, 0.0], inside.status.budgets)
-        inside.status = structs.replace(inside.status, account=account)
-        keeper._record()
-    assert keeper.series.told[-1] == 3 * MOST_RECORDS
-    assert MOST_RECORDS / 2 <= len(keeper.series.told) <= MOST_RECORDS + 1
-    assert len({len(column) for column in structs.astuple(keeper.series)}) == 1
+        account = with_one_more(learner.status.account, [0.0, 0.0], learner.status.budgets)
+        learner._status = structs.replace(learner.status, account=account)
+        kept._record()
+    assert kept.history.told[-1] == 3 * MOST_RECORDS
+    assert MOST_RECORDS / 2 <= len(kept.history.told) <= MOST_RECORDS + 1
+    assert len({len(column) for column in structs.astuple(kept.history)}) == 1
 
 
-def test_every_event_is_seen(running: Running) -> None:
-    """Not only what is told: the price of a promoted one is that after as many episodes."""
+def test_every_event_is_recorded_in_the_series(running: Running) -> None:
+    """Also events other than a tell: after a promotion the price is that of the new champion."""
     running.tell(running.ask(), WEEK)
     before, series = running.of("/state"), running.of("/series")
     assert (before["event"], series["told"]) == (1, [0, 1])
@@ -542,7 +550,7 @@ def test_every_event_is_seen(running: Running) -> None:
     assert later["price"] == [series["price"][0], [0.0]]
 
 
-def test_the_client_of_few_lines(running: Running) -> None:
+def test_the_client(running: Running) -> None:
     client = Client(running.server.address, running.name)
     episode = client.ask()
     assert client.act("worn, step 1", episode)["state"] == 2
@@ -551,12 +559,12 @@ def test_the_client_of_few_lines(running: Running) -> None:
     assert client.give_up(client.ask()) == "given up"
     assert client.state()["told"] == 1
     assert len(client.policy()["probability"]) == 36
-    with pytest.raises(ServiceError, match="told otherwise before") as refused:
+    with pytest.raises(ServiceError, match="told with another outcome before") as refused:
         client.tell(episode, STATES, ACTIONS, scenario=2)
     assert (refused.value.kind, refused.value.status) == ("conflict", 409)
 
 
-def test_the_tables_of_another_problem_are_refused(tmp_path: Path, machine: Path) -> None:
+def test_damaged_tables_are_refused(tmp_path: Path, machine: Path) -> None:
     with Running(tmp_path / "it", machine):
         pass
     tables = tmp_path / "it" / "tables.npz"
@@ -568,8 +576,8 @@ def test_the_tables_of_another_problem_are_refused(tmp_path: Path, machine: Path
         assert words in str(running.raised[0])
 
 
-def test_units_are_neither_lost_nor_changed(tmp_path: Path, machine: Path) -> None:
-    """Told in euros it must not go on in other units, because a file is gone or the problem was edited."""
+def test_the_units_of_a_learner_cannot_change(tmp_path: Path, machine: Path) -> None:
+    """Neither a missing file nor an edited problem changes them."""
     with Running(tmp_path / "it", machine):
         pass
     edited = tmp_path / "machine"
@@ -579,31 +587,31 @@ def test_units_are_neither_lost_nor_changed(tmp_path: Path, machine: Path) -> No
     assert losses != (edited / "loss.csv").read_text()
     with Running(tmp_path / "it", edited) as running:
         pass
-    assert "was told in other tables" in str(running.raised[0])
+    assert "was made for other tables" in str(running.raised[0])
     with Running(tmp_path / "it", machine) as running:  # the same again
         running.ask()
     (tmp_path / "it" / "tables.npz").unlink()
     with Running(tmp_path / "it") as running:
         pass
-    assert "in which units losses of machine are told" in str(running.raised[0])
+    assert "so the units of machine are not known" in str(running.raised[0])
 
 
-def test_told_late_is_another_conflict_than_told_otherwise(tmp_path: Path, machine: Path) -> None:
-    """To a learner that learns from its own policy only, which it has left since."""
+def test_a_late_episode_is_a_conflict_of_its_own(tmp_path: Path, machine: Path) -> None:
+    """The learner learns only from its current policy."""
     with Running(tmp_path / "it", machine, "reinforce-lagrangian") as running:
         first, second = running.ask(), running.ask()
         assert running.tell(first, WEEK).status == 200
         answer = running.tell(second, WEEK)
         assert (answer.status, answer.kind) == (409, "conflict")
-        assert "has left since" in answer.body["detail"]
-        assert "or its policy is none to learn by" in answer.body["title"]
+        assert "earlier policy" in answer.body["detail"]
+        assert "or the learner cannot learn from its policy" in answer.body["title"]
 
 
 def test_the_openapi_document_and_its_page(running: Running) -> None:
     document = running.get("/openapi.json").body
     json.dumps(document)
     places = {(path, method.upper()) for path, methods in document["paths"].items() for method in methods}
-    service = Service(running.server.keepers, Limits(), print)
+    service = Service(running.server.learners, Limits(), print)
     assert places == {
         (route.path, method) for route in service.routes() for method in (route.methods or set()) - {"HEAD"}
     }
@@ -626,22 +634,22 @@ def test_the_token_is_read_from_a_file_or_the_environment(tmp_path: Path, monkey
         token_of(tmp_path / "nowhere")
 
 
-def test_who_is_reached_from_elsewhere_needs_a_token(tmp_path: Path) -> None:
+def test_other_addresses_than_loopback_need_a_token(tmp_path: Path) -> None:
     for host in ("0.0.0.0", "::", "192.0.2.1", "example.org"):
         with pytest.raises(InvalidInputError, match="give a token"):
-            Place(host)
-        Place(host, token="x" * 16)
+            Address(host)
+        Address(host, token="x" * 16)
     for host in ("127.0.0.1", "127.8.8.8", "::1", "localhost"):
-        Place(host)
+        Address(host)
     with pytest.raises(InvalidInputError, match="at least 16 characters"):
-        Place(token="short")
+        Address(token="short")
     with pytest.raises(InvalidInputError, match="a key needs its certificate"):
-        Place(key=tmp_path / "key")
+        Address(key=tmp_path / "key")
 
 
-def test_a_port_that_is_taken_is_refused_in_words(running: Running, tmp_path: Path, machine: Path) -> None:
+def test_a_port_in_use_is_refused(running: Running, tmp_path: Path, machine: Path) -> None:
     port = int(running.server.address.rstrip("/").rpartition(":")[2])
     problem = load_problem(machine)
-    made = Made(tmp_path / "second", problem, make_learner("uniform", problem, episodes=9))
+    made = NewLearner(tmp_path / "second", problem, make_learner("uniform", problem, episodes=9))
     with pytest.raises(InvalidInputError, match=f"cannot serve at 127.0.0.1, port {port}"):
-        Server(tmp_path / "second", Place(port=port), made)
+        Server(tmp_path / "second", Address(port=port), made)

@@ -1,4 +1,4 @@
-"""docs/service.md: every command of it, in the order in which a reader types them."""
+"""Every command of docs/service.md, in order."""
 
 import json
 import os
@@ -48,7 +48,7 @@ def test_every_command_of_the_tutorial(tmp_path: Path) -> None:
 
 
 def shape(value: object) -> object:
-    """The keys, and what is the same whenever it is run."""
+    """Return the keys, and the values that do not depend on the run."""
     if isinstance(value, list):
         return [shape(one) for one in value]
     assert isinstance(value, dict)

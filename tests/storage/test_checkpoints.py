@@ -5,8 +5,8 @@ import json
 import os
 import zipfile
 from collections.abc import Callable
-from copy import copy
-from dataclasses import dataclass
+from copy import copy, deepcopy
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -18,19 +18,47 @@ from tightrope import BernsteinBox, Episode, InvalidInputError, L1Ball, LayeredS
 from tightrope.checks.learners.play import WORLDS, World, drive
 from tightrope.confidence import ConfidenceRule
 from tightrope.learners import LEARNERS, LearnerBase, load, make_learner
-from tightrope.learners.parameters import carried
+from tightrope.learners.base import Offer, Seen
 from tightrope.learners.ucpd import UCPD
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
 from tightrope.storage import checkpoints
 from tightrope.storage.checkpoints import DOCUMENT, Decoder, Encoder
+from tightrope.storage.state import State, check_field, limits_of, numbers, part, state
 
 SPACE = LayeredSpace.dense([1, 2, 2, 1], 2)
 
 
-class Everything(LearnerBase):
-    """Carries one of each kind."""
+class Box:
+    """A value with a state of its own."""
+
+    def __init__(self, floats: FloatArray, warm: FloatArray) -> None:
+        self.floats, self.warm = floats, warm
+
+    def state(self) -> dict[str, FloatArray]:
+        return {"floats": self.floats, "warm": self.warm}
+
+    def restored(self, state: dict[str, FloatArray]) -> "Box":
+        return Box(state["floats"], state["warm"])
+
+
+@state
+class EverythingState(State):
+    """One field of each kind."""
+
+    ints: NDArray[np.int64] = numbers()
+    small: NDArray[np.int8] = numbers()
+    flag: bool = numbers()
+    word: str = part()
+    number: float = numbers()
+    draws: np.random.Generator = part()
+    policy: Policy = part()
+    box: Box = part()
+
+
+class Everything(LearnerBase[EverythingState]):
+    """It has one field of each kind, and draws a number in every episode."""
 
     name = "everything"
     reference = "none"
@@ -40,42 +68,23 @@ class Everything(LearnerBase):
     rng: np.random.Generator = None  # type: ignore[assignment]
     scale: float = 1.0
     rule: Any = None
-    ints: NDArray[np.int64] = carried()
-    small: NDArray[np.int8] = carried()
-    flag: bool = carried()
-    word: str = carried()
-    number: float = carried()
-    draws: np.random.Generator = carried()
-    policy: Policy = carried()
-    box: "Box" = carried()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.draws = self.rng or np.random.default_rng(1)
-        self.policy = self.start or Policy.uniform(self.space)
-        self.box = Box()
-        self.ints, self.small = np.zeros((2, 3), dtype=np.int64), np.zeros(2, dtype=np.int8)
-        self.flag, self.word, self.number = False, "", 0.0
+    def configure(self) -> None:
+        """Nothing follows from the parameters."""
 
-    def observe(self, episode: Episode) -> None:
-        self.observed += 1
+    def initial(self) -> EverythingState:
+        return EverythingState(
+            ints=np.zeros((2, 3), dtype=np.int64), small=np.zeros(2, dtype=np.int8), flag=False, word="", number=0.0,
+            draws=self.rng or np.random.default_rng(1), policy=self.start or Policy.uniform(self.space),
+            box=Box(np.zeros(3), np.zeros(2)),
+        )  # fmt: skip
 
-    def _restored(self) -> None:
-        self.seen = self.observed
+    def step(self, state: EverythingState, seen: Seen) -> EverythingState:
+        draws = deepcopy(state.draws)
+        return replace(state, observed=state.observed + 1, draws=draws, number=float(draws.random()))
 
-
-class Box:
-    """An object with a state."""
-
-    def __init__(self) -> None:
-        self.floats = np.zeros(3)
-        self.warm = np.zeros(2)
-
-    def state(self) -> dict[str, FloatArray]:
-        return {"floats": self.floats, "warm": self.warm}
-
-    def restore(self, state: dict[str, FloatArray]) -> None:
-        self.floats, self.warm = state["floats"], state["warm"]
+    def offer(self, state: EverythingState) -> Offer:
+        return Offer(state.policy, np.zeros(len(self.budgets)), epoch=1 + state.observed)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -99,19 +108,23 @@ def test_one_of_each_kind_comes_back_bit_for_bit(tmp_path: Path) -> None:
     model = LayeredMDP(SPACE, 1 / SPACE.expand_to_tuples(SPACE.successors_per_pair))
     policy = Policy(SPACE, np.tile([0.1, 0.9], SPACE.n_pairs // 2))
     made = Everything(SPACE, [0.3], episodes=7, model=model, start=policy, rng=rng, scale=np.inf)
-    made.box.floats = np.array([0.1, -0.0, np.nan])
-    made.box.warm = np.array([np.pi, 5e-324])
-    made.ints, made.small = np.array([[1, -2, 3], [2**62, 5, 6]]), np.array([-128, 127], dtype=np.int8)
-    made.flag, made.word, made.number, made.observed = True, "é", -np.inf, 41
-    made.policy = Policy(SPACE, np.tile([0.25, 0.75], SPACE.n_pairs // 2))
+    made.state = replace(
+        made.state,
+        box=Box(np.array([0.1, -0.0, np.nan]), np.array([np.pi, 5e-324])),
+        ints=np.array([[1, -2, 3], [2**62, 5, 6]]), small=np.array([-128, 127], dtype=np.int8),
+        flag=True, word="é", number=-5e-324, observed=41,
+        policy=Policy(SPACE, np.tile([0.25, 0.75], SPACE.n_pairs // 2)),
+    )  # fmt: skip
     rng.random(5)
     again = load(saved(made, tmp_path), Everything)
     assert isinstance(again, Everything)
-    assert (again.observed, again.seen, again.flag, again.word, again.number) == (41, 41, True, "é", -np.inf)
-    assert again.box.floats.tobytes() == made.box.floats.tobytes()
-    assert again.box.warm.tobytes() == made.box.warm.tobytes()
-    assert again.ints.tobytes() == made.ints.tobytes()
-    assert again.small.tobytes() == made.small.tobytes()
+    ours, theirs = made.state, again.state
+    assert (theirs.observed, theirs.flag, theirs.word, theirs.number) == (41, True, "é", -5e-324)
+    assert (again.observed, again.epoch) == (41, 42)
+    assert theirs.box.floats.tobytes() == ours.box.floats.tobytes()
+    assert theirs.box.warm.tobytes() == ours.box.warm.tobytes()
+    assert theirs.ints.tobytes() == ours.ints.tobytes()
+    assert theirs.small.tobytes() == ours.small.tobytes()
     assert again.policy.probabilities.tobytes() == made.policy.probabilities.tobytes()
     assert again.parameters["start"].probabilities.tobytes() == policy.probabilities.tobytes()
     assert again.model is not None
@@ -120,30 +133,28 @@ def test_one_of_each_kind_comes_back_bit_for_bit(tmp_path: Path) -> None:
     assert again.space == SPACE
     assert again.scale == np.inf
     assert again.budgets.tobytes() == made.budgets.tobytes()
-    assert again.draws.random() == rng.random()
-
-
-class Drawing(Everything):
-    """Draws a number in every episode, from a generator of its own."""
-
-    name = "drawing"
-
-    def observe(self, episode: Episode) -> None:
-        super().observe(episode)
-        self.number = float(self.draws.random())
+    assert theirs.draws.random() == rng.random()
 
 
 def test_a_learner_that_draws_goes_on_with_the_same_numbers(tmp_path: Path) -> None:
     episode = Episode([0, 1, 3, 5], [0, 0, 0], np.zeros(SPACE.n_tuples), np.zeros((1, SPACE.n_tuples)))
-    made = Drawing(SPACE, [0.3], episodes=7)
+    made = Everything(SPACE, [0.3], episodes=7)
     for _ in range(3):
         made.observe(episode)
-    again = load(saved(made, tmp_path), Drawing)
-    assert isinstance(again, Drawing)
+    again = load(saved(made, tmp_path), Everything)
+    assert isinstance(again, Everything)
     for _ in range(3):
         made.observe(episode)
         again.observe(episode)
-        assert again.number == made.number
+        assert again.state.number == made.state.number
+    assert made.state.number > 0
+
+
+def test_a_number_of_a_state_is_finite(tmp_path: Path) -> None:
+    made = Everything(SPACE, [0.3], episodes=7)
+    made.state = replace(made.state, number=-np.inf)
+    with pytest.raises(InvalidInputError, match="number is -inf; expected a finite number"):
+        load(saved(made, tmp_path), Everything)
 
 
 def test_the_same_state_gives_the_same_bytes_and_another_one_others(tmp_path: Path) -> None:
@@ -245,7 +256,8 @@ def test_what_schema_3_wrote_of_ucpd_practical_is_read(at: World, tmp_path: Path
             del arrays[f"state/{name}"]
 
     rewritten(path, as_schema_3)
-    learner.last_use, learner.squares = np.zeros((2, len(at.budgets)))
+    none = np.zeros(len(at.budgets))
+    learner.state = replace(learner.state, last_use=none, squares=none)
     assert checkpoints.fingerprint(load(path)) == checkpoints.fingerprint(learner)
 
 
@@ -273,10 +285,14 @@ def test_counts_of_no_paths_are_refused(at: World, tmp_path: Path) -> None:
     rewritten(path, elsewhere)
     with pytest.raises(InvalidInputError, match="of no paths"):
         load(path)
-    for observed in (4, 6, -1):
+    for observed, words in (
+        (4, "observed is 4, and its counts are those of 5 episodes"),
+        (6, "observed is 6, and its counts are those of 5 episodes"),
+        (-1, "observed is -1; expected a finite number from 0"),
+    ):
         path = saved(learner, tmp_path)
         rewritten(path, lambda document, arrays: document["state"].update(observed=observed))  # noqa: B023
-        with pytest.raises(InvalidInputError, match=f"observed is {observed}; by the rest of its state"):
+        with pytest.raises(InvalidInputError, match=words):
             load(path)
 
 
@@ -290,15 +306,17 @@ def test_a_measure_that_is_none_is_refused(at: World, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_whatever_a_learner_carries_is_bounded(name: str, at: World) -> None:
+def test_every_field_of_a_state_declares_limits_and_keeps_them(name: str, at: World) -> None:
     learner = make_learner(name, at, episodes=9)
     drive(at, learner, last=5)
-    for carried_ in learner.carried_names():
-        value = getattr(learner, carried_)
+    limits = limits_of(learner.state)
+    assert limits.keys() == {field.name for field in fields(learner.state) if "limits" in field.metadata}
+    for name_, limit in limits.items():
+        value = getattr(learner.state, name_)
         if isinstance(value, np.ndarray | float | int):
-            low, high = learner.bounds()[carried_]
-            assert (low <= np.asarray(value)).all(), carried_
-            assert (np.asarray(value) <= high).all(), carried_
+            check_field(learner.space, name_, value, limit)
+            assert (limit.least <= np.asarray(value)).all(), name_
+            assert (np.asarray(value) <= limit.most).all(), name_
 
 
 @pytest.mark.parametrize("name", LEARNERS)
@@ -401,8 +419,8 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], Any], str]] =
     ),
     "no schema": (lambda d, a: d.pop("schema"), "schema"),
     "no state": (lambda d, a: d.pop("state"), "state"),
-    "state of another class": (lambda d, a: d["state"].pop("x"), "carries"),
-    "too much state": (lambda d, a: d["state"].update(more=1), "carries"),
+    "state of another class": (lambda d, a: d["state"].pop("x"), "its state has"),
+    "too much state": (lambda d, a: d["state"].update(more=1), "its state has"),
     "no parameters": (lambda d, a: d.pop("parameters"), "parameters"),
     "an unknown parameter": (lambda d, a: d["parameters"].update(colour="red"), "colour"),
     "a parameter out of range": (lambda d, a: d["parameters"].update(alpha=-1.0), "alpha is -1"),
@@ -429,9 +447,9 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], Any], str]] =
     "an entry that nothing refers to": (lambda d, a: a.update(more=np.zeros(3)), "nothing refers to 'more.npy'"),
     "a count beyond counting": (lambda d, a: d["state"].update(observed=10**400), "nobody can have counted"),
     "multipliers below zero": (lambda d, a: a["state/multipliers"].__setitem__(0, -1), "multipliers is -1 at index 0"),
-    "multipliers that no episodes can have raised": (
-        lambda d, a: a["state/multipliers"].__setitem__(1, 1e9),
-        "multipliers is 1e.09 at index 1",
+    "multipliers without end": (
+        lambda d, a: a["state/multipliers"].__setitem__(1, np.inf),
+        "multipliers is inf at index 1",
     ),
     "nested without end": (lambda d, a: d["parameters"].update(alpha=nested(400)), "damaged"),
     "a state of the projector too short": (

@@ -159,9 +159,9 @@ def test_measured_columns_are_what_they_say() -> None:
 
     class Telling(UCPD):
         def observe(self, episode: Episode) -> None:
-            before = self.theta, problem.mdp.occupancy(self.policy)
+            before = self.state.theta, problem.mdp.occupancy(self.policy)
             super().observe(episode)
-            told.append((before[0] - before[1], self.theta - before[0], float(np.linalg.norm(self.multipliers))))
+            told.append((before[0] - before[1], self.state.theta - before[0], float(np.linalg.norm(self.multipliers))))
 
     history = measure(problem, Telling(problem.space, problem.budgets, episodes=T), episodes=T, records=7)
     for row, t in enumerate(history["episode"].astype(int)):
@@ -267,10 +267,10 @@ def test_one_step(options: dict[str, Any]) -> None:
     nearest, farthest = math.inf, 0.0
     for t in range(1, T + 1):
         f, g = problem.losses.begin(rng).loss(t), problem.constraints.sample(for_constraints)
-        theta, Q, epoch = learner.theta, learner.multipliers, learner.epoch
+        theta, Q, epoch = learner.state.theta, learner.multipliers, learner.epoch
         reference = mixed(space, theta, lam)
         learner.observe(Episode(*sampled(space, problem.mdp.occupancy(learner.policy), rng), f, g))
-        new = learner.theta
+        new = learner.state.theta
         other = problem.mdp.occupancy(random_policy(rng, space, zeros=0.3))
         assert learner.confidence_set.violation(space, problem.mdp.transitions) <= 0  # or the step is allowed to fail
         left = v * f @ (theta - other) + (learner.multipliers @ learner.multipliers - Q @ Q) / 2

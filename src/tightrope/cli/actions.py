@@ -11,7 +11,6 @@ from tightrope.cli import options
 from tightrope.cli.options import Conduct
 from tightrope.cli.standard import note, show
 from tightrope.errors import InvalidInputError, TightropeError
-from tightrope.kernels.compile import compiled_before
 from tightrope.lab import drawing
 from tightrope.lab.engines import Engine
 from tightrope.lab.estimate import estimate
@@ -56,8 +55,6 @@ def play_study(study: Study, folder: Path, conduct: Conduct, *, beside: Path = P
     if conduct.dry_run:
         show("\n".join(estimate(study, folder, engine, beside)))
         return
-    if not compiled_before():
-        note("compiling; this takes up to a minute, once")
     with ExitStack() as meanwhile:
         if conduct.watch:
             note(f"live page: {meanwhile.enter_context(served(folder, conduct.port))}")
@@ -144,9 +141,7 @@ def check_problem(
 
 def inspect_directory(folder: Path, in_json: bool, policy: Path | None) -> bool:
     """Print the state of a durable learner, write its policy; return whether its directory is undamaged."""
-    from tightrope.durable.export import write_policy
-    from tightrope.durable.inspection import as_json, inspect
-    from tightrope.durable.page import page
+    from tightrope.ops.inspection import as_json, inspect, page, write_policy
 
     found = inspect(folder)
     show(json.dumps(as_json(found), indent=2, ensure_ascii=False) if in_json else "\n".join(page(found)))
@@ -156,12 +151,12 @@ def inspect_directory(folder: Path, in_json: bool, policy: Path | None) -> bool:
     return not found.damage
 
 
-def made_for(directory: Path, problem: str, learner: str, episodes: int | None, name: str | None) -> Any:
+def new_learner(directory: Path, problem: str, learner: str, episodes: int | None, name: str | None) -> Any:
     """Make the learner that the options of `tightrope serve` describe, for its directory."""
-    from tightrope.service.server import Made
+    from tightrope.ops.server import NewLearner
 
     if name is not None and (not name or name in (".", "..") or "/" in name):
         raise InvalidInputError(f"--name {name!r} cannot be the name of a folder")
     place = folder_of(problem, Path())
     found: Problem = make(problem) if place is None else load_problem(place)
-    return Made(directory / name if name else directory, found, make_learner(learner, found, episodes=episodes))
+    return NewLearner(directory / name if name else directory, found, make_learner(learner, found, episodes=episodes))

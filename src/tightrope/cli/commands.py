@@ -12,7 +12,7 @@ from tightrope.cli.standard import note, show
 
 __all__ = ["app"]
 
-# commands import the rest of tightrope when they are called: help does not wait for numba, scipy and matplotlib
+# commands import the rest of tightrope when they are called: help does not wait for NumPy, SciPy and Matplotlib
 
 #: What can be listed.
 LISTS = ("problems", "learners", "losses", "noises")
@@ -303,19 +303,19 @@ def serve(
     import signal
 
     from tightrope.ending import answer_signals
-    from tightrope.service.limits import Limits
-    from tightrope.service.server import Place, Server, token_of
+    from tightrope.ops.auth import Limits
+    from tightrope.ops.server import Address, Server, token_of
 
-    made = None
+    new = None
     if problem is not None:
-        from tightrope.cli.actions import made_for
+        from tightrope.cli.actions import new_learner
 
-        made = made_for(directory, problem, learner, episodes, name)
-    place = Place(host, port, token_of(token_file), certificate, key, Limits(body=max_body, rate=rate))
-    if place.token is not None and certificate is None and not place.loopback:
+        new = new_learner(directory, problem, learner, episodes, name)
+    address = Address(host, port, token_of(token_file), certificate, key, Limits(body=max_body, rate=rate))
+    if address.token is not None and certificate is None and not address.loopback:
         note("warning: without TLS the token can be read on the network; use --certificate")
     learners = {"most_open": max_open, "snapshot_every": snapshot_every, "keep_journal": keep_journal}
-    server = Server(directory, place, made, **learners)
+    server = Server(directory, address, new, **learners)
     answer_signals(signal.SIGINT)  # Ctrl-C stops the server also in the background of a script
     show(server.address)
     server.run()

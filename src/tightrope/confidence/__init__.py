@@ -1,6 +1,6 @@
 """What the learner knows of the dynamics: counts, epochs, and confidence sets around the counted frequencies.
 
-A confidence set is what may be true of every pair (s,a); how the projection works with one is in `projection/sets.py`.
+A confidence set is what may be true of every pair (s,a); `OwnSet` describes how to write one of your own.
 A confidence *rule* makes a set out of counts, once per epoch.
 """
 
@@ -13,7 +13,7 @@ from tightrope.confidence.rules import (
     KnownModel,
     PaperRadius,
 )
-from tightrope.confidence.sets import Box, ConfidenceSet, KLBall, L1Ball
+from tightrope.confidence.sets import Box, ConfidenceSet, KLBall, L1Ball, OwnSet
 
 __all__ = [
     "CONFIDENCE_RULES",
@@ -26,6 +26,7 @@ __all__ = [
     "KLBall",
     "KnownModel",
     "L1Ball",
+    "OwnSet",
     "PaperRadius",
     "frequencies",
 ]

@@ -1,6 +1,6 @@
 """Rules whose sets hold at all times at once, and so need no horizon and may be renewed at any time.
 
-They share one argument (`kernels/anytime.py`): with probability at least 1 − ζ every pair has, after every visit,
+They share one argument (`core/anytime.hpp`): with probability at least 1 − ζ every pair has, after every visit,
 
     KL(P̂‖p) <= r = ( log(1/δ) + log ML(M) − log KT(M) ) / N,      δ = ζ / laws,
 
@@ -13,11 +13,12 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope import core
 from tightrope.arguments import whole
+from tightrope.arithmetic import log
 from tightrope.confidence.counts import checked_counts, frequencies
 from tightrope.confidence.levels import check_level
 from tightrope.confidence.sets import Box, KLBall, L1Ball
-from tightrope.kernels.anytime import kl_bounds, kl_radii
 from tightrope.space import FloatArray, LayeredSpace
 
 #: The KL radius from which on a ball is no longer worth its price: 1 − 1/e of p may then be where nothing was seen.
@@ -40,13 +41,12 @@ class Anytime:
     def _log_inverse(self, space: LayeredSpace) -> float:
         """log(1/δ)."""
         laws = np.count_nonzero(space.successors_per_pair > 1) if self.laws is None else self.laws
-        return float(np.log(max(laws, 1) / self.level))
+        return log(max(laws, 1) / self.level)
 
     def _radii(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> FloatArray:
         """(n_pairs,) r, times scale."""
         N, M = checked_counts(space, N, M)
-        radius = np.empty(space.n_pairs)
-        kl_radii(space.csr.pair_ptr, N, M, self._log_inverse(space), self.scale, radius)
+        radius: FloatArray = core.kl_radii(space.native, N, M, self._log_inverse(space), self.scale)
         return radius
 
 
@@ -73,9 +73,7 @@ class KLBounds(Anytime):
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> Box:
         N, M = checked_counts(space, N, M)
-        lower, upper = np.empty(space.n_tuples), np.empty(space.n_tuples)
-        kl_bounds(space.csr.pair_ptr, N, M, self._log_inverse(space), self.scale, lower, upper)
-        return Box(lower, upper)
+        return Box(*core.kl_bounds(space.native, N, M, self._log_inverse(space), self.scale))
 
 
 @dataclass(frozen=True, kw_only=True)

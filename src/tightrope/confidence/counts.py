@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope import core
 from tightrope.arguments import instance
 from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
-from tightrope.kernels import counting
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.ties import Ties
 
@@ -47,12 +47,11 @@ class Counts:
         It does when some pair (or law) was visited as often inside the epoch as before it, and once: n >= max(1, N),
         or growth · N in place of N; and when an epoch has counted a pair 2³¹ − 1 times.
         """
-        pair_ptr, n, m = self.space.csr.pair_ptr, self.n.copy(), self.m.copy()
-        over: bool = counting.count(pair_ptr, path, self.N, self.growth, n, m)
+        csr = self.space.native
+        n, m, over = core.count(csr, path, self.N, self.growth, self.n, self.m)
         if self.ties is None:
             return self._with({"n": n, "m": m}), over
-        law_n = self._law_n.copy()
-        over = counting.count_laws(pair_ptr, path, self.ties.law, self._law_N, self.growth, law_n)
+        law_n, over = core.count_laws(csr, path, self.ties.law, self._law_N, self.growth, self._law_n)
         return self._with({"n": n, "m": m, "_law_n": law_n}), over
 
     def _with(self, changes: dict[str, Any]) -> "Counts":
@@ -60,6 +59,11 @@ class Counts:
         counts = object.__new__(Counts)
         counts.__dict__ = self.__dict__ | changes
         return counts
+
+    def counted(self, path: NDArray[np.int64]) -> "Counts":
+        """Return these counts and one more episode, in a new epoch if that ends the old one."""
+        counts, over = self.after(path)
+        return counts.next_epoch() if over else counts
 
     def next_epoch(self) -> "Counts":
         """The counts of the epoch folded in."""
@@ -92,8 +96,8 @@ class Counts:
         """All of it."""
         return {"N": self.N, "M": self.M, "n": self.n, "m": self.m, "epoch": self.epoch}
 
-    def restore(self, state: dict[str, Any]) -> None:
-        """Go on from what `state` gave; counts that no path can have left are refused."""
+    def restored(self, state: dict[str, Any]) -> "Counts":
+        """Return the counts that gave this `state`; raise `InvalidInputError` for counts that no paths can leave."""
         csr = self.space.csr
         for visits, moves in (("N", "M"), ("n", "m")):
             N, M = state[visits].astype(np.int64), state[moves].astype(np.int64)
@@ -104,10 +108,11 @@ class Counts:
             came, left = np.bincount(csr.successor, M), np.add.reduceat(N, csr.state_ptr[:-2])
             if not np.array_equal(came[1:-1], left[1:]):
                 raise InvalidInputError(f"the counts {moves} are of no paths: what comes to a state also leaves it")
-        vars(self).update(state)
-        if not 1 <= self.epoch <= 1 + self.episodes:
-            raise InvalidInputError(f"the epoch is {self.epoch} after {self.episodes} episodes; the first is 1")
-        self._count_laws()
+        counts = self._with(state)
+        if not 1 <= counts.epoch <= 1 + counts.episodes:
+            raise InvalidInputError(f"the epoch is {counts.epoch} after {counts.episodes} episodes; the first is 1")
+        counts._count_laws()
+        return counts
 
 
 def checked_counts(space: LayeredSpace, N: Any, M: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
@@ -119,6 +124,5 @@ def checked_counts(space: LayeredSpace, N: Any, M: Any) -> tuple[NDArray[np.int6
 def frequencies(space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> FloatArray:
     """(n_tuples,) P̂(s'|s,a) = M(s,a,s') / max(1, N(s,a)): zeros for a pair without visits."""
     N, M = checked_counts(space, N, M)
-    P_hat = np.empty(space.n_tuples)
-    counting.frequencies(space.csr.pair_ptr, N, M, P_hat)
+    P_hat: FloatArray = core.frequencies(space.native, N, M)
     return P_hat

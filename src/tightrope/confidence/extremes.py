@@ -5,16 +5,15 @@ from typing import NamedTuple
 
 import numpy as np
 
+from tightrope import core
 from tightrope.confidence.sets import Box, ConfidenceSet, KLBall, L1Ball
 from tightrope.errors import InvalidInputError
-from tightrope.kernels.extremes import largest_values
-from tightrope.kernels.occupancy import occupancy
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
 
 
 class Bounds(NamedTuple):
-    """A set as `kernels.extremes.largest_values` takes it."""
+    """A set as `core.largest_values` takes it."""
 
     curved: bool
     lower: FloatArray
@@ -90,17 +89,13 @@ def most_paid(space: LayeredSpace, bounds: Bounds, policy: Policy, cost: FloatAr
 
 
 def _worst(space: LayeredSpace, bounds: Bounds, policy: Policy, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """V (n_states,) and the model of `kernels.extremes.largest_values`."""
-    V, best, p = np.empty(space.n_states), np.empty(0, dtype=np.int64), np.empty(space.n_tuples)
-    largest_values(space.csr, *bounds, cost, policy.probabilities, V, best, p)
+    """V (n_states,) and the model of `core.largest_values`."""
+    V, _, p = core.largest_values(space.native, *bounds, cost, policy.probabilities)
     return V, p
 
 
 def least_possible(space: LayeredSpace, bounds: Bounds, cost: FloatArray) -> tuple[float, FloatArray]:
     """min over all policies and all models of the set of <cost, θ>; and a θ that attains it."""
-    V, best, p = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64), np.empty(space.n_tuples)
-    largest_values(space.csr, *bounds, -cost, np.empty(0), V, best, p)
-    pi, theta = np.zeros(space.n_pairs), np.empty(space.n_tuples)
-    pi[best] = 1.0
-    occupancy(space.csr, pi, p, np.empty(space.n_states), theta)
+    V, best, p = core.largest_values(space.native, *bounds, -cost, None)
+    theta = space.expand_to_tuples(core.visits(space.native, best, p)) * p
     return -float(V[0]), theta

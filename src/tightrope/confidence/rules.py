@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.arguments.arrays import floats
+from tightrope.arithmetic import log
 from tightrope.confidence.anytime import KLBounds, KLBoundsL1, KLRadius, KLRadiusL1
 from tightrope.confidence.counts import checked_counts, frequencies
 from tightrope.confidence.levels import check_episodes, check_level
@@ -41,7 +42,7 @@ class PaperRadius:
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> L1Ball:
         N, M = checked_counts(space, N, M)
-        log_term = np.log((self.episodes + 1) * space.n_states * space.n_actions / self.level)
+        log_term = log((self.episodes + 1) * space.n_states * space.n_actions / self.level)
         with np.errstate(over="ignore"):  # a scale of 1e308 is one that leaves all free
             radius = self.scale * np.sqrt(2 * space.next_layer_size * log_term / np.maximum(1, N))
         radius[N == 0] = np.inf
@@ -68,7 +69,7 @@ class BernsteinBox:
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> Box:
         N, M = checked_counts(space, N, M)
         P_hat = frequencies(space, N, M)
-        log_term = np.log(self.episodes * space.n_states * space.n_actions / self.level)
+        log_term = log(self.episodes * space.n_states * space.n_actions / self.level)
         share = space.expand_to_tuples(log_term / np.maximum(1, N - 1))
         with np.errstate(over="ignore"):
             radius = self.scale * (2 * np.sqrt(P_hat * share) + 14 / 3 * share)

@@ -5,18 +5,18 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope import core
 from tightrope.arguments import instance
 from tightrope.arguments.arrays import floats
+from tightrope.core import NONE
 from tightrope.errors import InvalidInputError
-from tightrope.kernels.balls import are_balls
-from tightrope.kernels.occupancy import NONE
 from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
 from tightrope.space import FloatArray, LayeredSpace
 
 
 @runtime_checkable
 class ConfidenceSet(Protocol):
-    """A set of conditionals for every pair. To project on sets of a new kind, see `projection/sets.py`."""
+    """A set of conditionals for every pair: an `L1Ball`, a `Box`, a `KLBall`, or a set of your own (`OwnSet`)."""
 
     def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
         """(n_pairs,) which pairs may have any conditional at all; these are solved for together."""
@@ -26,6 +26,30 @@ class ConfidenceSet(Protocol):
 
     def violation(self, space: LayeredSpace, theta: FloatArray) -> float:
         """The most by which a conditional of `theta` leaves the set, over the pairs with a mass above 1e-300."""
+
+
+@runtime_checkable
+class OwnSet(ConfidenceSet, Protocol):
+    """A confidence set of your own: beside the methods of every set it answers the pair's question.
+
+    Such sets are solved for in NumPy (`projection/reference.py`), which is for small problems.
+    """
+
+    def pair_question(self, i: int, log_w: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """The distribution p of pair i in the set that maximises Σ p log(w/p), and how it moves with w.
+
+        Parameters
+        ----------
+        i : index of the pair, never one that is free.
+        log_w : (n_successors,) log w, finite; its entries may be hundreds apart.
+
+        Returns
+        -------
+        p : (n_successors,) the maximiser.
+        movement : (n_successors, n_successors) ∂p/∂log w, symmetric. With p = w normalised, diag(p) − p pᵀ. On a
+            surface c(p) = 0 of the set, with multiplier μ, D − D A (Aᵀ D A)⁻¹ Aᵀ D for D = (1/p + μ ∇²c(p))⁻¹ and
+            A = [1, ∇c(p)]. Inexact derivatives take more steps and do not change the answer.
+        """
 
 
 class L1Ball:
@@ -41,7 +65,7 @@ class L1Ball:
         flat(self.center, instance(space, "space", LayeredSpace).n_tuples, "center")
         if self.radius.shape != (space.n_pairs,):
             raise InvalidInputError(f"radius has shape {self.radius.shape}; expected ({space.n_pairs},)")
-        if are_balls(space.csr.pair_ptr, self.center, self.radius, SUM_TOLERANCE):
+        if core.are_balls(space.native, self.center, self.radius, SUM_TOLERANCE):
             return
         totals = space.sum_over_successors(self.center)
         smallest = np.minimum.reduceat(self.center, space.csr.pair_ptr[:-1])

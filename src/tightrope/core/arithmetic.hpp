@@ -8,7 +8,12 @@
 #include <bit>
 #include <cmath>
 #include <cstdint>
+#include <initializer_list>
 #include <limits>
+
+#if defined(__AVX512F__)
+#include <immintrin.h>
+#endif
 
 #define TIGHTROPE_INLINE inline __attribute__((always_inline))
 
@@ -120,6 +125,17 @@ TIGHTROPE_INLINE double log_normal(double x) {
     return fma(k, LN_2_HIGH, fma(2.0 * s, log_series(s), k * LN_2_LOW));
 }
 
+/// log(x / y) to a few units in the last place for normal x, y > 0, with one division.
+TIGHTROPE_INLINE double log_ratio(double x, double y) {
+    using namespace constants;
+    const std::int64_t bits = std::bit_cast<std::int64_t>(x), apart = bits - std::bit_cast<std::int64_t>(y);
+    const std::int64_t n = (apart + (std::int64_t{1} << 51)) >> 52;  // x / y is 2^n times 0.66 to 1.5
+    const double m = std::bit_cast<double>(bits - (n << 52));
+    const double s = (m - y) / (m + y);  // at most 0.2
+    const double k = std::bit_cast<double>(n + std::bit_cast<std::int64_t>(TO_INTEGER)) - TO_INTEGER;
+    return fma(k, LN_2_HIGH, fma(2.0 * s, log_series(s), k * LN_2_LOW));
+}
+
 /// log x: −infinity at 0, NaN below, infinity at infinity; subnormal numbers are scaled first.
 TIGHTROPE_INLINE double log(double x) {
     const bool subnormal = x < 0x1p-1022;
@@ -154,6 +170,91 @@ typedef double Eight __attribute__((vector_size(64)));
 typedef double EightUnaligned __attribute__((vector_size(64), aligned(8), may_alias));
 
 TIGHTROPE_INLINE Eight load_eight(const double* x) { return *reinterpret_cast<const EightUnaligned*>(x); }
+
+TIGHTROPE_INLINE void store_eight(double* x, Eight values) { *reinterpret_cast<EightUnaligned*>(x) = values; }
+
+TIGHTROPE_INLINE Eight eight_of(double x) { return Eight{x, x, x, x, x, x, x, x}; }
+
+/// a · b + c of each of the eight, rounded once.
+TIGHTROPE_INLINE Eight fma(Eight a, Eight b, Eight c) {
+#if defined(__AVX512F__)
+    return _mm512_fmadd_pd(a, b, c);
+#else
+    Eight y;
+    for (int v = 0; v < 8; ++v) y[v] = __builtin_fma(a[v], b[v], c[v]);
+    return y;
+#endif
+}
+
+TIGHTROPE_INLINE Eight min(Eight a, Eight b) { return a < b ? a : b; }
+
+TIGHTROPE_INLINE Eight max(Eight a, Eight b) { return a > b ? a : b; }
+
+TIGHTROPE_INLINE Eight abs(Eight x) { return max(x, -x); }
+
+/// x[index[v]] for eight indices below 2^31.
+TIGHTROPE_INLINE Eight gather_eight(const double* x, const std::uint32_t* index) {
+#if defined(__AVX512F__)
+    return _mm512_i32gather_pd(_mm256_loadu_si256(reinterpret_cast<const __m256i*>(index)), x, 8);
+#else
+    return Eight{x[index[0]], x[index[1]], x[index[2]], x[index[3]], x[index[4]], x[index[5]], x[index[6]], x[index[7]]};
+#endif
+}
+
+/// function(x) of each of the eight.
+template <double function(double)>
+TIGHTROPE_INLINE Eight each(Eight x) {
+    double values[8];
+    store_eight(values, x);
+    for (int v = 0; v < 8; ++v) values[v] = function(values[v]);
+    return load_eight(values);
+}
+
+/// function(x, y) of each of the eight.
+template <double function(double, double)>
+TIGHTROPE_INLINE Eight each(Eight x, Eight y) {
+    double left[8], right[8];
+    store_eight(left, x);
+    store_eight(right, y);
+    for (int v = 0; v < 8; ++v) left[v] = function(left[v], right[v]);
+    return load_eight(left);
+}
+
+/// What a comparison of Eights gives: −1 where it holds, 0 elsewhere.
+typedef std::int64_t EightFlags __attribute__((vector_size(64)));
+
+TIGHTROPE_INLINE bool any(EightFlags flags) {
+    std::int64_t found = 0;
+    for (int v = 0; v < 8; ++v) found |= flags[v];
+    return found != 0;
+}
+
+/// Eight bytes as they are loaded, for comparisons.
+TIGHTROPE_INLINE EightFlags load_eight(const std::int8_t* x) {
+    typedef std::int8_t EightBytes __attribute__((vector_size(8)));
+    EightBytes bytes;
+    __builtin_memcpy(&bytes, x, sizeof bytes);
+    return __builtin_convertvector(bytes, EightFlags);
+}
+
+/// Entry v of row r becomes entry r of row v.
+TIGHTROPE_INLINE void transpose(Eight (&a)[8]) {
+    for (int r = 0; r < 8; r += 2) {
+        const Eight x = a[r], y = a[r + 1];
+        a[r] = __builtin_shufflevector(x, y, 0, 8, 2, 10, 4, 12, 6, 14);
+        a[r + 1] = __builtin_shufflevector(x, y, 1, 9, 3, 11, 5, 13, 7, 15);
+    }
+    for (const int r : {0, 1, 4, 5}) {
+        const Eight x = a[r], y = a[r + 2];
+        a[r] = __builtin_shufflevector(x, y, 0, 1, 8, 9, 4, 5, 12, 13);
+        a[r + 2] = __builtin_shufflevector(x, y, 2, 3, 10, 11, 6, 7, 14, 15);
+    }
+    for (int r = 0; r < 4; ++r) {
+        const Eight x = a[r], y = a[r + 4];
+        a[r] = __builtin_shufflevector(x, y, 0, 1, 2, 3, 8, 9, 10, 11);
+        a[r + 4] = __builtin_shufflevector(x, y, 4, 5, 6, 7, 12, 13, 14, 15);
+    }
+}
 
 TIGHTROPE_INLINE double sum_eight(Eight x) {
     const double a = x[0] + x[4], b = x[1] + x[5], c = x[2] + x[6], d = x[3] + x[7];

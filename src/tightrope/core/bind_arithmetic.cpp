@@ -19,6 +19,22 @@ double dot_of(Floats a, Floats b) {
     return dot(a.data(), b.data(), static_cast<Index>(a.shape(0)));
 }
 
+auto combine(Floats weights, Table rows) {
+    const Index m = static_cast<Index>(weights.shape(0)), n = static_cast<Index>(rows.shape(1));
+    require_size(rows, m, "rows");
+    New<double> total(n);
+    unlocked([&] {
+        double* __restrict to = total.data;
+        for (Index j = 0; j < n; ++j) to[j] = 0.0;
+        for (Index i = 0; i < m; ++i) {
+            const double w = weights.data()[i];
+            const double* __restrict row = rows.data() + i * n;
+            for (Index j = 0; j < n; ++j) to[j] += w * row[j];
+        }
+    });
+    return total.array;
+}
+
 }  // namespace
 
 void bind_arithmetic(nb::module_& m) {
@@ -29,6 +45,7 @@ void bind_arithmetic(nb::module_& m) {
     m.def("log1p", map<log1p>, "x"_a.noconvert(), "out"_a.noconvert(), unlocked, "log(1 + x) of every entry, into out.");
     m.def("lgamma", map<lgamma>, "x"_a.noconvert(), "out"_a.noconvert(), unlocked, "log Gamma(x), x > 0, into out.");
     m.def("dot", dot_of, "a"_a.noconvert(), "b"_a.noconvert(), unlocked, "The sum of a[j] b[j], in a fixed order.");
+    m.def("combine", combine, "weights"_a.noconvert(), "rows"_a.noconvert(), "The sum of weights[i] rows[i] over i.");
 }
 
 }  // namespace tightrope

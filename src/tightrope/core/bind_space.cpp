@@ -14,13 +14,12 @@ std::pair<const T*, Index> vector_of(const nb::object& object, const char* name)
     return {array.data(), static_cast<Index>(array.shape(0))};
 }
 
-/// Raise ValueError unless the pointers start at 0, never fall and end at `last`.
-void require_pointers(const std::int64_t* ptr, Index n, Index last, const char* name) {
+/// Raise ValueError unless the pointers start at 0, rise and end at `last`; the last row may be empty if `open`.
+void require_pointers(const std::int64_t* ptr, Index n, Index last, const char* name, bool open = false) {
     bool sound = ptr[0] == 0 && ptr[n - 1] == last;
-    for (Index k = 0; k + 1 < n; ++k) sound = sound && ptr[k] <= ptr[k + 1];
+    for (Index k = 0; k + 1 < n; ++k) sound = sound && (ptr[k] < ptr[k + 1] || (open && k == n - 2));
     if (!sound)
-        throw nb::value_error(
-            (std::string(name) + " must start at 0, never fall, and end at " + std::to_string(last)).c_str());
+        throw nb::value_error((std::string(name) + " must start at 0, rise, and end at " + std::to_string(last)).c_str());
 }
 
 }  // namespace
@@ -35,7 +34,7 @@ Csr::Csr(nb::object layer_ptr_, nb::object state_ptr_, nb::object pair_ptr_, nb:
     if (n_layer_ptr < 3 || n_state_ptr < 3 || n_pair_ptr != n_pairs + 1)
         throw nb::value_error("the lengths of layer_ptr, state_ptr, pair_ptr and action do not fit together");
     require_pointers(layers, n_layer_ptr, n_state_ptr - 1, "layer_ptr");
-    require_pointers(states, n_state_ptr, n_pairs, "state_ptr");
+    require_pointers(states, n_state_ptr, n_pairs, "state_ptr", true);
     require_pointers(pairs, n_pair_ptr, n_tuples, "pair_ptr");
     space_ = {n_layer_ptr - 2, n_state_ptr - 1, n_pairs, n_tuples, layers, states, pairs, actions, successors};
     for (Index k = 0; k < space_.n_layers; ++k)

@@ -20,9 +20,9 @@ from typing import Any, SupportsFloat
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope import core
 from tightrope.arguments import choice, instance, shown, whole
 from tightrope.errors import InvalidInputError, missing
-from tightrope.kernels.paths import draw
 from tightrope.model import Policy
 from tightrope.problems import PROBLEMS, make
 from tightrope.problems.base import Problem
@@ -105,7 +105,7 @@ class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
             raise gymnasium.error.ResetNeeded("the episode is over, or none has begun: call reset()")
         i = self._pair(action)
         first, end = space.csr.pair_ptr[i : i + 2]
-        j = int(draw(problem.mdp.transitions, first, end, self._streams.environment.random()))
+        j = int(core.draw(problem.mdp.transitions, first, end, self._streams.environment.random()))
         self._path.append(i)
         self._state = int(space.csr.successor[j])
         cost = problem.use_in_units(self._uses[:, j])

@@ -15,8 +15,8 @@ from contextlib import suppress
 
 import numpy as np
 
+from tightrope import core
 from tightrope.errors import InfeasibleError
-from tightrope.lab.kernels import play
 from tightrope.model import Policy
 from tightrope.planning.hindsight import HindsightLP
 from tightrope.problems.base import Problem
@@ -40,14 +40,11 @@ class Account:
 
     def play(self, policy: Policy, f: FloatArray, g: FloatArray, uniforms: FloatArray) -> tuple[IntArray, ...]:
         """Sample one episode and account for its policy; return states, actions and the tuple of each step."""
-        space, mdp, problem = self.problem.space, self.problem.mdp, self.problem
-        L = space.n_layers
-        states, actions, steps = np.empty(L + 1, np.int64), np.empty(L, np.int64), np.empty(L, np.int64)
-        d, theta = np.empty(space.n_states), np.empty(space.n_tuples)  # not kept: the learner needs the memory next
+        problem = self.problem
         expected = g if problem.changing else self._mean
-        loss, strong_violation = play(
-            space.csr, policy.probabilities, mdp.transitions, uniforms, f, g, expected, problem.budgets,
-            states, actions, steps, d, theta, self.total_loss, self.over,
+        states, actions, steps, loss, strong_violation = core.play(
+            problem.space.native, policy.probabilities, problem.mdp.transitions, uniforms, f, g, expected,
+            problem.budgets, self.total_loss, self.over,
         )  # fmt: skip
         if problem.changing:
             self.total_constraints += g
@@ -91,4 +88,4 @@ class Comparators:
 
 def norm(values: FloatArray) -> float:
     """Euclidean norm."""
-    return float(np.sqrt(values @ values))
+    return float(np.sqrt((values * values).sum()))

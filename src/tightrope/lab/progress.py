@@ -34,7 +34,7 @@ class Estimate:
         self.began: float | None = None
 
     def __call__(self, done: int) -> str:
-        """In words; nothing before the first episode, up to which everything is imported and compiled."""
+        """In words; nothing before the first episode, up to which everything is imported and made."""
         if done <= self.before:
             return ""
         if self.began is None:

@@ -19,15 +19,24 @@ pair is a feature of its own, so the critic can represent every value there is.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode, sums_of
-from tightrope.learners.parameters import POSITIVE_SHARE, SHARE, carried, parameter
-from tightrope.learners.shared.softmax import SoftmaxLearner
+from tightrope.arithmetic import power
+from tightrope.learners.base import LearnerBase, Offer, Seen
+from tightrope.learners.parameters import POSITIVE_SHARE, SHARE, parameter
+from tightrope.learners.shared.softmax import log_gradient, softmax
 from tightrope.space import FloatArray
+from tightrope.storage.state import State, numbers, state
 
 
-class ActorCritic(SoftmaxLearner):
+@state
+class ActorCriticState(State):
+    """What the actor-critic carries from episode to episode."""
+
+    preferences: FloatArray = numbers()  #: (n_pairs,) w
+    values: FloatArray = numbers()  #: (n_pairs,) Q
+
+
+class ActorCritic(LearnerBase[ActorCriticState]):
     """A critic of temporal differences and an actor that follows it slowly: stochastic losses, no model, no budgets.
 
     Parameters
@@ -47,27 +56,27 @@ class ActorCritic(SoftmaxLearner):
     trace: float = parameter(SHARE, default=1.0)
     critic_power: float = parameter(POSITIVE_SHARE, default=0.6)
     actor_power: float = parameter(POSITIVE_SHARE, default=0.9)
-    values: FloatArray = carried()  #: Q (n_pairs,)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.values = np.zeros(self.space.n_pairs)
+    def configure(self) -> None:
+        """Nothing follows from the parameters."""
 
-    def observe(self, episode: BanditEpisode) -> None:
-        """Lines 2 and 3, and line 1 for the next episode."""
-        path, losses, _ = self._read(episode)
-        self._refuse_another(episode)
-        H, t, pairs = self.space.n_layers, self.observed + 1, self.space.pair_of_tuple[path]
-        met = self.values[pairs]
-        step = t**-self.actor_power / H
-        preferences = self.preferences - step * self._gradient(path, met)
+    def initial(self) -> ActorCriticState:
+        return ActorCriticState(preferences=np.zeros(self.space.n_pairs), values=np.zeros(self.space.n_pairs))
 
-        differences = (losses + 1) / 2 + np.append(met[1:], 0.0) - met
-        values, traced = self.values.copy(), 0.0
+    def offer(self, state: ActorCriticState) -> Offer:
+        """Line 1."""
+        return Offer(softmax(self.space, state.preferences), np.zeros(len(self.budgets)))
+
+    def step(self, state: ActorCriticState, seen: Seen) -> ActorCriticState:
+        """Lines 2 and 3."""
+        H, t, pairs = self.space.n_layers, state.observed + 1, self.space.pair_of_tuple[seen.path]
+        met = state.values[pairs]
+        gradient = log_gradient(self.offered(state).policy, seen.path, met)
+        preferences = state.preferences - power(t, -self.actor_power) / H * gradient
+
+        differences = (seen.loss + 1) / 2 + np.append(met[1:], 0.0) - met
+        values, traced = state.values.copy(), 0.0
         for k in range(H - 1, -1, -1):
             traced = differences[k] + self.trace * traced
-            values[pairs[k]] += t**-self.critic_power * traced
-        self._learn(values=values, preferences=preferences, policy=self._softmax(preferences))
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        return super().bounds() | {"values": sums_of(self.space.n_layers)}
+            values[pairs[k]] += power(t, -self.critic_power) * traced
+        return ActorCriticState(observed=t, preferences=preferences, values=values)

@@ -22,23 +22,39 @@ line 3.
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from tightrope.arguments.arrays import wholes
-from tightrope.learners.base import BanditEpisode
-from tightrope.learners.parameters import carried
-from tightrope.learners.shared.averaging import Estimates
-from tightrope.learners.shared.estimating import EstimatingLearner
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
+from tightrope.learners.shared.averaging import (
+    AveragesState,
+    Estimates,
+    budgets_of_shares,
+    estimates,
+    no_sums,
+    sums_after,
+)
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.estimating import Radii
 from tightrope.model import Policy, flat
 from tightrope.planning.abstraction import Halves
 from tightrope.planning.extended_lp import OptimisticPlan, plan
 from tightrope.space import FloatArray
+from tightrope.storage.state import numbers, part, state
 
 #: How often line 3 may be done; more than a handful is rare.
 TIGHTENINGS = 20
 
 
-class AlwaysSafe(EstimatingLearner):
+@state
+class AlwaysSafeState(AveragesState):
+    """What AlwaysSafe carries from episode to episode."""
+
+    policy: Policy = part()
+    multipliers: FloatArray = numbers(least=0)  #: (I,) of the last program
+
+
+class AlwaysSafe(CountingLearner[AlwaysSafeState]):
     """What budgets depend on is known: stochastic losses, unknown dynamics, budgets that hold in every episode.
 
     Parameters
@@ -60,35 +76,47 @@ class AlwaysSafe(EstimatingLearner):
     constants = "balanced by us"
     needs = ("classes", "class_transitions", "expected_uses")
 
+    feedback = "bandit"
+
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     classes: Any
     class_transitions: Any
     expected_uses: Any
-    policy: Policy = carried()
-    multipliers: FloatArray = carried()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         space, n = self.space, len(self.budgets)
+        self.alpha = budgets_of_shares(self.budgets, space)
+        self._radii = Radii(space, n, self.episodes, self.level, self.radius_scale)
         self._class = wholes(self.classes, "classes", (space.n_states,))
         self._likely = flat(self.class_transitions, space.n_tuples, "class_transitions")
         uses = flat(np.ravel(self.expected_uses), n * space.n_pairs, "expected_uses")
         self._uses = (uses.reshape(n, space.n_pairs) + 1) / 2
         self._halves = Halves(space, self._class)
-        self.policy, self.multipliers = self._plan(self.sums.estimates())
 
-    def observe(self, episode: BanditEpisode) -> None:
+    def initial(self) -> AlwaysSafeState:
+        sums = no_sums(self.space, len(self.budgets), self.ties)
+        policy, multipliers = self._plan(estimates(sums["counts"], sums["cost_sum"]))
+        return AlwaysSafeState(**sums, policy=policy, multipliers=multipliers)
+
+    def offer(self, state: AlwaysSafeState) -> Offer:
+        return Offer(state.policy, state.multipliers, state.counts.epoch)
+
+    def step(self, state: AlwaysSafeState, seen: Seen) -> AlwaysSafeState:
         """Count, and lines 1 to 4 if that ends an epoch."""
-        sums = self._sums_after(episode)
-        policy, multipliers = self.policy, self.multipliers
-        if sums.counts.epoch != self.counts.epoch:
-            policy, multipliers = self._plan(sums.estimates())
-        self._learn(**sums._asdict(), policy=policy, multipliers=multipliers)
+        counts, cost_sum = sums_after(state, seen, self.space)
+        policy, multipliers = state.policy, state.multipliers
+        if counts.epoch != state.counts.epoch:
+            policy, multipliers = self._plan(estimates(counts, cost_sum))
+        return AlwaysSafeState(
+            observed=state.observed + 1, counts=counts, cost_sum=cost_sum, policy=policy, multipliers=multipliers
+        )
 
-    def _plan(self, estimates: Estimates) -> tuple[Policy, FloatArray]:
+    def _plan(self, averages: Estimates) -> tuple[Policy, FloatArray]:
         """Lines 1 to 4: the policy, and the multipliers of its budgets."""
         halves = self._halves
-        models = halves.intervals(self._box(estimates), self._likely)
-        loss = halves.costs(estimates.costs[0] - self._cost_radius(estimates.visits))
+        models = halves.intervals(self._radii.box(averages), self._likely)
+        loss = halves.costs(averages.costs[0] - self._radii.of_costs(averages.visits))
         uses, margin = halves.costs(self._uses), np.zeros(len(self.budgets))
         first = best = plan(halves.space, models, loss, uses, self.alpha)
         for _ in range(TIGHTENINGS):
@@ -111,6 +139,3 @@ class AlwaysSafe(EstimatingLearner):
         total = np.bincount(states, mass)[states]
         even = Policy.uniform(space).probabilities
         return Policy.unchecked(space, np.where(total > 0, mass / np.where(total > 0, total, 1.0), even))
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        return super().bounds() | {"multipliers": (0, np.inf)}

@@ -11,15 +11,19 @@ to, and ℓ̂_t(s,a) then estimates its mean. Of an episode that another policy 
 """
 
 import numpy as np
-from numpy.typing import NDArray
 
-from tightrope.learners.base import BanditEpisode
-from tightrope.learners.o_reps import OREPS
+from tightrope.arithmetic import log
+from tightrope.confidence import ConfidenceSet, KnownModel
+from tightrope.learners.base import LearnerBase, Offer, Seen
+from tightrope.learners.o_reps import first_state, stepped
+from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
+from tightrope.learners.parts import MirrorStep, policy_of_measure
 from tightrope.learners.shared.importance import unbiased
-from tightrope.space import FloatArray
+from tightrope.learners.shared.mirror import MirrorState
+from tightrope.model import LayeredMDP
 
 
-class BanditOREPS(OREPS):
+class BanditOREPS(LearnerBase[MirrorState]):
     """O-REPS from the losses of the path: adversarial losses, bandit feedback, known dynamics, no budgets.
 
     Parameters
@@ -35,11 +39,35 @@ class BanditOREPS(OREPS):
     feedback = "bandit"
     learns_from = "told"
 
-    def _published_rate(self) -> float:
-        S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
-        return float(np.sqrt(L * np.log(S * A / L) / (T * S * A)))
+    reference = (
+        "Zimin, Neu: Online learning in episodic Markovian decision processes by relative entropy policy search "
+        "(NIPS 2013)"
+    )
+    constants = "published"
+    needs = ("model",)
 
-    def _seen(self, episode: BanditEpisode) -> tuple[NDArray[np.int64], FloatArray]:
-        """Line 2: the path, and ℓ̂_t (n_tuples,)."""
-        path, losses, _ = self._read(episode)
-        return path, unbiased(self.model, self._played(episode), path, (losses + 1) / 2, self.observed + 1)
+    model: LayeredMDP
+    learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
+
+    def configure(self) -> None:
+        S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
+        self.default_to(learning_rate=float(np.sqrt(L * log(S * A / L) / (T * S * A))))
+        self.rule = KnownModel(transitions=self.model.transitions)
+        self._mirror_step = MirrorStep(self.space, self.rule)
+
+    def initial(self) -> MirrorState:
+        """Line 1: the measure of largest entropy."""
+        return first_state(self._mirror_step, self.model)
+
+    @property
+    def confidence_set(self) -> ConfidenceSet:
+        """The model."""
+        return self._mirror_step.set_of(self.state.counts)
+
+    def offer(self, state: MirrorState) -> Offer:
+        return Offer(policy_of_measure(self.space, state.theta), np.zeros(len(self.budgets)))
+
+    def step(self, state: MirrorState, seen: Seen) -> MirrorState:
+        """Lines 2 and 3."""
+        estimate = unbiased(self.model, seen.policy, seen.path, (seen.loss + 1) / 2, state.observed + 1)
+        return stepped(self._mirror_step, state, seen, self.learning_rate * estimate)

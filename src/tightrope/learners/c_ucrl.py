@@ -20,21 +20,34 @@ budgets are per episode rather than per step.
 """
 
 from dataclasses import field
-from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode
-from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
-from tightrope.learners.shared.averaging import AveragingLearner, Sums
+from tightrope.arithmetic import log
+from tightrope.confidence import Counts
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
+from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, estimates, no_sums, sums_after
+from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.extended_lp import plan
 from tightrope.planning.intervals import Intervals
 from tightrope.space import FloatArray
+from tightrope.storage.state import numbers, part, state
 
 
-class CUCRL(AveragingLearner):
+@state
+class CUCRLState(AveragesState):
+    """What C-UCRL carries from episode to episode."""
+
+    policy: Policy = part()
+    multipliers: FloatArray = numbers(least=0)  #: (I,) of the last program
+    phase: int = numbers(least=1)  #: k
+    played: int = numbers(least=0)  #: episodes of the phase so far
+
+
+class CUCRL(CountingLearner[CUCRLState]):
     """Optimistic losses, pessimistic constraints, known dynamics: budgets hold in every episode.
 
     Parameters
@@ -53,52 +66,49 @@ class CUCRL(AveragingLearner):
     plans = False
     needs = ("model", "safe_policy")
 
+    feedback = "bandit"
+
     model: LayeredMDP
     safe_policy: Policy
     ties: None = field(init=False, default=None)
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
-    policy: Policy = carried()
-    multipliers: FloatArray = carried()  #: of the last program
-    phase: int = carried()  #: k
-    played: int = carried()  #: episodes of the phase so far
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
+        self.alpha = budgets_of_shares(self.budgets, self.space)
         self._known = Intervals.around(self.model)
-        self.policy, self.phase, self.played = self.safe_policy, 1, 0
 
-    def observe(self, episode: BanditEpisode) -> None:
+    def initial(self) -> CUCRLState:
+        n = len(self.budgets)
+        sums = no_sums(self.space, n, None)
+        return CUCRLState(**sums, policy=self.safe_policy, multipliers=np.zeros(n), phase=1, played=0)
+
+    def offer(self, state: CUCRLState) -> Offer:
+        return Offer(state.policy, state.multipliers)
+
+    def step(self, state: CUCRLState, seen: Seen) -> CUCRLState:
         """Average, then line 1, lines 2 and 3, or line 4 for the next episode."""
-        sums, played = self._sums_after(episode), self.played + 1
-        changes: dict[str, Any] = {"played": played}
-        if played == self.phase:
-            changes = {"phase": self.phase + 1, "played": 0, "policy": self.safe_policy}
+        counts, cost_sum = sums_after(state, seen, self.space)
+        phase, played, policy, multipliers = state.phase, state.played + 1, state.policy, state.multipliers
+        if played == phase:
+            phase, played, policy = phase + 1, 0, self.safe_policy
         elif played == 1:
-            policy, multipliers = self._plan(sums)
-            changes |= {"policy": policy, "multipliers": multipliers}
-        self._learn(**sums._asdict(), **changes)
+            policy, multipliers = self._plan(counts, cost_sum)
+        return CUCRLState(
+            observed=state.observed + 1, counts=counts, cost_sum=cost_sum,
+            policy=policy, multipliers=multipliers, phase=phase, played=played,
+        )  # fmt: skip
 
-    def _plan(self, sums: Sums) -> tuple[Policy, FloatArray]:
+    def _plan(self, counts: Counts, cost_sum: FloatArray) -> tuple[Policy, FloatArray]:
         """Lines 2 and 3, and the multipliers of the budgets."""
-        averages = sums.estimates()
-        radius = self._radius(sums.counts.episodes, averages.visits)
+        averages = estimates(counts, cost_sum)
+        radius = self._radius(counts.episodes, averages.visits)
         loss, constraints = np.maximum(averages.costs[0] - radius, 0.0), np.minimum(averages.costs[1:] + radius, 1.0)
         best = plan(self.space, self._known, loss, constraints, self.alpha)
         return (best.policy, best.multipliers) if best.excess == 0 else (self.safe_policy, best.multipliers)
 
     def _radius(self, t: int, visits: ArrayLike) -> FloatArray:
         """ε of line 2 after t episodes, of pairs with so many visits."""
-        log_term = np.log((1 + len(self.budgets)) * self.space.n_pairs * np.pi**2 * t**3 / (3 * self.level))
+        log_term = log((1 + len(self.budgets)) * self.space.n_pairs * np.pi**2 * t**3 / (3 * self.level))
         radius: FloatArray = self.radius_scale * np.sqrt(log_term / (2 * np.maximum(1, visits)))
         return radius
-
-    @property
-    def epoch(self) -> int:
-        """1: the dynamics are known."""
-        return 1
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        k = self.phase
-        begun = (self.observed - k * (k - 1) // 2,) * 2  # phases have 1, 2, …, k − 1 episodes before
-        return super().bounds() | {"multipliers": (0, np.inf), "phase": (1, self.observed + 1), "played": begun}

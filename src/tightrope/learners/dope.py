@@ -24,15 +24,16 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.learners.base import BanditEpisode
-from tightrope.learners.shared.averaging import Estimates
-from tightrope.learners.shared.estimating import EstimatingLearner, safe_slack
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
+from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, estimates, no_sums, sums_after
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.estimating import Radii, safe_slack
 from tightrope.model import Policy
 from tightrope.planning.extended_lp import plan
-from tightrope.space import FloatArray
 
 
-class DOPE(EstimatingLearner):
+class DOPE(CountingLearner[AveragesState]):
     """Optimistic losses, pessimistic constraints, from a safe policy: budgets hold in every episode.
 
     Parameters
@@ -52,30 +53,34 @@ class DOPE(EstimatingLearner):
     constants = "declared departure"
     needs = ("safe_policy", "safe_usage")
 
+    feedback = "bandit"
+
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     safe_policy: Policy
     safe_usage: Any
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
+        self.alpha = budgets_of_shares(self.budgets, self.space)
         self.gamma, _ = safe_slack(self.safe_usage, self.budgets)
-        self._restored()
+        self._radii = Radii(self.space, len(self.budgets), self.episodes, self.level, self.radius_scale)
 
-    def observe(self, episode: BanditEpisode) -> None:
-        """Line 1 after the episode, and lines 2 to 4 for the next one."""
-        sums = self._sums_after(episode)
-        policy, multipliers = self._plan(sums.estimates())
-        self._learn(**sums._asdict(), policy=policy, multipliers=multipliers)
+    def initial(self) -> AveragesState:
+        return AveragesState(**no_sums(self.space, len(self.budgets), self.ties))
 
-    def _plan(self, estimates: Estimates) -> tuple[Policy, FloatArray]:
-        """Lines 2 to 4: the policy, and the multipliers of its constraints."""
-        H, box = self.space.n_layers, self._box(estimates)
-        beta_l = np.minimum(self._cost_radius(estimates.visits), 1.0)
-        pessimistic = estimates.costs[1:] + beta_l + H * box.radius
-        optimistic = estimates.costs[0] - beta_l - (H * box.radius + 2 * beta_l) * (H / self.gamma)
+    def step(self, state: AveragesState, seen: Seen) -> AveragesState:
+        """Line 1."""
+        counts, cost_sum = sums_after(state, seen, self.space)
+        return AveragesState(observed=state.observed + 1, counts=counts, cost_sum=cost_sum)
+
+    def offer(self, state: AveragesState) -> Offer:
+        """Lines 2 to 4."""
+        averages = estimates(state.counts, state.cost_sum)
+        H, box = self.space.n_layers, self._radii.box(averages)
+        beta_l = np.minimum(self._radii.of_costs(averages.visits), 1.0)
+        pessimistic = averages.costs[1:] + beta_l + H * box.radius
+        optimistic = averages.costs[0] - beta_l - (H * box.radius + 2 * beta_l) * (H / self.gamma)
         best = plan(self.space, box, optimistic, pessimistic, self.alpha)
         if best.excess > 0:
-            return self.safe_policy, np.zeros(len(self.budgets))
-        return best.policy, best.multipliers
-
-    def _restored(self) -> None:
-        self.policy, self.multipliers = self._plan(self.sums.estimates())
+            return Offer(self.safe_policy, np.zeros(len(self.budgets)), state.counts.epoch)
+        return Offer(best.policy, best.multipliers, state.counts.epoch)

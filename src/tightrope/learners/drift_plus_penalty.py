@@ -14,16 +14,27 @@ coupled by the constraints); here a slot is an episode, there is one process, an
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import Episode, LearnerBase
-from tightrope.learners.parameters import POSITIVE, PUBLISHED, carried, parameter
-from tightrope.model import LayeredMDP, Policy, check_measure, inner
+from tightrope import core
+from tightrope.learners.base import LearnerBase, Offer, Seen
+from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
+from tightrope.learners.parts import Warmed, WarmStart
+from tightrope.model import LayeredMDP, Policy, inner
 from tightrope.planning.euclidean import EuclideanProjector
 from tightrope.space import FloatArray
+from tightrope.storage.state import State, numbers, part, state
 
 
-class DriftPlusPenalty(LearnerBase):
+@state
+class DriftState(State):
+    """What drift plus penalty carries from episode to episode."""
+
+    x: FloatArray = numbers(least=0)  #: (n_pairs,)
+    multipliers: FloatArray = numbers(least=0)  #: (I,) Q
+    solver: WarmStart = part(written_as="_projector")
+
+
+class DriftPlusPenalty(LearnerBase[DriftState]):
     """Projected gradient steps with virtual queues: adversarial losses, known dynamics, long-run budgets.
 
     Parameters
@@ -46,39 +57,32 @@ class DriftPlusPenalty(LearnerBase):
     model: LayeredMDP
     alpha: float = parameter(POSITIVE, default=PUBLISHED)
     V: float = parameter(POSITIVE, default=PUBLISHED)
-    x: FloatArray = carried()
-    multipliers: FloatArray = carried()  #: Q
-    _projector: EuclideanProjector = carried()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         self.default_to(alpha=self.episodes, V=np.sqrt(self.episodes))
-        self.x = self.space.sum_over_successors(self.model.occupancy(Policy.uniform(self.space)))
-        self._projector = EuclideanProjector(self.model)
-        self.policy = self._policy_of(self.x)
+        self.loss_weight = self.V
+        self._projector = Warmed(EuclideanProjector(self.model))
 
-    @property
-    def loss_weight(self) -> float:
-        return self.V
+    def initial(self) -> DriftState:
+        x = self.space.sum_over_successors(self.model.occupancy(Policy.uniform(self.space)))
+        return DriftState(x=x, multipliers=np.zeros(len(self.budgets)), solver=self._projector.now())
 
-    def observe(self, episode: Episode) -> None:
-        """Line 1, the policy and line 3 for the next episode."""
-        _, f, g = self._read(episode)
-        Q, c = self.multipliers, self.budgets
-        f_pairs, g_pairs = self._per_pair(f), self._per_pair(g)
-        x = self._projector.solve(self.x - (self.V * f_pairs + Q @ g_pairs) / (2 * self.alpha))
-        self._learn(x=x, policy=self._policy_of(x), multipliers=np.maximum(Q + inner(g_pairs, x) - c, 0.0))
+    def offer(self, state: DriftState) -> Offer:
+        theta = self.space.expand_to_tuples(state.x) * self.model.transitions
+        return Offer(Policy.from_occupancy(self.space, theta), state.multipliers)
+
+    def step(self, state: DriftState, seen: Seen) -> DriftState:
+        """Lines 1 and 3."""
+        Q, c = state.multipliers, self.budgets
+        f, g = self._per_pair(seen.loss), self._per_pair(seen.constraints)
+        x = self._projector.from_(state.solver).solve(state.x - core.weigh(self.V, f, Q, g, 2 * self.alpha))
+        return DriftState(
+            observed=state.observed + 1,
+            x=x,
+            multipliers=np.maximum(Q + inner(g, x) - c, 0.0),
+            solver=self._projector.now(),
+        )
 
     def _per_pair(self, values: FloatArray) -> FloatArray:
         """Σ_s' P(s'|s,a) values(s,a,s')."""
         return self.space.sum_over_successors(values * self.model.transitions)
-
-    def _policy_of(self, x: FloatArray) -> Policy:
-        return Policy.from_occupancy(self.space, self.space.expand_to_tuples(x) * self.model.transitions)
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        return super().bounds() | {"x": (0, np.inf), "multipliers": (0, 3 * self.space.n_layers * self.observed)}
-
-    def _restored(self) -> None:
-        check_measure(self.space, self.space.expand_to_tuples(self.x) * self.model.transitions, "x")
-        self.policy = self._policy_of(self.x)

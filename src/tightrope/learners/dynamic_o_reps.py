@@ -19,39 +19,51 @@ in. We could not read its print: rates, number of bases and ε are those that ba
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import Episode, sums_of
-from tightrope.learners.kernels.primal_dual import lift
-from tightrope.learners.o_reps import OREPS
-from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, SHARE, carried, parameter
-from tightrope.learners.shared.mirror import FLOOR
-from tightrope.model import check_measure, inner
+from tightrope import core
+from tightrope.arithmetic import exp, log
+from tightrope.confidence import ConfidenceSet, KnownModel
+from tightrope.learners.base import LearnerBase, Offer, Seen
+from tightrope.learners.o_reps import first_state
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, SHARE, parameter
+from tightrope.learners.parts import MirrorStep, Warmed, WarmStart, policy_of_measure, positive
+from tightrope.learners.shared.mirror import MirrorState
+from tightrope.model import LayeredMDP, inner
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, LayeredSpace
+from tightrope.storage.state import measure, numbers, part, state
 
 #: By how much the logarithm of a power of two may be above it.
 ROUNDING = 1e-9
 
 
 class Projectors:
-    """One for each base, which begins where the last answer of that base was."""
+    """One solver for each base, which begins where the last answer of that base was."""
 
-    def __init__(self, number: int, space: LayeredSpace, tolerance: float) -> None:
-        self.of = [Projector(space, tolerance) for _ in range(number)]
+    def __init__(self, number: int, space: LayeredSpace) -> None:
+        self.of = [Projector(space) for _ in range(number)]
 
     def state(self) -> dict[str, FloatArray]:
-        """All that the next solves start from."""
+        """Return what the next solves start from, stacked over the bases."""
         states = [projector.state() for projector in self.of]
         return {name: np.stack([state[name] for state in states]) for name in states[0]}
 
     def restore(self, state: dict[str, FloatArray]) -> None:
-        """Go on from what `state` gave."""
+        """Continue from what `state` returned."""
         for i, projector in enumerate(self.of):
             projector.restore({name: values[i] for name, values in state.items()})
 
 
-class DynamicOREPS(OREPS):
+@state
+class DynamicState(MirrorState):
+    """What dynamic O-REPS carries from episode to episode."""
+
+    measures: FloatArray = measure()  #: (N, n_tuples) q_{t,i}
+    base_losses: FloatArray = numbers(least=-1e-3)  #: (N,) Σ_τ <ℓ^τ, q_{τ,i}>
+    solvers: WarmStart = part(written_as="_projectors")
+
+
+class DynamicOREPS(LearnerBase[DynamicState]):
     """O-REPS at many rates, weighted: losses that change, known dynamics, no budgets.
 
     Parameters
@@ -69,56 +81,68 @@ class DynamicOREPS(OREPS):
     reference = "Zhao, Li, Zhou: Dynamic regret of online Markov decision processes (ICML 2022)"
     constants = "balanced by us"
 
+    needs = ("model",)
+    learns_from = "any"
+
+    model: LayeredMDP
+    learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
     largest_rate: float = parameter(POSITIVE, default=PUBLISHED)
     meta_rate: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
     mixing: float = parameter(SHARE, default=PUBLISHED)
-    measures: FloatArray = carried()  #: q_{t,i} (N, n_tuples)
-    base_losses: FloatArray = carried()  #: Σ_τ <ℓ^τ, q_{τ,i}> (N,)
-    _projectors: Projectors = carried()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
-        widest = np.sqrt(1 + 4 * T * np.log(L * T) / np.log(S * A / L))
+        self.default_to(learning_rate=float(np.sqrt(log(S * A / L) / T)))
+        widest = np.sqrt(1 + 4 * T * log(L * T) / log(S * A / L))
         self.default_to(largest_rate=self.learning_rate * widest, mixing=1 / (L * T) ** 2)
-        doublings = np.ceil(np.log2(self.largest_rate / self.learning_rate) - ROUNDING)
+        doublings = np.ceil(log(self.largest_rate / self.learning_rate) / log(2) - ROUNDING)
         self.rates = self.learning_rate * 2.0 ** np.arange(1 + max(0, int(doublings)))  #: η_i (N,)
-        self.default_to(meta_rate=np.sqrt(np.log(len(self.rates)) / T) / L)
-        self._first = self.theta
-        self.measures = np.tile(self.theta, (len(self.rates), 1))
-        self.base_losses = np.zeros(len(self.rates))
-        self._projectors = Projectors(len(self.rates), self.space, self.tolerance)
+        self.default_to(meta_rate=np.sqrt(log(len(self.rates)) / T) / L)
+        self.rule = KnownModel(transitions=self.model.transitions)
+        self._mirror_step = MirrorStep(self.space, self.rule)
+        self._first = first_state(self._mirror_step, self.model)
+        self._projectors = Warmed(Projectors(len(self.rates), self.space))
 
-    def observe(self, episode: Episode) -> None:
+    @property
+    def confidence_set(self) -> ConfidenceSet:
+        """The model."""
+        return self._mirror_step.set_of(self.state.counts)
+
+    def initial(self) -> DynamicState:
+        first = self._first
+        return DynamicState(
+            counts=first.counts,
+            theta=first.theta,
+            solver=first.solver,
+            measures=np.tile(first.theta, (len(self.rates), 1)),
+            base_losses=np.zeros(len(self.rates)),
+            solvers=self._projectors.now(),
+        )
+
+    def offer(self, state: DynamicState) -> Offer:
+        return Offer(policy_of_measure(self.space, state.theta), np.zeros(len(self.budgets)))
+
+    def step(self, state: DynamicState, seen: Seen) -> DynamicState:
         """Line 2, and line 1 for the next episode."""
-        path, f, _ = self._read(episode)
-        losses, measures = (f + 1) / 2, np.empty_like(self.measures)
-        base_losses = self.base_losses + inner(self.measures, losses)
-        reference = np.empty(self.space.n_tuples)
+        losses, measures = (seen.loss + 1) / 2, np.empty_like(state.measures)
+        base_losses = state.base_losses + inner(state.measures, losses)
+        projectors, known = self._projectors.from_(state.solvers), self._mirror_step.set_of(state.counts)
         for i, rate in enumerate(self.rates):
-            lift(self.space.csr, (1 - self.mixing) * self.measures[i] + self.mixing * self._first, FLOOR, reference)
-            self._projectors.of[i].solve(reference, rate * losses, self.confidence_set, measures[i])
-        theta = self._combined(measures, base_losses)
-        self._learn(
-            counts=self._counted(path), measures=measures, base_losses=base_losses, theta=theta,
-            policy=self._policy_of(theta),
-        )  # fmt: skip
+            reference = positive(self.space, (1 - self.mixing) * state.measures[i] + self.mixing * self._first.theta)
+            projectors.of[i].solve(reference, rate * losses, known, measures[i])
+        p = self.weights(base_losses)
+        return DynamicState(
+            observed=state.observed + 1,
+            counts=state.counts.counted(seen.path),
+            theta=core.weigh(p[0], measures[0], p[1:], measures[1:], 1.0),
+            solver=state.solver,
+            measures=measures,
+            base_losses=base_losses,
+            solvers=self._projectors.now(),
+        )
 
     def weights(self, base_losses: FloatArray) -> FloatArray:
-        """p ∝ exp(−ε base_losses)."""
-        weight = np.exp(-self.meta_rate * (base_losses - base_losses.min()))
+        """Return p ∝ exp(−ε base_losses), (N,)."""
+        weight = exp(-self.meta_rate * (base_losses - base_losses.min()))
         shares: FloatArray = weight / weight.sum()
         return shares
-
-    def _combined(self, measures: FloatArray, base_losses: FloatArray) -> FloatArray:
-        """q of line 1."""
-        return inner(measures.T, self.weights(base_losses))
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        losses = sums_of(self.space.n_layers * self.observed)
-        return super().bounds() | {"measures": (0, np.inf), "base_losses": losses}
-
-    def _restored(self) -> None:
-        for i, measure in enumerate(self.measures):
-            check_measure(self.space, measure, f"measures[{i}]")
-        super()._restored()

@@ -6,11 +6,11 @@ from typing import Any, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope import core
 from tightrope.arguments import real
 from tightrope.arguments.arrays import floats
 from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
-from tightrope.kernels.feedback import within
 from tightrope.model import Policy
 from tightrope.space import FloatArray, IntArray, LayeredSpace
 
@@ -157,7 +157,7 @@ def shaped_parts(
 
 def refuse_beyond(tuples: IntArray, f: FloatArray, g: FloatArray, number: int) -> None:
     """Refuse a loss (n,) and constraints (I, n) at n tuples that are not within Assumption 2, in episode `number`."""
-    if within(f, g, 1 + BOUND_TOLERANCE):
+    if core.within(f, g, 1 + BOUND_TOLERANCE):
         return
     # NaN is picked by every max and argmax, and passes no comparison
     if not max(f.max(), -f.min()) <= 1 + BOUND_TOLERANCE:

@@ -7,20 +7,36 @@
 Feedback: full information, which they do not look at. Needs to know: nothing; the safe policy; the best policy.
 """
 
-from tightrope.learners.base import Episode, LearnerBase
+from dataclasses import field
+
+import numpy as np
+
+from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.model import Policy
+from tightrope.storage.state import State, state
 
 
-class FixedPolicy(LearnerBase):
-    """One policy for ever; a subclass sets it."""
+@state
+class Played(State):
+    """The number of episodes, and nothing else."""
+
+
+class FixedPolicy(LearnerBase[Played]):
+    """One policy for ever: `fixed`, which a subclass sets in `configure`."""
 
     plans = False
     learns_from = "any"
 
-    def observe(self, episode: Episode) -> None:
-        """Check it, as any learner would, and go on."""
-        self._read(episode)
-        self._learn()
+    fixed: Policy = field(init=False)
+
+    def initial(self) -> Played:
+        return Played()
+
+    def step(self, state: Played, seen: Seen) -> Played:
+        return Played(observed=state.observed + 1)
+
+    def offer(self, state: Played) -> Offer:
+        return Offer(self.fixed, np.zeros(len(self.budgets)))
 
 
 class Uniform(FixedPolicy):
@@ -29,9 +45,8 @@ class Uniform(FixedPolicy):
     name = "uniform"
     reference = "none"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.policy = Policy.uniform(self.space)
+    def configure(self) -> None:
+        self.fixed = Policy.uniform(self.space)
 
 
 class SafeBaseline(FixedPolicy):
@@ -43,9 +58,8 @@ class SafeBaseline(FixedPolicy):
 
     safe_policy: Policy
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.policy = self.safe_policy
+    def configure(self) -> None:
+        self.fixed = self.safe_policy
 
 
 class Hindsight(FixedPolicy):
@@ -57,6 +71,5 @@ class Hindsight(FixedPolicy):
 
     hindsight_policy: Policy
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.policy = self.hindsight_policy
+    def configure(self) -> None:
+        self.fixed = self.hindsight_policy

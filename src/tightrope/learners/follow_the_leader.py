@@ -11,22 +11,33 @@ It never tries what looked bad once, and an adversary that alternates keeps it o
 Feedback: full information. Needs to know: the space and the budgets.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike
 
+from tightrope.confidence import Counts
 from tightrope.errors import InfeasibleError
-from tightrope.learners.base import Episode, sums_of
+from tightrope.learners.base import Offer, Seen
 from tightrope.learners.needs import most_slack_policy
-from tightrope.learners.parameters import NOT_NEGATIVE, carried, parameter
+from tightrope.learners.parameters import NOT_NEGATIVE, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.hindsight import solve_cmdp
 from tightrope.space import FloatArray
+from tightrope.storage.state import State, numbers, part, state
 
 
-class FollowTheLeader(CountingLearner):
+@state
+class LeaderState(State):
+    """What follow the leader carries from episode to episode."""
+
+    counts: Counts = part()
+    total_loss: FloatArray = numbers()  #: (n_tuples,)
+    total_constraints: FloatArray = numbers()  #: (I, n_tuples)
+    policy: Policy = part()
+    multipliers: FloatArray = numbers(least=0)  #: (I,) of the last program
+    planned_at: int = numbers(least=0, written_as="_planned_at")  #: the episode of the last program
+
+
+class FollowTheLeader(CountingLearner[LeaderState]):
     """Plans on averages as if they were the truth, without optimism: a point of reference.
 
     Parameters
@@ -41,40 +52,37 @@ class FollowTheLeader(CountingLearner):
     reference = "none"
 
     growth: float = parameter(NOT_NEGATIVE, default=0.01)
-    total_loss: FloatArray = carried()
-    total_constraints: FloatArray = carried()
-    multipliers: FloatArray = carried()
-    policy: Policy = carried()
-    _planned_at: int = carried()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.total_loss = np.zeros(self.space.n_tuples)
-        self.total_constraints = np.zeros((len(self.budgets), self.space.n_tuples))
-        self.policy = Policy.uniform(self.space)
-        self._planned_at = 0
+    def configure(self) -> None:
+        """Nothing follows from the parameters."""
 
-    def observe(self, episode: Episode) -> None:
+    def initial(self) -> LeaderState:
+        space, n = self.space, len(self.budgets)
+        return LeaderState(
+            counts=Counts(space, self.ties),
+            total_loss=np.zeros(space.n_tuples),
+            total_constraints=np.zeros((n, space.n_tuples)),
+            policy=Policy.uniform(space),
+            multipliers=np.zeros(n),
+            planned_at=0,
+        )
+
+    def offer(self, state: LeaderState) -> Offer:
+        return Offer(state.policy, state.multipliers, state.counts.epoch)
+
+    def step(self, state: LeaderState, seen: Seen) -> LeaderState:
         """Lines 1 and 2."""
-        path, f, g = self._read(episode)
-        t = self.observed + 1
-        counts = self._counted(path)
-        total_loss, total_constraints = self.total_loss + f, self.total_constraints + g
-        changes: dict[str, Any] = {}
-        if t >= (1 + self.growth) * self._planned_at:
+        t, counts = state.observed + 1, state.counts.counted(seen.path)
+        f, g = state.total_loss + seen.loss, state.total_constraints + seen.constraints
+        policy, multipliers, planned_at = state.policy, state.multipliers, state.planned_at
+        if t >= (1 + self.growth) * planned_at:
             P_hat = LayeredMDP.from_occupancy(self.space, counts.laws_so_far[1])
-            policy, multipliers = _leader(P_hat, total_loss / t, total_constraints / t, self.budgets)
-            changes = {"policy": policy, "multipliers": multipliers, "_planned_at": t}
-        self._learn(counts=counts, total_loss=total_loss, total_constraints=total_constraints, **changes)
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        totals = sums_of(self.observed, least=-1)
-        return super().bounds() | {
-            "total_loss": totals,
-            "total_constraints": totals,
-            "multipliers": (0, np.inf),
-            "_planned_at": (0, self.observed),
-        }
+            policy, multipliers = _leader(P_hat, f / t, g / t, self.budgets)
+            planned_at = t
+        return LeaderState(
+            observed=t, counts=counts, total_loss=f, total_constraints=g,
+            policy=policy, multipliers=multipliers, planned_at=planned_at,
+        )  # fmt: skip
 
 
 def _leader(mdp: LayeredMDP, f: FloatArray, g: FloatArray, c: FloatArray) -> tuple[Policy, FloatArray]:

@@ -17,19 +17,30 @@ T + 1 stands for T in the logarithm, as in UCPD, and the epoch rule and unvisite
 (docs/errata.md).
 """
 
-import numpy as np
-from numpy.typing import ArrayLike
+from copy import deepcopy
 
-from tightrope.confidence import L1Ball, PaperRadius
-from tightrope.learners.base import Episode, sums_of
-from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, carried, parameter
+import numpy as np
+
+from tightrope.arithmetic import log
+from tightrope.confidence import Counts, L1Ball, PaperRadius
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.model import Policy
 from tightrope.planning.extended_values import optimistic_policy
 from tightrope.space import FloatArray, LayeredSpace
+from tightrope.storage.state import State, numbers, part, state
 
 
-class FPOP(CountingLearner):
+@state
+class FPOPState(State):
+    """What FPOP carries from episode to episode."""
+
+    counts: Counts = part()
+    total_loss: FloatArray = numbers(least=-1e-3)  #: (n_tuples,) R
+    perturbation: FloatArray = numbers(least=0)  #: (n_pairs,) Y
+
+
+class FPOP(CountingLearner[FPOPState]):
     """Follow the perturbed optimistic policy: adversarial losses, unknown dynamics, no budgets.
 
     Parameters
@@ -56,45 +67,46 @@ class FPOP(CountingLearner):
     learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
     level: float = parameter(PROBABILITY, default=PUBLISHED)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
-    total_loss: FloatArray = carried()
-    perturbation: FloatArray = carried()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         self.default_to(learning_rate=_balanced_rate(self.space, self.episodes), level=1 / max(2, self.episodes))
         self.rule = PaperRadius(episodes=self.episodes, level=self.level, scale=self.radius_scale)
-        self.perturbation = self.rng.exponential(1 / self.learning_rate, size=self.space.n_pairs)
-        self.total_loss = np.zeros(self.space.n_tuples)
-        self._restored()
 
-    def observe(self, episode: Episode) -> None:
-        """Line 3, and line 2 for the next episode."""
-        path, f, _ = self._read(episode)
-        total_loss = self.total_loss + (f + 1) / 2
-        counts, epoch_is_over = self.counts.after(path)
-        confidence_set = self.confidence_set
-        if epoch_is_over:
-            counts = counts.next_epoch()
-            confidence_set = self.rule(self.space, *counts.laws)
-        policy = self._plan(confidence_set, total_loss)
-        self._learn(counts=counts, confidence_set=confidence_set, total_loss=total_loss, policy=policy)
+    def initial(self) -> FPOPState:
+        """Line 1."""
+        perturbation = deepcopy(self.rng).exponential(1 / self.learning_rate, size=self.space.n_pairs)
+        return FPOPState(
+            counts=Counts(self.space, self.ties), total_loss=np.zeros(self.space.n_tuples), perturbation=perturbation
+        )
 
-    def _plan(self, confidence_set: L1Ball, total_loss: FloatArray) -> Policy:
+    def step(self, state: FPOPState, seen: Seen) -> FPOPState:
+        """Line 3."""
+        return FPOPState(
+            observed=state.observed + 1,
+            counts=state.counts.counted(seen.path),
+            total_loss=state.total_loss + (seen.loss + 1) / 2,
+            perturbation=state.perturbation,
+        )
+
+    def offer(self, state: FPOPState) -> Offer:
         """Line 2."""
-        cost = total_loss - self.space.expand_to_tuples(self.perturbation)
-        return optimistic_policy(self.space, confidence_set, cost)
+        cost = state.total_loss - self.space.expand_to_tuples(state.perturbation)
+        policy = optimistic_policy(self.space, self.set_of(state.counts), cost)
+        return Offer(policy, np.zeros(len(self.budgets)), state.counts.epoch)
 
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        return super().bounds() | {"total_loss": sums_of(self.observed), "perturbation": (0, np.inf)}
+    @property
+    def confidence_set(self) -> L1Ball:
+        """The confidence set of the next episode."""
+        return self.set_of(self.state.counts)
 
-    def _restored(self) -> None:
-        self.confidence_set = self.rule(self.space, *self.counts.laws)
-        self.policy = self._plan(self.confidence_set, self.total_loss)
+    def set_of(self, counts: Counts) -> L1Ball:
+        """Return the confidence set of line 3."""
+        return self.rule(self.space, *counts.laws)
 
 
 def _balanced_rate(space: LayeredSpace, episodes: int) -> float:
     """η of Theorem 1."""
     n_pairs = space.n_states * space.n_actions
-    epochs = np.log2(max(2.0, 8 * episodes / n_pairs))
-    logs = np.log(np.array(space.layer_sizes[:-1]) * space.n_actions)
+    epochs = log(max(2.0, 8 * episodes / n_pairs)) / log(2)
+    logs = log(np.array(space.layer_sizes[:-1]) * space.n_actions)
     return float(min(1 / n_pairs, np.sqrt(epochs * (1 + logs.mean()) / ((np.e - 1) * episodes))))

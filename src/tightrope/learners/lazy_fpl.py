@@ -18,22 +18,33 @@ phase that begins with episode t.
 
 import math
 from copy import deepcopy
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import Episode, LearnerBase, sums_of
-from tightrope.learners.parameters import NOT_NEGATIVE, SHARE, carried, parameter
+from tightrope.arithmetic import power
+from tightrope.learners.base import LearnerBase, Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, SHARE, parameter
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.hindsight import best_policy
 from tightrope.space import FloatArray
+from tightrope.storage.state import State, numbers, part, state
 
 #: What a power may be above a whole number by rounding.
 ROUNDING = 1e-9
 
 
-class LazyFPL(LearnerBase):
+@state
+class LazyFPLState(State):
+    """What lazy FPL carries from episode to episode."""
+
+    total_loss: FloatArray = numbers(least=-1e-3)  #: (n_tuples,) R
+    draws: np.random.Generator = part()
+    policy: Policy = part()
+    phase: int = numbers(least=1)  #: m
+    played: int = numbers(least=0)  #: episodes of the phase
+
+
+class LazyFPL(LearnerBase[LazyFPLState]):
     """Follow the perturbed leader in phases: adversarial losses, known dynamics, no budgets.
 
     Parameters
@@ -60,32 +71,32 @@ class LazyFPL(LearnerBase):
     rng: np.random.Generator
     phase_exponent: float = parameter(SHARE, default=1 / 3)
     perturbation_scale: float = parameter(NOT_NEGATIVE, default=1.0)
-    total_loss: FloatArray = carried()
-    draws: np.random.Generator = carried()
-    policy: Policy = carried()
-    phase: int = carried()  #: m
-    played: int = carried()  #: episodes of the phase
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.total_loss, self.draws = np.zeros(self.space.n_tuples), deepcopy(self.rng)
-        self.phase, self.played = 1, 0
-        self.policy = self._lead(self.total_loss, self.draws, 1, 1)
+    def configure(self) -> None:
+        """Nothing follows from the parameters."""
 
-    def observe(self, episode: Episode) -> None:
+    def initial(self) -> LazyFPLState:
+        total_loss, draws = np.zeros(self.space.n_tuples), deepcopy(self.rng)
+        policy = self._lead(total_loss, draws, 1, 1)
+        return LazyFPLState(total_loss=total_loss, draws=draws, policy=policy, phase=1, played=0)
+
+    def offer(self, state: LazyFPLState) -> Offer:
+        return Offer(state.policy, np.zeros(len(self.budgets)))
+
+    def step(self, state: LazyFPLState, seen: Seen) -> LazyFPLState:
         """Add up; at the end of a phase lines 1 and 2 for the next."""
-        _, f, _ = self._read(episode)
-        total_loss, played = self.total_loss + (f + 1) / 2, self.played + 1
-        changes: dict[str, Any] = {"played": played}
-        if played >= self.phase_length(self.phase):
-            draws, phase = deepcopy(self.draws), self.phase + 1
-            policy = self._lead(total_loss, draws, phase, self.observed + 2)
-            changes = {"played": 0, "phase": phase, "draws": draws, "policy": policy}
-        self._learn(total_loss=total_loss, **changes)
+        total_loss, played, phase = state.total_loss + (seen.loss + 1) / 2, state.played + 1, state.phase
+        draws, policy = state.draws, state.policy
+        if played >= self.phase_length(phase):
+            draws, phase, played = deepcopy(draws), phase + 1, 0
+            policy = self._lead(total_loss, draws, phase, state.observed + 2)
+        return LazyFPLState(
+            observed=state.observed + 1, total_loss=total_loss, draws=draws, policy=policy, phase=phase, played=played
+        )
 
     def phase_length(self, phase: int) -> int:
         """τ_m."""
-        length: int = math.ceil(phase**self.phase_exponent - ROUNDING)
+        length: int = math.ceil(power(phase, self.phase_exponent) - ROUNDING)
         return length
 
     def width(self, phase: int, first: int) -> float:
@@ -96,12 +107,3 @@ class LazyFPL(LearnerBase):
         """Lines 1 and 2."""
         n = draws.uniform(0, self.width(phase, first), self.space.n_pairs)
         return best_policy(self.model, total_loss - self.space.expand_to_tuples(n))[1]
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        ended = self.observed - self.played  # episodes of phases that ended, one each at the least
-        longest = self.phase_length(self.phase) - 1 if self.phase > 0 else 0
-        return super().bounds() | {
-            "total_loss": sums_of(self.observed),
-            "phase": (1, 1 + max(0, ended)),
-            "played": (0, min(self.observed, longest)),
-        }

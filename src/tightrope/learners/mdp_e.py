@@ -15,12 +15,15 @@ slowly. It takes any expert algorithm whose regret is of order M √(T log|A|) f
 weights, at the rate that is best for M = L.
 """
 
-from tightrope.learners.base import Episode
-from tightrope.learners.shared.experts import StateExperts, action_values, hedge_rate
+import numpy as np
+
+from tightrope.learners.base import LearnerBase, Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, parameter
+from tightrope.learners.shared.experts import ExpertsState, action_values, exponential_weights, hedge_rate
 from tightrope.model import LayeredMDP
 
 
-class MDPE(StateExperts):
+class MDPE(LearnerBase[ExpertsState]):
     """Exponential weights in every state: adversarial losses, known dynamics, no budgets.
 
     Parameters
@@ -37,15 +40,22 @@ class MDPE(StateExperts):
     needs = ("model",)
     learns_from = "any"
 
+    learning_rate: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
     model: LayeredMDP
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         self.default_to(learning_rate=hedge_rate(self.space, self.episodes))
 
-    def observe(self, episode: Episode) -> None:
-        """Line 2, and line 1 for the next episode."""
-        _, f, _ = self._read(episode)
-        losses = self.space.sum_over_successors(self.model.transitions * (f + 1) / 2)
-        total_values = self.total_values + action_values(self.model, self.policy, losses)
-        self._learn(total_values=total_values, policy=self._policy_for(total_values))
+    def initial(self) -> ExpertsState:
+        return ExpertsState(total_values=np.zeros(self.space.n_pairs))
+
+    def offer(self, state: ExpertsState) -> Offer:
+        """Line 1."""
+        policy = exponential_weights(self.space, state.total_values, self.learning_rate)
+        return Offer(policy, np.zeros(len(self.budgets)))
+
+    def step(self, state: ExpertsState, seen: Seen) -> ExpertsState:
+        """Line 2."""
+        losses = self.space.sum_over_successors(self.model.transitions * (seen.loss + 1) / 2)
+        values = action_values(self.model, self.offered(state).policy, losses)
+        return ExpertsState(observed=state.observed + 1, total_values=state.total_values + values)

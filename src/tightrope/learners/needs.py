@@ -10,6 +10,7 @@ from typing import Any, NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.arithmetic import dot
 from tightrope.errors import ConvergenceError
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.abstraction import class_transitions, classes_of
@@ -87,7 +88,7 @@ def safe_policy(problem: Problem) -> Policy:
 
 def safe_usage(problem: Problem) -> FloatArray:
     """(I,) what the safe policy spends of each budget, in expectation."""
-    used: FloatArray = (_extremes(problem) @ problem.mdp.occupancy(safe_policy(problem))).max(axis=0)
+    used: FloatArray = dot(_extremes(problem), problem.mdp.occupancy(safe_policy(problem))).max(axis=0)
     return used
 
 
@@ -124,7 +125,7 @@ def hindsight_policy(problem: Problem, episodes: int, seed: int) -> Policy:
         if hasattr(problem.constraints, "extremes"):
             g = _average_constraints(problem, policy, episodes, seed)
         answer = solve_cmdp(mdp, total, g, problem.budgets)
-        regret = float(total @ mdp.occupancy(policy)) - answer.value
+        regret = dot(total, mdp.occupancy(policy)) - answer.value
         if regret < least_regret:
             best, least_regret = policy, regret
         if regret <= TOLERANCE * episodes:

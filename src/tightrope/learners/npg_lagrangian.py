@@ -20,20 +20,35 @@ rounds of costs up to H, and η_λ = 1/√K. Dividing by 1 + Σ_i λ_i is Stooke
 What the layered form changes: values are sums over the steps that are left, with no discount.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode, sums_of
-from tightrope.learners.kernels.policies import evaluate, mirror_step
-from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, carried, parameter
-from tightrope.learners.shared.averaging import AveragingLearner, Estimates
+from tightrope import core
+from tightrope.arithmetic import log
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, parameter
+from tightrope.learners.shared.averaging import (
+    AveragesState,
+    Estimates,
+    budgets_of_shares,
+    estimates,
+    no_sums,
+    sums_after,
+)
+from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
-from tightrope.space import FloatArray
+from tightrope.space import FloatArray, LayeredSpace
+from tightrope.storage.state import numbers, part, state
 
 
-class NPGLagrangian(AveragingLearner):
+@state
+class NPGState(AveragesState):
+    """What the natural policy gradient carries from episode to episode."""
+
+    policy: Policy = part()
+    multipliers: FloatArray = numbers(least=0)  #: (I,) λ
+
+
+class NPGLagrangian(CountingLearner[NPGState]):
     """Natural policy gradient from counts with a price for every budget: a practitioner's attempt, no promise.
 
     Parameters
@@ -51,36 +66,46 @@ class NPGLagrangian(AveragingLearner):
     )
     constants = "balanced by us"
 
+    feedback = "bandit"
+
     policy_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
     dual_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
-    policy: Policy = carried()
-    multipliers: FloatArray = carried()  #: λ
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        H, K, A = self.space.n_layers, self.episodes, self.space.n_actions
-        self.default_to(policy_step=np.sqrt(8 * np.log(A) / K) / H, dual_step=1 / np.sqrt(K))
-        self.policy = Policy.uniform(self.space)
+    def configure(self) -> None:
+        self.alpha = budgets_of_shares(self.budgets, self.space)
+        self.default_to(policy_step=hedge_step(self.space, self.episodes), dual_step=1 / np.sqrt(self.episodes))
 
-    def observe(self, episode: BanditEpisode) -> None:
+    def initial(self) -> NPGState:
+        n = len(self.budgets)
+        sums = no_sums(self.space, n, self.ties)
+        return NPGState(**sums, policy=Policy.uniform(self.space), multipliers=np.zeros(n))
+
+    def offer(self, state: NPGState) -> Offer:
+        return Offer(state.policy, state.multipliers, state.counts.epoch)
+
+    def step(self, state: NPGState, seen: Seen) -> NPGState:
         """Lines 2 to 5."""
-        sums = self._sums_after(episode)
-        used, Q = self._evaluate(sums.estimates())
-        weights, pi = np.array([1.0, *self.multipliers]), np.empty(self.space.n_pairs)
-        mirror_step(self.space.csr, self.policy.probabilities, weights @ Q / weights.sum(), self.policy_step, pi)
-        self._learn(**sums._asdict(), policy=Policy.unchecked(self.space, pi), **self._priced(used))
+        counts, cost_sum = sums_after(state, seen, self.space)
+        used, policy = improved(state.policy, estimates(counts, cost_sum), state.multipliers, self.policy_step)
+        return NPGState(
+            observed=state.observed + 1, counts=counts, cost_sum=cost_sum, policy=policy,
+            multipliers=self._prices(state, used),
+        )  # fmt: skip
 
-    def _evaluate(self, estimates: Estimates) -> tuple[FloatArray, FloatArray]:
-        """Line 3: V(s_1; d_i) (I,), and Q (1 + I, n_pairs) of the loss, then of each constraint."""
-        space, costs = self.space, estimates.costs
-        V, Q = np.empty((len(costs), space.n_states)), np.empty(costs.shape)
-        evaluate(space.csr, self.policy.probabilities, estimates.M, np.maximum(1, estimates.N), costs, V, Q)
-        return V[1:, 0].copy(), Q
+    def _prices(self, state: NPGState, used: FloatArray) -> FloatArray:
+        """Line 5: λ (I,) when so much is used of each budget."""
+        prices: FloatArray = np.maximum(state.multipliers + self.dual_step * (used - self.alpha), 0.0)
+        return prices
 
-    def _priced(self, used: FloatArray) -> dict[str, Any]:
-        """Line 5: what changes with the prices when so much is used of each budget."""
-        return {"multipliers": np.maximum(self.multipliers + self.dual_step * (used - self.alpha), 0.0)}
 
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        used = sums_of(self.space.n_layers * self.observed)[1]  # at most, of budgets that are 0 at least
-        return super().bounds() | {"multipliers": (0, self.dual_step * used)}
+def hedge_step(space: LayeredSpace, episodes: int) -> float:
+    """Return η = √(8 log A / K) / H."""
+    return float(np.sqrt(8 * log(space.n_actions) / episodes) / space.n_layers)
+
+
+def improved(policy: Policy, averages: Estimates, prices: FloatArray, step: float) -> tuple[FloatArray, Policy]:
+    """Lines 3 and 4: return (I,) what the policy uses of each budget, and the policy of the next episode."""
+    space, pi, n = policy.space, policy.probabilities, np.maximum(1, averages.N)
+    V, Q = core.evaluate(space.native, pi, averages.M, n, averages.costs)
+    priced = core.weigh(1.0, Q[0], prices, Q[1:], 1 + prices.sum())
+    return V[1:, 0].copy(), Policy.unchecked(space, core.mirror_step(space.native, pi, priced, step))

@@ -11,21 +11,19 @@ Feedback: full information. Needs to know: the space, the number of episodes T a
 Where we depart from the publication: losses may be negative (its analysis needs |ηf| <= 1 only).
 """
 
-from dataclasses import field
-from typing import Any, ClassVar
-
 import numpy as np
-from numpy.typing import NDArray
 
-from tightrope.confidence import ConfidenceRule, KnownModel
-from tightrope.learners.base import Constants
+from tightrope.arithmetic import log
+from tightrope.confidence import ConfidenceSet, Counts, KnownModel
+from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
-from tightrope.learners.shared.mirror import FLOOR, MirrorLearner
+from tightrope.learners.parts import FLOOR, MirrorStep, policy_of_measure, positive
+from tightrope.learners.shared.mirror import MirrorState
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
 
 
-class OREPS(MirrorLearner):
+class OREPS(LearnerBase[MirrorState]):
     """Online relative entropy policy search: adversarial losses, known dynamics, no budgets.
 
     Parameters
@@ -41,38 +39,47 @@ class OREPS(MirrorLearner):
         "Zimin, Neu: Online learning in episodic Markovian decision processes by relative entropy policy search "
         "(NIPS 2013)"
     )
-    constants: ClassVar[Constants] = "published"
+    constants = "published"
     needs = ("model",)
 
+    learns_from = "any"
+
     model: LayeredMDP
-    ties: None = field(init=False, default=None)
     learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.default_to(learning_rate=self._published_rate())
-        largest_entropy = np.maximum(self.model.transitions, FLOOR)
-        self.theta = self._step(largest_entropy, np.zeros(self.space.n_tuples), self.confidence_set)
-        self.policy = self._policy_of(self.theta)
-
-    def _published_rate(self) -> float:
+    def configure(self) -> None:
         S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
-        return float(np.sqrt(np.log(S * A / L) / T))
+        self.default_to(learning_rate=float(np.sqrt(log(S * A / L) / T)))
+        self.rule = KnownModel(transitions=self.model.transitions)
+        self._mirror_step = MirrorStep(self.space, self.rule)
 
-    def _make_rule(self) -> ConfidenceRule:
-        return KnownModel(transitions=self.model.transitions)
-
-    def observe(self, episode: Any) -> None:
-        """Line 2."""
-        path, f = self._seen(episode)
-        self._learn(**self._move(path, self._reference(), self.learning_rate * f))
-
-    def _seen(self, episode: Any) -> tuple[NDArray[np.int64], FloatArray]:
-        """The path, and the loss of every tuple."""
-        path, f, _ = self._read(episode)
-        return path, f
+    def initial(self) -> MirrorState:
+        """Line 1: the measure of largest entropy."""
+        return first_state(self._mirror_step, self.model)
 
     @property
-    def epoch(self) -> int:
-        """1: a set that is known never changes."""
-        return 1
+    def confidence_set(self) -> ConfidenceSet:
+        """The model."""
+        return self._mirror_step.set_of(self.state.counts)
+
+    def offer(self, state: MirrorState) -> Offer:
+        return Offer(policy_of_measure(self.space, state.theta), np.zeros(len(self.budgets)))
+
+    def step(self, state: MirrorState, seen: Seen) -> MirrorState:
+        """Line 2."""
+        return stepped(self._mirror_step, state, seen, self.learning_rate * seen.loss)
+
+
+def first_state(mirror_step: MirrorStep, model: LayeredMDP) -> MirrorState:
+    """Return the state with the measure of largest entropy of the model."""
+    space, counts = model.space, Counts(model.space)
+    begin = mirror_step.begin(counts)
+    theta, solver = mirror_step(begin, counts, np.maximum(model.transitions, FLOOR), np.zeros(space.n_tuples))
+    return MirrorState(counts=counts, theta=theta, solver=solver)
+
+
+def stepped(mirror_step: MirrorStep, state: MirrorState, seen: Seen, cost: FloatArray) -> MirrorState:
+    """Return the state after a mirror step with this cost (n_tuples,), η times a loss."""
+    counts, reference = state.counts.counted(seen.path), positive(mirror_step.space, state.theta)
+    theta, solver = mirror_step(state.solver, counts, reference, cost)
+    return MirrorState(observed=state.observed + 1, counts=counts, theta=theta, solver=solver)

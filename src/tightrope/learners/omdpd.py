@@ -24,22 +24,36 @@ where they have 1, lets prices begin at 1/2 and keeps the order of both bounds. 
 an α of about 1/(4√(2EL)), 10 to 200 times less than our α = 1: what that buys is measured, not proved.
 """
 
-from typing import Any
+from dataclasses import field
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.confidence import ConfidenceRule
-from tightrope.learners.base import Episode
-from tightrope.learners.kernels.primal_dual import mix, weigh
-from tightrope.learners.parameters import POSITIVE, POSITIVE_SHARE, PUBLISHED, carried, parameter
-from tightrope.learners.shared.mirror import ConfidentLearner
-from tightrope.model import check_measure, inner
+from tightrope import core
+from tightrope.arithmetic import exp, log
+from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PROBABILITY, PUBLISHED, parameter
+from tightrope.learners.parts import Dynamics, MirrorStep, Warmed, WarmStart, policy_of_measure
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.mirror import MirrorState
+from tightrope.model import LayeredMDP, inner
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
+from tightrope.storage.state import measure, numbers, part, state
 
 
-class OMDPD(ConfidentLearner):
+@state
+class OMDPDState(MirrorState):
+    """What OMDPD carries from episode to episode."""
+
+    excess: FloatArray = numbers(least=0)  #: (I,) λ
+    anchor: FloatArray = measure()  #: (n_tuples,) θ̂
+    gradient: FloatArray = numbers()  #: (n_tuples,) w of the episode before
+    surprise: float = numbers(least=0)  #: Σ_τ Σ_k max |w^τ − w^{τ-1}|²
+    solver_ahead: WarmStart = part(written_as="_projector_ahead")  #: of line 7, which has a solver of its own
+
+
+class OMDPD(CountingLearner[OMDPDState]):
     """Optimistic mirror descent, prices by a potential: losses and constraints may both change.
 
     Parameters
@@ -60,54 +74,72 @@ class OMDPD(ConfidentLearner):
     constants = "balanced by us"
     ties_by_default = True
 
+    model: LayeredMDP | None = field(init=False, default=None)
     confidence: str | ConfidenceRule = "kl"
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     renewal: float = parameter(POSITIVE, default=0.1)
     alpha: float = parameter(POSITIVE, default=1.0)
     beta: float = parameter(POSITIVE, default=PUBLISHED)
     V: float = parameter(POSITIVE, default=PUBLISHED)
     mixing: float = parameter(POSITIVE_SHARE, default=PUBLISHED)
 
-    excess: FloatArray = carried()  #: (I,) λ
-    anchor: FloatArray = carried()  #: (n_tuples,) θ̂
-    gradient: FloatArray = carried()  #: (n_tuples,) w of the episode before
-    surprise: float = carried()  #: Σ_τ Σ_k max |w^τ − w^{τ-1}|²
-    _projector_ahead: Projector = carried()  # of line 7: each step begins where its own last one ended
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         root = float(np.sqrt(self.episodes))
         self.default_to(beta=1 / (2 * root), V=1 / root, mixing=1 / self.episodes)
+        self._dynamics = Dynamics.of(self)
+        self.rule = self._dynamics.rule
+        self._mirror_step = MirrorStep(self.space, self.rule)
+        self._ahead = Warmed(Projector(self.space))
         self._tuples_before = self.space.tuples_before
         self._most = 2 * self.beta / self.V * (1 + 2 * self.V * self.episodes)
-        self._far = float(np.log(np.diff(self._tuples_before) / self.mixing).sum())  # E
-        self.excess = np.zeros(len(self.budgets))
-        self.multipliers = self._prices(self.excess)
-        self.anchor = self.theta.copy()
-        self.gradient = np.zeros(self.space.n_tuples)
-        self.surprise = 0.0
-        self._projector_ahead = Projector(self.space, self.tolerance)
+        self._far = float(log(np.diff(self._tuples_before) / self.mixing).sum())  # E
 
-    def observe(self, episode: Episode) -> None:
+    def initial(self) -> OMDPDState:
+        counts, theta = Counts(self.space, self.ties, self.renewal), self._dynamics.first_measure()
+        return OMDPDState(
+            counts=counts,
+            theta=theta,
+            solver=self._mirror_step.begin(counts),
+            excess=np.zeros(len(self.budgets)),
+            anchor=theta,
+            gradient=np.zeros(self.space.n_tuples),
+            surprise=0.0,
+            solver_ahead=self._ahead.now(),
+        )
+
+    @property
+    def confidence_set(self) -> ConfidenceSet:
+        """Δ of the epoch."""
+        return self._mirror_step.set_of(self.state.counts)
+
+    def offer(self, state: OMDPDState) -> Offer:
+        return Offer(policy_of_measure(self.space, state.theta), self._prices(state.excess), state.counts.epoch)
+
+    def step(self, state: OMDPDState, seen: Seen) -> OMDPDState:
         """Lines 2 to 7."""
-        path, f, g = self._read(episode)
-        over = inner(g, self.theta) - self.budgets
-        excess = self.excess + self.alpha * np.maximum(over, 0.0)
-        prices, w = self._prices(excess), np.empty(self.space.n_tuples)
-        weigh(1.0, f, np.where(over > 0, prices, 0.0), g, 1.0, w)
-        changes = np.maximum.reduceat(np.abs(w - self.gradient), self._tuples_before[:-1])
-        surprise = self.surprise + float((changes * changes).sum())
-        move = self._move(path, self._mixed(self.anchor), self._rate(self.surprise) * w)
-        anchor, theta = move["theta"], np.empty(self.space.n_tuples)
-        cost = self._rate(surprise) * w
-        self._projector_ahead.solve(self._mixed(anchor), cost, move["confidence_set"], theta)
-        learnt: dict[str, Any] = move | {"theta": theta, "policy": self._policy_of(theta), "multipliers": prices}
-        self._learn(**learnt, excess=excess, anchor=anchor, gradient=w, surprise=surprise)
+        path, f, g, _ = seen
+        over = inner(g, state.theta) - self.budgets
+        excess = state.excess + self.alpha * np.maximum(over, 0.0)
+        prices, theta = self._prices(excess), np.empty(self.space.n_tuples)
+        w = core.weigh(1.0, f, np.where(over > 0, prices, 0.0), g, 1.0)
+        changes = np.maximum.reduceat(np.abs(w - state.gradient), self._tuples_before[:-1])
+        surprise = state.surprise + float((changes * changes).sum())
+        counts = state.counts.counted(path)
+        cost = self._rate(state.surprise) * w
+        anchor, solver = self._mirror_step(state.solver, counts, self._mixed(state.anchor), cost)
+        ahead, known = self._ahead.from_(state.solver_ahead), self._mirror_step.set_of(counts)
+        ahead.solve(self._mixed(anchor), self._rate(surprise) * w, known, theta)
+        return OMDPDState(
+            observed=state.observed + 1, counts=counts, theta=theta, solver=solver, excess=excess, anchor=anchor,
+            gradient=w, surprise=surprise, solver_ahead=self._ahead.now(),
+        )  # fmt: skip
 
     def _prices(self, excess: FloatArray) -> FloatArray:
         """Line 3."""
         first = self.beta / self.V
-        beyond = np.log(self._most / first)  # no power is larger than it must be
-        prices: FloatArray = first * np.exp(np.minimum(self.beta * excess, beyond))
+        beyond = log(self._most / first)  # no power is larger than it must be
+        prices: FloatArray = first * exp(np.minimum(self.beta * excess, beyond))
         return prices
 
     def _rate(self, surprise: float) -> float:
@@ -116,21 +148,5 @@ class OMDPD(ConfidentLearner):
 
     def _mixed(self, measure: FloatArray) -> FloatArray:
         """(1 − γ) of it + γ uniform."""
-        reference = np.empty(self.space.n_tuples)
-        mix(self._tuples_before, measure, self.mixing, reference)
+        reference: FloatArray = core.mix(self.space.native, measure, self.mixing)
         return reference
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        # |<g, θ>|, |c| <= L, and Σ_i max |g_i| <= 1, all of them but for rounding
-        L, steepest = self.space.n_layers, 1.001 * (1 + self._most)
-        return super().bounds() | {
-            "excess": (0, 3 * self.alpha * L * self.observed),
-            "anchor": (0, np.inf),
-            "gradient": (-steepest, steepest),
-            "surprise": (0, 4 * steepest**2 * L * self.observed),
-        }
-
-    def _restored(self) -> None:
-        super()._restored()
-        check_measure(self.space, self.anchor, "anchor")
-        self.multipliers = self._prices(self.excess)

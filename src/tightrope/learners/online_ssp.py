@@ -18,16 +18,16 @@ L log|A| / η + η L³ |A| T / (2α).
 
 import numpy as np
 
-from tightrope.learners.base import BanditEpisode
-from tightrope.learners.parameters import PUBLISHED, SHARE, parameter
-from tightrope.learners.shared.experts import StateExperts, action_values
+from tightrope.arithmetic import log
+from tightrope.learners.base import LearnerBase, Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, SHARE, parameter
+from tightrope.learners.shared.experts import ExpertsState, action_values, exponential_weights
 from tightrope.learners.shared.importance import unbiased
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.hindsight import best_policy
-from tightrope.space import FloatArray
 
 
-class OnlineSSP(StateExperts):
+class OnlineSSP(LearnerBase[ExpertsState]):
     """Exponential weights on estimated values: adversarial losses, bandit feedback, known dynamics, no budgets.
 
     Parameters
@@ -46,27 +46,30 @@ class OnlineSSP(StateExperts):
     needs = ("model",)
     learns_from = "told"
 
+    learning_rate: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
     model: LayeredMDP
     exploration: float = parameter(SHARE, default=PUBLISHED)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         L, A, alpha = self.space.n_layers, self.space.n_actions, least_passed(self.model)
-        self.default_to(learning_rate=np.sqrt(2 * alpha * np.log(A) / (self.episodes * A)) / L)
+        self.default_to(learning_rate=np.sqrt(2 * alpha * log(A) / (self.episodes * A)) / L)
         self.default_to(exploration=min(0.5, self.learning_rate * L * A / alpha))
 
-    def observe(self, episode: BanditEpisode) -> None:
-        """Lines 2 and 3, and line 1 for the next episode."""
-        path, losses, _ = self._read(episode)
-        estimate = unbiased(self.model, self._played(episode), path, (losses + 1) / 2, self.observed + 1)
-        of_pairs = estimate[self.space.csr.pair_ptr[:-1]]  # the same at every successor
-        total_values = self.total_values + action_values(self.model, self.policy, of_pairs)
-        self._learn(total_values=total_values, policy=self._policy_for(total_values))
+    def initial(self) -> ExpertsState:
+        return ExpertsState(total_values=np.zeros(self.space.n_pairs))
 
-    def _policy_for(self, total_values: FloatArray) -> Policy:
+    def offer(self, state: ExpertsState) -> Offer:
         """Line 1."""
-        weighted, even = super()._policy_for(total_values).probabilities, Policy.uniform(self.space).probabilities
-        return Policy.unchecked(self.space, (1 - self.exploration) * weighted + self.exploration * even)
+        weighted = exponential_weights(self.space, state.total_values, self.learning_rate).probabilities
+        even, gamma = Policy.uniform(self.space).probabilities, self.exploration
+        return Offer(Policy.unchecked(self.space, (1 - gamma) * weighted + gamma * even), np.zeros(len(self.budgets)))
+
+    def step(self, state: ExpertsState, seen: Seen) -> ExpertsState:
+        """Lines 2 and 3."""
+        estimate = unbiased(self.model, seen.policy, seen.path, (seen.loss + 1) / 2, state.observed + 1)
+        of_pairs = estimate[self.space.csr.pair_ptr[:-1]]  # the same at every successor
+        values = action_values(self.model, self.offered(state).policy, of_pairs)
+        return ExpertsState(observed=state.observed + 1, total_values=state.total_values + values)
 
 
 def least_passed(model: LayeredMDP) -> float:

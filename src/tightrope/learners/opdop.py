@@ -19,18 +19,31 @@ transitions at once, so that ties narrow P̂ alone.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode, sums_of
-from tightrope.learners.kernels.policies import evaluate, mirror_step
-from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, SHARE, carried, parameter
-from tightrope.learners.shared.averaging import Sums
-from tightrope.learners.shared.estimating import EstimatingLearner, largest_multiplier
+from tightrope import core
+from tightrope.arithmetic import log
+from tightrope.confidence import Counts
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLISHED, SHARE, parameter
+from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, no_sums, sums_after
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.estimating import largest_multiplier
 from tightrope.model import Policy
 from tightrope.space import FloatArray
+from tightrope.storage.state import numbers, part, state
 
 
-class OPDOP(EstimatingLearner):
+@state
+class OPDOPState(AveragesState):
+    """What OPDOP carries from episode to episode."""
+
+    policy: Policy = part()
+    multipliers: FloatArray = numbers(least=0)  #: (I,) Y
+    Q: FloatArray = numbers()  #: (1 + I, n_pairs)
+    V_first: FloatArray = numbers()  #: (1 + I,) V(s_1)
+
+
+class OPDOP(CountingLearner[OPDOPState]):
     """Optimistic primal-dual policy optimization: stochastic losses, unknown dynamics, long-run budgets.
 
     Parameters
@@ -52,55 +65,65 @@ class OPDOP(EstimatingLearner):
     constants = "balanced by us"
     needs = ("slack",)
 
+    feedback = "bandit"
+
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     slack: float = parameter(ANY)
     policy_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
     dual_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
     mixing: float = parameter(SHARE, default=PUBLISHED)
     largest: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
-    policy: Policy = carried()
-    multipliers: FloatArray = carried()  #: Y
-    Q: FloatArray = carried()  #: (1 + I, n_pairs)
-    V_first: FloatArray = carried()  #: (1 + I,) V(s_1)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         H, K, A = self.space.n_layers, self.episodes, self.space.n_actions
-        self.default_to(policy_step=np.sqrt(np.log(A) / K) / H**2, dual_step=1 / np.sqrt(K), mixing=1 / K)
+        self.alpha = budgets_of_shares(self.budgets, self.space)
+        self.default_to(policy_step=np.sqrt(log(A) / K) / H**2, dual_step=1 / np.sqrt(K), mixing=1 / K)
         if "largest" not in self.parameters:
             self.default_to(largest=2 * largest_multiplier(self.space, self.slack))
-        self.beta = float(H * np.sqrt(max(self.space.layer_sizes) * np.log(self.space.n_pairs * K / self.level)))
+        self.beta = float(H * np.sqrt(max(self.space.layer_sizes) * log(self.space.n_pairs * K / self.level)))
         self.least = self.space.n_layers - self.alpha  #: (I,) b: how much of each utility is asked for
-        self.Q = np.zeros((1 + len(self.budgets), self.space.n_pairs))
-        self.V_first = np.zeros(1 + len(self.budgets))
-        self.policy = self._improved(Policy.uniform(self.space), self.Q, self.multipliers)
+        self.reported["beta"] = self.beta
 
-    def observe(self, episode: BanditEpisode) -> None:
+    def initial(self) -> OPDOPState:
+        n = len(self.budgets)
+        Q, Y = np.zeros((1 + n, self.space.n_pairs)), np.zeros(n)
+        return OPDOPState(
+            **no_sums(self.space, n, self.ties),
+            policy=self._improved(Policy.uniform(self.space), Q, Y),
+            multipliers=Y,
+            Q=Q,
+            V_first=np.zeros(1 + n),
+        )
+
+    def offer(self, state: OPDOPState) -> Offer:
+        return Offer(state.policy, state.multipliers, state.counts.epoch)
+
+    def step(self, state: OPDOPState, seen: Seen) -> OPDOPState:
         """Lines 3, 4 and 5 for this episode, and line 1 for the next one."""
-        sums = self._sums_after(episode)
-        Y = np.clip(self.multipliers + self.dual_step * (self.least - self.V_first[1:]), 0.0, self.largest)
-        V_first, Q = self._evaluate(sums)
-        self._learn(**sums._asdict(), multipliers=Y, V_first=V_first, Q=Q, policy=self._improved(self.policy, Q, Y))
+        counts, cost_sum = sums_after(state, seen, self.space)
+        Y = np.clip(state.multipliers + self.dual_step * (self.least - state.V_first[1:]), 0.0, self.largest)
+        V_first, Q = self._evaluate(counts, cost_sum, state.policy)
+        return OPDOPState(
+            observed=state.observed + 1,
+            counts=counts,
+            cost_sum=cost_sum,
+            policy=self._improved(state.policy, Q, Y),
+            multipliers=Y,
+            Q=Q,
+            V_first=V_first,
+        )
 
     def _improved(self, policy: Policy, Q: FloatArray, Y: FloatArray) -> Policy:
         """Line 1."""
-        space, pi = self.space, np.empty(self.space.n_pairs)
-        mixed = (1 - self.mixing) * policy.probabilities + self.mixing * Policy.uniform(space).probabilities
-        mirror_step(space.csr, mixed, -(Q[0] + Y @ Q[1:]), self.policy_step, pi)
-        return Policy.unchecked(space, pi)
+        mixed = (1 - self.mixing) * policy.probabilities + self.mixing * Policy.uniform(self.space).probabilities
+        worth = core.weigh(1.0, Q[0], Y, Q[1:], 1.0)
+        return Policy.unchecked(self.space, core.mirror_step(self.space.native, mixed, -worth, self.policy_step))
 
-    def _evaluate(self, sums: Sums) -> tuple[FloatArray, FloatArray]:
+    def _evaluate(self, counts: Counts, cost_sum: FloatArray, policy: Policy) -> tuple[FloatArray, FloatArray]:
         """Lines 4 and 5: V at the first state (1 + I,) and Q (1 + I, n_pairs), of the reward, then of each utility."""
-        space, (visits, _), (N, M) = self.space, sums.counts.totals(), sums.counts.laws_so_far
-        V, Q = np.empty((1 + len(self.budgets), space.n_states)), np.empty((1 + len(self.budgets), space.n_pairs))
-        rewards = (visits - sums.cost_sum) / (visits + 1)
+        (visits, _), (N, M) = counts.totals(), counts.laws_so_far
+        rewards = (visits - cost_sum) / (visits + 1)
         bonus = 2 * self.radius_scale * self.beta / np.sqrt(visits + 1)
-        evaluate(space.csr, self.policy.probabilities, M, N + 1, rewards + bonus, V, Q)
+        V, Q = core.evaluate(self.space.native, policy.probabilities, M, N + 1, rewards + bonus)
         return V[:, 0].copy(), Q
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        values = sums_of(self.space.n_layers)
-        return super().bounds() | {"multipliers": (0, self.largest), "Q": values, "V_first": values}
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        return super().settings | {"beta": self.beta}

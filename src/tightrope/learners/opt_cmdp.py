@@ -16,13 +16,22 @@ plan. The program has an answer with probability 1 − δ; if it has none, the m
 played.
 """
 
-from tightrope.learners.base import BanditEpisode
-from tightrope.learners.shared.averaging import Estimates
-from tightrope.learners.shared.estimating import EstimatingLearner
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
+from tightrope.learners.shared.averaging import (
+    AveragesState,
+    Estimates,
+    budgets_of_shares,
+    estimates,
+    no_sums,
+    sums_after,
+)
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.estimating import Radii
 from tightrope.planning.extended_lp import OptimisticPlan, plan
 
 
-class OptCMDP(EstimatingLearner):
+class OptCMDP(CountingLearner[AveragesState]):
     """Optimistic linear programming: stochastic losses, unknown dynamics, budgets that are never paid back.
 
     Parameters
@@ -37,21 +46,28 @@ class OptCMDP(EstimatingLearner):
     reference = "Efroni, Mannor, Pirotta: Exploration-exploitation in constrained MDPs (2020)"
     constants = "published"
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._restored()
+    feedback = "bandit"
 
-    def observe(self, episode: BanditEpisode) -> None:
-        """Line 1 after the episode, and lines 2 and 3 for the next one."""
-        sums = self._sums_after(episode)
-        best = self._plan(sums.estimates())
-        self._learn(**sums._asdict(), policy=best.policy, multipliers=best.multipliers)
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
 
-    def _plan(self, estimates: Estimates) -> OptimisticPlan:
+    def configure(self) -> None:
+        self.alpha = budgets_of_shares(self.budgets, self.space)
+        self._radii = Radii(self.space, len(self.budgets), self.episodes, self.level, self.radius_scale)
+
+    def initial(self) -> AveragesState:
+        return AveragesState(**no_sums(self.space, len(self.budgets), self.ties))
+
+    def step(self, state: AveragesState, seen: Seen) -> AveragesState:
+        """Line 1."""
+        counts, cost_sum = sums_after(state, seen, self.space)
+        return AveragesState(observed=state.observed + 1, counts=counts, cost_sum=cost_sum)
+
+    def offer(self, state: AveragesState) -> Offer:
+        best = self._plan(estimates(state.counts, state.cost_sum))
+        return Offer(best.policy, best.multipliers, state.counts.epoch)
+
+    def _plan(self, averages: Estimates) -> OptimisticPlan:
         """Lines 2 and 3."""
-        optimistic = estimates.costs - self._cost_radius(estimates.visits)
-        return plan(self.space, self._box(estimates), optimistic[0], optimistic[1:], self.alpha)
-
-    def _restored(self) -> None:
-        best = self._plan(self.sums.estimates())
-        self.policy, self.multipliers = best.policy, best.multipliers
+        optimistic = averages.costs - self._radii.of_costs(averages.visits)
+        return plan(self.space, self._radii.box(averages), optimistic[0], optimistic[1:], self.alpha)

@@ -14,19 +14,38 @@ Where we depart from the publication: the units of costs (`shared.averaging`); V
 is bounded by H, so ρ = H/γ.
 """
 
-import numpy as np
-from numpy.typing import ArrayLike
+from typing import NamedTuple
 
-from tightrope.learners.base import BanditEpisode, sums_of
-from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, carried, parameter
-from tightrope.learners.shared.averaging import Estimates
-from tightrope.learners.shared.estimating import EstimatingLearner, largest_multiplier
+import numpy as np
+
+from tightrope import core
+from tightrope.arithmetic import dot
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLISHED, parameter
+from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, estimates, no_sums, sums_after
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.estimating import Radii, largest_multiplier
 from tightrope.model import Policy
 from tightrope.planning.mixtures import best_response
 from tightrope.space import FloatArray
+from tightrope.storage.state import numbers, state
 
 
-class OptDualCMDP(EstimatingLearner):
+@state
+class OptDualState(AveragesState):
+    """What OptDual-CMDP carries from episode to episode."""
+
+    multipliers: FloatArray = numbers(least=0)  #: (I,) λ
+
+
+class Response(NamedTuple):
+    """The answer to lines 1 and 2."""
+
+    usage: FloatArray  #: (I,) <d̃_i, q_k>
+    policy: Policy  #: π_k
+
+
+class OptDualCMDP(CountingLearner[OptDualState]):
     """Optimistic planning with dual steps on prices: stochastic losses, unknown dynamics, long-run budgets.
 
     Parameters
@@ -45,36 +64,45 @@ class OptDualCMDP(EstimatingLearner):
     constants = "published"
     needs = ("slack",)
 
+    feedback = "bandit"
+
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     slack: float = parameter(ANY)
     rho: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
     dual_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
-    multipliers: FloatArray = carried()  #: λ
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         n, H, K = max(1, len(self.budgets)), self.space.n_layers, self.episodes
+        self.alpha = budgets_of_shares(self.budgets, self.space)
         if "rho" not in self.parameters:
             self.default_to(rho=largest_multiplier(self.space, self.slack))
         self.default_to(dual_step=self.rho / (H * np.sqrt(n * K)))
-        self._restored()
+        self._radii = Radii(self.space, len(self.budgets), K, self.level, self.radius_scale)
+        self._responded: tuple[OptDualState, Response] | None = None
 
-    def observe(self, episode: BanditEpisode) -> None:
-        """Line 4 for this episode, and lines 1 and 2 for the next one."""
-        sums = self._sums_after(episode)
-        prices = np.maximum(self.multipliers + self.dual_step * (self._usage - self.alpha), 0.0)
-        usage, policy = self._respond(sums.estimates(), prices)
-        self._learn(**sums._asdict(), multipliers=prices, _usage=usage, policy=policy)
+    def initial(self) -> OptDualState:
+        n = len(self.budgets)
+        return OptDualState(**no_sums(self.space, n, self.ties), multipliers=np.zeros(n))
 
-    def _respond(self, estimates: Estimates, prices: FloatArray) -> tuple[FloatArray, Policy]:
-        """Lines 1 and 2: <d̃_i, q_k> (I,) and π_k."""
-        optimistic = estimates.costs - self._cost_radius(estimates.visits)
-        _, x, policy = best_response(self.space, self._box(estimates), optimistic[0] + prices @ optimistic[1:])
-        usage: FloatArray = optimistic[1:] @ x
-        return usage, policy
+    def step(self, state: OptDualState, seen: Seen) -> OptDualState:
+        """Line 4."""
+        over = self._response(state).usage - self.alpha
+        counts, cost_sum = sums_after(state, seen, self.space)
+        prices = np.maximum(state.multipliers + self.dual_step * over, 0.0)
+        return OptDualState(observed=state.observed + 1, counts=counts, cost_sum=cost_sum, multipliers=prices)
 
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        used = sums_of(self.space.n_layers * self.observed)[1]  # at most, of budgets that are 0 at least
-        return super().bounds() | {"multipliers": (0, self.dual_step * used)}
+    def offer(self, state: OptDualState) -> Offer:
+        return Offer(self._response(state).policy, state.multipliers, state.counts.epoch)
 
-    def _restored(self) -> None:
-        self._usage, self.policy = self._respond(self.sums.estimates(), self.multipliers)
+    def _response(self, state: OptDualState) -> Response:
+        """Lines 1 and 2; the last answer is kept."""
+        kept = self._responded
+        if kept is None or kept[0] is not state:
+            averages, prices = estimates(state.counts, state.cost_sum), state.multipliers
+            optimistic = averages.costs - self._radii.of_costs(averages.visits)
+            box = self._radii.box(averages)
+            priced = core.weigh(1.0, optimistic[0], prices, optimistic[1:], 1.0)
+            _, x, policy = best_response(self.space, box, priced)
+            kept = self._responded = (state, Response(dot(optimistic[1:], x), policy))
+        return kept[1]

@@ -16,22 +16,29 @@ Where we depart from the publication: losses here are ℓ = (f + 1)/2; its sets 
 which balance what its proof adds up: L log|A|/η for the first policy, η L³ K/γ for the steps and γ n K for the bias.
 """
 
-from dataclasses import field
-
 import numpy as np
 
-from tightrope.confidence import BernsteinBox, Box
+from tightrope.arithmetic import log, power
+from tightrope.confidence import BernsteinBox, Box, Counts
 from tightrope.confidence.extremes import bounds_of, most_paid
-from tightrope.learners.base import BanditEpisode
+from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.experts import StateExperts, action_values
+from tightrope.learners.shared.experts import ExpertsState, action_values, exponential_weights
 from tightrope.learners.shared.importance import estimated
-from tightrope.model import LayeredMDP
+from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray
+from tightrope.storage.state import part, state
 
 
-class OptPOMD(StateExperts, CountingLearner):
+@state
+class OptPOMDState(ExpertsState):
+    """What OPT-POMD carries from episode to episode."""
+
+    counts: Counts = part()
+
+
+class OptPOMD(CountingLearner[OptPOMDState]):
     """Optimistic mirror descent on the policy: adversarial losses, bandit feedback, unknown dynamics, no budgets.
 
     Parameters
@@ -50,38 +57,47 @@ class OptPOMD(StateExperts, CountingLearner):
     feedback = "bandit"
     learns_from = "told"
 
+    learning_rate: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
     exploration: float = parameter(POSITIVE, default=PUBLISHED)
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
-    confidence_set: Box = field(init=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        L, K, log_A = self.space.n_layers, self.episodes, float(np.log(self.space.n_actions))
-        self.default_to(exploration=min(1.0, (L**2 * np.sqrt(max(log_A, 1e-9) / K) / self.space.n_pairs) ** (2 / 3)))
+    def configure(self) -> None:
+        L, K, log_A = self.space.n_layers, self.episodes, log(self.space.n_actions)
+        self.default_to(exploration=min(1.0, power(L**2 * np.sqrt(max(log_A, 1e-9) / K) / self.space.n_pairs, 2 / 3)))
         self.default_to(learning_rate=np.sqrt(self.exploration * log_A / K) / L)
         self.rule = BernsteinBox(episodes=K, level=self.level, scale=self.radius_scale)
-        self.confidence_set = self.rule(self.space, *self.counts.laws_so_far)
 
-    def observe(self, episode: BanditEpisode) -> None:
-        """Lines 2 to 4, and line 1 for the next episode."""
-        path, losses, _ = self._read(episode)
-        estimate = estimated(self._played(episode), self.confidence_set, path, (losses + 1) / 2, self.exploration)
-        total_values = self.total_values + self._least_values(estimate)
-        counts = self._counted(path)
-        self._learn(
-            counts=counts,
-            confidence_set=self.rule(self.space, *counts.laws_so_far),
-            total_values=total_values,
-            policy=self._policy_for(total_values),
+    def initial(self) -> OptPOMDState:
+        return OptPOMDState(counts=Counts(self.space, self.ties), total_values=np.zeros(self.space.n_pairs))
+
+    def offer(self, state: OptPOMDState) -> Offer:
+        """Line 1."""
+        policy = exponential_weights(self.space, state.total_values, self.learning_rate)
+        return Offer(policy, np.zeros(len(self.budgets)), state.counts.epoch)
+
+    def step(self, state: OptPOMDState, seen: Seen) -> OptPOMDState:
+        """Lines 2 to 4."""
+        box = self.set_of(state.counts)
+        estimate = estimated(seen.policy, box, seen.path, (seen.loss + 1) / 2, self.exploration)
+        values = self._least_values(box, self.offered(state).policy, estimate)
+        return OptPOMDState(
+            observed=state.observed + 1,
+            counts=state.counts.counted(seen.path),
+            total_values=state.total_values + values,
         )
 
-    def _least_values(self, estimate: FloatArray) -> FloatArray:
+    @property
+    def confidence_set(self) -> Box:
+        """The confidence set of the next episode."""
+        return self.set_of(self.state.counts)
+
+    def set_of(self, counts: Counts) -> Box:
+        """Return the confidence set of line 4, of all counts so far."""
+        return self.rule(self.space, *counts.laws_so_far)
+
+    def _least_values(self, box: Box, policy: Policy, estimate: FloatArray) -> FloatArray:
         """Line 3: Q_t (n_pairs,) from ℓ̂_t (n_tuples,), which is the same at every successor."""
         space = self.space
-        _, P = most_paid(space, bounds_of(self.confidence_set, space), self.policy, -estimate)
-        return action_values(LayeredMDP(space, P), self.policy, estimate[space.csr.pair_ptr[:-1]])
-
-    def _restored(self) -> None:
-        super()._restored()
-        self.confidence_set = self.rule(self.space, *self.counts.laws_so_far)
+        _, P = most_paid(space, bounds_of(box, space), policy, -estimate)
+        return action_values(LayeredMDP(space, P), policy, estimate[space.csr.pair_ptr[:-1]])

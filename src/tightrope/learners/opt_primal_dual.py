@@ -17,18 +17,35 @@ at most.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode
-from tightrope.learners.kernels.policies import evaluate, mirror_step
-from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PUBLISHED, carried, parameter
-from tightrope.learners.shared.averaging import Estimates
-from tightrope.learners.shared.estimating import EstimatingLearner, largest_multiplier
+from tightrope import core
+from tightrope.arithmetic import log
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLISHED, parameter
+from tightrope.learners.shared.averaging import (
+    AveragesState,
+    Estimates,
+    budgets_of_shares,
+    estimates,
+    no_sums,
+    sums_after,
+)
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.estimating import Radii, largest_multiplier
 from tightrope.model import Policy
 from tightrope.space import FloatArray
+from tightrope.storage.state import numbers, part, state
 
 
-class OptPrimalDual(EstimatingLearner):
+@state
+class OptPrimalDualState(AveragesState):
+    """What OptPrimalDual-CMDP carries from episode to episode."""
+
+    policy: Policy = part()
+    multipliers: FloatArray = numbers(least=0)  #: (I,) λ
+
+
+class OptPrimalDual(CountingLearner[OptPrimalDualState]):
     """Optimistic mirror descent with dual steps on prices: stochastic losses, unknown dynamics, long-run budgets.
 
     Parameters
@@ -48,41 +65,52 @@ class OptPrimalDual(EstimatingLearner):
     constants = "published"
     needs = ("slack",)
 
+    feedback = "bandit"
+
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     slack: float = parameter(ANY)
     rho: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
     policy_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
     dual_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
-    policy: Policy = carried()
-    multipliers: FloatArray = carried()  #: λ
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         n, H, K, A = len(self.budgets), self.space.n_layers, self.episodes, self.space.n_actions
+        self.alpha = budgets_of_shares(self.budgets, self.space)
         if "rho" not in self.parameters:
             self.default_to(rho=largest_multiplier(self.space, self.slack))
         self.default_to(
-            policy_step=np.sqrt(2 * np.log(A) / K) / (H * (1 + n * self.rho)),
+            policy_step=np.sqrt(2 * log(A) / K) / (H * (1 + n * self.rho)),
             dual_step=self.rho / (H * np.sqrt(max(1, n) * K)),
         )
-        self.policy = Policy.uniform(self.space)
+        self._radii = Radii(self.space, n, K, self.level, self.radius_scale)
 
-    def observe(self, episode: BanditEpisode) -> None:
+    def initial(self) -> OptPrimalDualState:
+        n = len(self.budgets)
+        sums = no_sums(self.space, n, self.ties)
+        return OptPrimalDualState(**sums, policy=Policy.uniform(self.space), multipliers=np.zeros(n))
+
+    def offer(self, state: OptPrimalDualState) -> Offer:
+        return Offer(state.policy, state.multipliers, state.counts.epoch)
+
+    def step(self, state: OptPrimalDualState, seen: Seen) -> OptPrimalDualState:
         """Lines 1, 2, 4 and 5."""
-        V, Q = self._evaluate(self.sums.estimates())
-        sums = self._sums_after(episode)
-        pi, gradient = np.empty(self.space.n_pairs), Q[0] + self.multipliers @ Q[1:]
-        mirror_step(self.space.csr, self.policy.probabilities, gradient, self.policy_step, pi)
-        prices = np.clip(self.multipliers + self.dual_step * (V[1:, 0] - self.alpha), 0.0, self.rho)
-        self._learn(**sums._asdict(), policy=Policy.unchecked(self.space, pi), multipliers=prices)
+        prices = state.multipliers
+        V, Q = self._evaluate(estimates(state.counts, state.cost_sum), state.policy)
+        counts, cost_sum = sums_after(state, seen, self.space)
+        gradient = core.weigh(1.0, Q[0], prices, Q[1:], 1.0)
+        pi = core.mirror_step(self.space.native, state.policy.probabilities, gradient, self.policy_step)
+        return OptPrimalDualState(
+            observed=state.observed + 1,
+            counts=counts,
+            cost_sum=cost_sum,
+            policy=Policy.unchecked(self.space, pi),
+            multipliers=np.clip(prices + self.dual_step * (V[1:, 0] - self.alpha), 0.0, self.rho),
+        )
 
-    def _evaluate(self, estimates: Estimates) -> tuple[FloatArray, FloatArray]:
+    def _evaluate(self, averages: Estimates, policy: Policy) -> tuple[FloatArray, FloatArray]:
         """Lines 1 and 2: V (1 + I, n_states) and Q (1 + I, n_pairs), of the loss, then of each constraint."""
-        space = self.space
-        bonus = self._cost_radius(estimates.visits) + space.n_layers * self._box(estimates).radius
-        V, Q = np.empty((1 + len(self.budgets), space.n_states)), np.empty((1 + len(self.budgets), space.n_pairs))
-        visits = np.maximum(1, estimates.N)
-        evaluate(space.csr, self.policy.probabilities, estimates.M, visits, estimates.costs - bonus, V, Q)
+        space, n = self.space, np.maximum(1, averages.N)
+        bonus = self._radii.of_costs(averages.visits) + space.n_layers * self._radii.box(averages).radius
+        V, Q = core.evaluate(space.native, policy.probabilities, averages.M, n, averages.costs - bonus)
         return V, Q
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        return super().bounds() | {"multipliers": (0, self.rho)}

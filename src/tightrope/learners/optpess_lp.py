@@ -24,9 +24,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.learners.base import BanditEpisode
+from tightrope.arithmetic import dot, log
+from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
-from tightrope.learners.shared.averaging import AveragingLearner, Estimates
+from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, estimates, no_sums, sums_after
+from tightrope.learners.shared.counting import CountingLearner
 from tightrope.learners.shared.estimating import safe_slack
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.extended_lp import plan
@@ -34,7 +36,7 @@ from tightrope.planning.intervals import Intervals
 from tightrope.space import FloatArray
 
 
-class OptPessLP(AveragingLearner):
+class OptPessLP(CountingLearner[AveragesState]):
     """Pessimistic constraints on the estimated model, from a safe policy: budgets hold in every episode.
 
     Parameters
@@ -54,41 +56,42 @@ class OptPessLP(AveragingLearner):
     constants = "balanced by us"
     needs = ("safe_policy", "safe_usage")
 
+    feedback = "bandit"
+
     safe_policy: Policy
     safe_usage: Any
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
+        self.alpha = budgets_of_shares(self.budgets, self.space)
         self.gamma, usage = safe_slack(self.safe_usage, self.budgets)
         self._half_way = self.alpha - (self.budgets - usage) / 4  # (τ + C_b)/2
-        self._restored()
 
-    def observe(self, episode: BanditEpisode) -> None:
-        """Line 1 after the episode, and lines 2 to 4 for the next one."""
-        sums = self._sums_after(episode)
-        policy, multipliers = self._plan(sums.estimates())
-        self._learn(**sums._asdict(), policy=policy, multipliers=multipliers)
+    def initial(self) -> AveragesState:
+        return AveragesState(**no_sums(self.space, len(self.budgets), self.ties))
 
-    def _plan(self, estimates: Estimates) -> tuple[Policy, FloatArray]:
-        """Lines 2 to 4: the policy, and the multipliers of its constraints."""
+    def step(self, state: AveragesState, seen: Seen) -> AveragesState:
+        """Line 1."""
+        counts, cost_sum = sums_after(state, seen, self.space)
+        return AveragesState(observed=state.observed + 1, counts=counts, cost_sum=cost_sum)
+
+    def offer(self, state: AveragesState) -> Offer:
+        """Lines 2 to 4."""
+        averages = estimates(state.counts, state.cost_sum)
         space, H, S = self.space, self.space.n_layers, max(self.space.layer_sizes)
-        width = self._beta(estimates.visits) + S * H * self._beta(estimates.N)  # the same count, unless pairs are tied
-        model = LayeredMDP.from_occupancy(space, estimates.M.astype(np.float64))
-        pessimistic = estimates.costs[1:] + width
-        seems = pessimistic @ space.sum_over_successors(model.occupancy(self.safe_policy))
+        width = self._beta(averages.visits) + S * H * self._beta(averages.N)  # the same count, unless pairs are tied
+        model = LayeredMDP.from_occupancy(space, averages.M.astype(np.float64))
+        pessimistic = averages.costs[1:] + width
+        seems = dot(pessimistic, space.sum_over_successors(model.occupancy(self.safe_policy)))
         if (seems >= self._half_way).any():
-            return self.safe_policy, np.zeros(len(self.budgets))
-        optimistic = estimates.costs[0] - (1 + 4 * H / self.gamma) * width
+            return Offer(self.safe_policy, np.zeros(len(self.budgets)), state.counts.epoch)
+        optimistic = averages.costs[0] - (1 + 4 * H / self.gamma) * width
         best = plan(space, Intervals.around(model), optimistic, pessimistic, self.alpha)
-        return best.policy, best.multipliers
+        return Offer(best.policy, best.multipliers, state.counts.epoch)
 
     def _beta(self, visits: NDArray[np.int64]) -> FloatArray:
-        """Line 1, times the scale."""
-        log_term = np.log(16 * self.space.n_tuples * self.episodes / self.level)
+        """β of line 1, times the scale."""
+        log_term = log(16 * self.space.n_tuples * self.episodes / self.level)
         beta: FloatArray = self.radius_scale * np.sqrt(log_term / np.maximum(1, visits))
         return beta
-
-    def _restored(self) -> None:
-        self.policy, self.multipliers = self._plan(self.sums.estimates())

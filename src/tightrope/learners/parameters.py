@@ -1,17 +1,16 @@
-"""A learner declares itself: its parameters, and what it carries from episode to episode, are fields of its class.
+"""The parameters of a learner are fields of its class.
 
-    class Mine(LearnerBase):
+    class Mine(LearnerBase[MyState]):
         rate: float = parameter(POSITIVE, default=PUBLISHED)
         growth: float = parameter(NOT_NEGATIVE, default=0.01)
-        weights: FloatArray = carried()
 
-From the parameters follow its signature, its `settings` and the options of `make_learner`; from parameters and what is
-carried, what a checkpoint holds.
+From them follow its signature, its `settings`, the options of `make_learner`, and the parameters that a checkpoint
+holds.
 """
 
 import dataclasses
 import math
-from typing import Any, ClassVar, Literal, NamedTuple, dataclass_transform
+from typing import Any, NamedTuple
 
 from tightrope.arguments import EXTREME, real, shown
 from tightrope.errors import InvalidInputError
@@ -51,36 +50,5 @@ PUBLISHED: Any = None
 
 
 def parameter(values: Range, *, default: Any = dataclasses.MISSING) -> Any:
-    """A number of this range that a learner is made with; without a default it must be told."""
+    """Declare a number of this range that a learner is made with; without a default it must be given."""
     return dataclasses.field(default=default, metadata={"range": values})
-
-
-def carried(*, since: int = 0, init: Literal[False] = False) -> Any:
-    """What changes as it learns: an array, a number, a policy, a generator, or an object with `state` and `restore`.
-
-    Between what a number or array lies, the learner says in its `bounds`. A checkpoint of a schema before `since` does
-    not have it, and leaves it as a new learner has it.
-    """
-    return dataclasses.field(init=init, metadata={"carried": since})
-
-
-@dataclass_transform(kw_only_default=True, eq_default=False, field_specifiers=(parameter, carried, dataclasses.field))
-class Declared:
-    """Every subclass is a dataclass with keyword-only fields, as type checkers know from here."""
-
-    _init_by_hand: ClassVar[bool] = False
-
-    def __init_subclass__(cls) -> None:
-        cls._init_by_hand |= "__init__" in vars(cls)  # then whoever derives from it inherits that one
-        dataclasses.dataclass(kw_only=True, eq=False, repr=False, init=not cls._init_by_hand)(cls)
-
-    @classmethod
-    def parameter_fields(cls) -> "dict[str, dataclasses.Field[Any]]":
-        """What it is made with, in the order of its signature."""
-        return {field.name: field for field in dataclasses.fields(cls) if field.init}  # type: ignore[arg-type]
-
-    @classmethod
-    def carried_names(cls, schema: float = math.inf) -> list[str]:
-        """The attributes that are its state, in that schema; all else follows from them and its parameters."""
-        fields = [field for field in dataclasses.fields(cls) if "carried" in field.metadata]  # type: ignore[arg-type]
-        return [field.name for field in fields if field.metadata["carried"] <= schema]

@@ -14,18 +14,27 @@ Gains are set for each of its tasks; here K_I = 1/√K, the step of `npg-lagrang
 What the layered form changes: nothing, prices do not see layers.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import sums_of
-from tightrope.learners.npg_lagrangian import NPGLagrangian
-from tightrope.learners.parameters import NOT_NEGATIVE, carried, parameter
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.npg_lagrangian import NPGState, hedge_step, improved
+from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, parameter
+from tightrope.learners.shared.averaging import budgets_of_shares, estimates, no_sums, sums_after
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.model import Policy
 from tightrope.space import FloatArray
+from tightrope.storage.state import numbers, state
 
 
-class PIDLagrangian(NPGLagrangian):
+@state
+class PIDState(NPGState):
+    """What the PID controller carries from episode to episode."""
+
+    integrals: FloatArray = numbers(least=0)  #: (I,) I
+    used: FloatArray = numbers()  #: (I,) u of the episode before
+
+
+class PIDLagrangian(CountingLearner[PIDState]):
     """Natural policy gradient with prices set by a PID controller: fewer swings about the budgets, no promise.
 
     Parameters
@@ -43,23 +52,37 @@ class PIDLagrangian(NPGLagrangian):
     )
     constants = "balanced by us"
 
+    feedback = "bandit"
+
+    policy_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
+    dual_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
     proportional: float = parameter(NOT_NEGATIVE, default=1.0)
     derivative: float = parameter(NOT_NEGATIVE, default=1.0)
-    integrals: FloatArray = carried()  #: I
-    used: FloatArray = carried()  #: u of the episode before
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.integrals, self.used = np.zeros((2, len(self.budgets)))
+    def configure(self) -> None:
+        self.alpha = budgets_of_shares(self.budgets, self.space)
+        self.default_to(policy_step=hedge_step(self.space, self.episodes), dual_step=1 / np.sqrt(self.episodes))
 
-    def _priced(self, used: FloatArray) -> dict[str, Any]:
-        over, rise = used - self.alpha, np.maximum(used - self.used, 0.0)
-        integrals = np.maximum(self.integrals + self.dual_step * over, 0.0)
-        prices = np.maximum(self.proportional * over + integrals + self.derivative * rise, 0.0)
-        return {"multipliers": prices, "integrals": integrals, "used": used}
+    def initial(self) -> PIDState:
+        n = len(self.budgets)
+        sums, zeros = no_sums(self.space, n, self.ties), np.zeros(n)
+        return PIDState(**sums, policy=Policy.uniform(self.space), multipliers=zeros, integrals=zeros, used=zeros)
 
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        bounds, uses = super().bounds(), sums_of(self.space.n_layers)
-        _, integral = bounds["multipliers"]
-        most = integral + (self.proportional + self.derivative) * uses[1]
-        return bounds | {"integrals": (0, integral), "used": uses, "multipliers": (0, most)}
+    def offer(self, state: PIDState) -> Offer:
+        return Offer(state.policy, state.multipliers, state.counts.epoch)
+
+    def step(self, state: PIDState, seen: Seen) -> PIDState:
+        """Lines 2 to 5."""
+        counts, cost_sum = sums_after(state, seen, self.space)
+        used, policy = improved(state.policy, estimates(counts, cost_sum), state.multipliers, self.policy_step)
+        prices, integrals = self._prices(state, used)
+        return PIDState(
+            observed=state.observed + 1, counts=counts, cost_sum=cost_sum, policy=policy, multipliers=prices,
+            integrals=integrals, used=used,
+        )  # fmt: skip
+
+    def _prices(self, state: PIDState, used: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Line 5: λ and I, (I,) each, when so much is used of each budget."""
+        over, rise = used - self.alpha, np.maximum(used - state.used, 0.0)
+        integrals = np.maximum(state.integrals + self.dual_step * over, 0.0)
+        return np.maximum(self.proportional * over + integrals + self.derivative * rise, 0.0), integrals

@@ -15,20 +15,27 @@ squares are the counts. Its bounds assume that every policy visits all there is 
 value 0 here, the best there is, and is tried.
 """
 
-from typing import Any
-
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import BanditEpisode
-from tightrope.learners.kernels.policies import evaluate
-from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
-from tightrope.learners.shared.averaging import AveragingLearner, Estimates
-from tightrope.learners.shared.experts import StateExperts, hedge_rate
+from tightrope import core
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, parameter
+from tightrope.learners.shared.averaging import AveragesState, Estimates, estimates, no_sums, sums_after
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.experts import exponential_weights, hedge_rate
+from tightrope.model import Policy
 from tightrope.space import FloatArray
+from tightrope.storage.state import numbers, state
 
 
-class Politex(StateExperts, AveragingLearner):
+@state
+class PolitexState(AveragesState):
+    """What POLITEX carries from episode to episode."""
+
+    total_values: FloatArray = numbers(least=0)  #: (n_pairs,) Σ Q̂ of the phases
+
+
+class Politex(CountingLearner[PolitexState]):
     """Policy iteration with exponential weights: stochastic losses, unknown dynamics, no budgets.
 
     Parameters
@@ -46,38 +53,42 @@ class Politex(StateExperts, AveragingLearner):
     )
     constants = "balanced by us"
 
+    feedback = "bandit"
+    learning_rate: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
     phase_length: float = parameter(POSITIVE, default=PUBLISHED)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         self.default_to(phase_length=np.sqrt(self.episodes))
         self.default_to(learning_rate=hedge_rate(self.space, self.episodes / self.phase_length))
 
-    def observe(self, episode: BanditEpisode) -> None:
-        """Count; at the end of a phase line 2, and line 1 for the next."""
-        sums, changes = self._sums_after(episode), dict[str, Any]()
-        if self._phases_after(self.observed + 1) > self._phases_after(self.observed):
-            total_values = self.total_values + self._estimated_values(sums.estimates())
-            changes = {"total_values": total_values, "policy": self._policy_for(total_values)}
-        self._learn(**sums._asdict(), **changes)
+    def initial(self) -> PolitexState:
+        sums = no_sums(self.space, len(self.budgets), self.ties)
+        return PolitexState(**sums, total_values=np.zeros(self.space.n_pairs))
+
+    def offer(self, state: PolitexState) -> Offer:
+        """Line 1."""
+        policy = exponential_weights(self.space, state.total_values, self.learning_rate)
+        return Offer(policy, np.zeros(len(self.budgets)), epoch=1 + self._phases_after(state.observed))
+
+    def step(self, state: PolitexState, seen: Seen) -> PolitexState:
+        """Count; at the end of a phase line 2."""
+        t, (counts, cost_sum), total_values = (
+            state.observed + 1,
+            sums_after(state, seen, self.space),
+            state.total_values,
+        )
+        if self._phases_after(t) > self._phases_after(t - 1):
+            policy = self.offered(state).policy
+            total_values = total_values + self._estimated_values(estimates(counts, cost_sum), policy)
+        return PolitexState(observed=t, counts=counts, cost_sum=cost_sum, total_values=total_values)
 
     def _phases_after(self, episodes: int) -> int:
-        """How many have ended: phase i ends in the first episode t >= iτ."""
+        """Return how many phases have ended: phase i ends in the first episode t >= iτ."""
         return int(episodes // self.phase_length)
 
-    def _estimated_values(self, estimates: Estimates) -> FloatArray:
-        """Line 2: Q̂ (n_pairs,) of the policy that it has."""
-        space, visits = self.space, np.maximum(1, estimates.N)
-        V, Q = np.empty((1, space.n_states)), np.empty((1, space.n_pairs))
-        evaluate(space.csr, self.policy.probabilities, estimates.M, visits, estimates.costs[:1], V, Q)
+    def _estimated_values(self, averages: Estimates, policy: Policy) -> FloatArray:
+        """Line 2: Q̂ (n_pairs,) of the policy."""
+        n, pi = np.maximum(1, averages.N), policy.probabilities
+        _, Q = core.evaluate(self.space.native, pi, averages.M, n, averages.costs[:1])
         values: FloatArray = Q[0]
         return values
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        most = self.space.n_layers * self._phases_after(self.observed)
-        return super().bounds() | {"total_values": (0, most)}
-
-    @property
-    def epoch(self) -> int:
-        """The phase: values are estimated anew at its end."""
-        return 1 + self._phases_after(self.observed)

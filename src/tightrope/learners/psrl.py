@@ -20,26 +20,38 @@ is asked about episodes, not steps, and visits have doubled as in UCPD (n >= max
 """
 
 from copy import deepcopy
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from tightrope import core
 from tightrope.arguments import choice
 from tightrope.confidence import Counts
-from tightrope.learners.base import BanditEpisode, sums_of
-from tightrope.learners.parameters import POSITIVE, carried, parameter
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import POSITIVE, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
-from tightrope.planning.kernels.dynamic_programming import best_actions
 from tightrope.planning.policies import deterministic
 from tightrope.space import FloatArray
+from tightrope.storage.state import State, numbers, part, state
 
 #: The least that is drawn: with a prior near 0 nothing may be left of all successors of a pair.
 LEAST = 1e-300
 
 
-class PSRL(CountingLearner):
+@state
+class PSRLState(State):
+    """What PSRL carries from episode to episode."""
+
+    counts: Counts = part()
+    total_loss: FloatArray = numbers(least=-1e-3)  #: (n_pairs,) R
+    draws: np.random.Generator = part()
+    policy: Policy = part()
+    played: int = numbers(least=0)  #: episodes with this draw
+    played_before: int = numbers(least=0)  #: episodes with the draw before it
+
+
+class PSRL(CountingLearner[PSRLState]):
     """Posterior sampling: stochastic losses, unknown dynamics, no budgets.
 
     Parameters
@@ -65,34 +77,33 @@ class PSRL(CountingLearner):
     rng: np.random.Generator
     prior: float = parameter(POSITIVE, default=1.0)
     resample: Literal["episode", "dynamic"] = "episode"
-    total_loss: FloatArray = carried()
-    draws: np.random.Generator = carried()
-    policy: Policy = carried()
-    played: int = carried()  #: episodes with this draw
-    played_before: int = carried()  #: episodes with the draw before it
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         choice(self.resample, "resample", ("episode", "dynamic"))
-        space = self.space
-        outcome = np.arange(space.n_tuples) if self.ties is None else self.ties.outcome
+        outcome = np.arange(self.space.n_tuples) if self.ties is None else self.ties.outcome
         self._outcome, self._first = outcome, np.unique(outcome, return_index=True)[1]  # tied laws are drawn once
-        self.total_loss = np.zeros(space.n_pairs)
-        self.draws, self.played, self.played_before = deepcopy(self.rng), 0, 0
-        self.policy = self._plan(self.counts, self.total_loss, self.draws)
 
-    def observe(self, episode: BanditEpisode) -> None:
+    def initial(self) -> PSRLState:
+        counts, total_loss, draws = Counts(self.space, self.ties), np.zeros(self.space.n_pairs), deepcopy(self.rng)
+        policy = self._plan(counts, total_loss, draws)
+        return PSRLState(counts=counts, total_loss=total_loss, draws=draws, policy=policy, played=0, played_before=0)
+
+    def offer(self, state: PSRLState) -> Offer:
+        return Offer(state.policy, np.zeros(len(self.budgets)), state.counts.epoch)
+
+    def step(self, state: PSRLState, seen: Seen) -> PSRLState:
         """Count, and unless the draw is kept, lines 1 and 2 for the next episode."""
-        path, losses, _ = self._read(episode)
-        total_loss = self.total_loss.copy()
-        total_loss[self.space.pair_of_tuple[path]] += (losses + 1) / 2
-        (counts, doubled), played = self.counts.after(path), self.played + 1
-        changes: dict[str, Any] = {"played": played}
-        if self.resample == "episode" or doubled or played > self.played_before:
-            counts, draws = counts.next_epoch(), deepcopy(self.draws)
-            changes = {"played": 0, "played_before": played, "draws": draws}
-            changes["policy"] = self._plan(counts, total_loss, draws)
-        self._learn(counts=counts, total_loss=total_loss, **changes)
+        total_loss = state.total_loss.copy()
+        total_loss[self.space.pair_of_tuple[seen.path]] += (seen.loss + 1) / 2
+        (counts, doubled), played, before = state.counts.after(seen.path), state.played + 1, state.played_before
+        draws, policy = state.draws, state.policy
+        if self.resample == "episode" or doubled or played > before:
+            counts, draws, played, before = counts.next_epoch(), deepcopy(draws), 0, played
+            policy = self._plan(counts, total_loss, draws)
+        return PSRLState(
+            observed=state.observed + 1, counts=counts, total_loss=total_loss, draws=draws, policy=policy,
+            played=played, played_before=before,
+        )  # fmt: skip
 
     def _plan(self, counts: Counts, total_loss: FloatArray, draws: np.random.Generator) -> Policy:
         """Lines 1 and 2."""
@@ -101,11 +112,5 @@ class PSRL(CountingLearner):
         P = weights / space.expand_to_tuples(space.sum_over_successors(weights))
         R = np.clip(total_loss, 0, n)  # a loss may be beyond its bounds by rounding
         loss = space.expand_to_tuples(draws.beta(self.prior + R, self.prior + n - R))
-        V, best = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64)
-        best_actions(space.csr, P, loss, V, best)
+        _, best = core.best_actions(space.native, P, loss)
         return deterministic(space, best)
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        kept = (0, self.observed)
-        losses = sums_of(self.counts.totals()[0])
-        return super().bounds() | {"total_loss": losses, "played": kept, "played_before": kept}

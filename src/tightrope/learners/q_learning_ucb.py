@@ -19,15 +19,25 @@ Rewards are 1 − ℓ, and values are held against the steps that are left rathe
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from tightrope.learners.base import BanditEpisode, LearnerBase, sums_of
-from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
+from tightrope.arithmetic import log
+from tightrope.learners.base import LearnerBase, Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.planning.policies import greedy, least_values
 from tightrope.space import FloatArray
+from tightrope.storage.state import State, numbers, state
 
 
-class QLearningUCB(LearnerBase):
+@state
+class QLearningState(State):
+    """What Q-learning carries from episode to episode."""
+
+    visits: NDArray[np.int64] = numbers(least=0)  #: (n_pairs,)
+    values: FloatArray = numbers()  #: (n_pairs,) Q
+
+
+class QLearningUCB(LearnerBase[QLearningState]):
     """Q-learning with a bonus for what was tried seldom: stochastic losses, no model, no budgets.
 
     Parameters
@@ -46,32 +56,27 @@ class QLearningUCB(LearnerBase):
 
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
-    visits: NDArray[np.int64] = carried()
-    values: FloatArray = carried()  #: Q
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        iota = np.log(2 * self.space.n_pairs * self.episodes / self.level)
+    def configure(self) -> None:
+        iota = log(2 * self.space.n_pairs * self.episodes / self.level)
         self._first_bonus = self.radius_scale * float(np.sqrt(self.space.n_layers**3 * iota))
-        self.visits = np.zeros(self.space.n_pairs, dtype=np.int64)
-        self.values = np.zeros(self.space.n_pairs)
-        self._restored()
 
-    def observe(self, episode: BanditEpisode) -> None:
-        """Line 2, and line 1 for the next episode."""
-        path, losses, _ = self._read(episode)
-        space, visits, Q, H = self.space, self.visits.copy(), self.values.copy(), self.space.n_layers
+    def initial(self) -> QLearningState:
+        n = self.space.n_pairs
+        return QLearningState(visits=np.zeros(n, dtype=np.int64), values=np.zeros(n))
+
+    def offer(self, state: QLearningState) -> Offer:
+        """Line 1."""
+        return Offer(greedy(self.space, state.values), np.zeros(len(self.budgets)))
+
+    def step(self, state: QLearningState, seen: Seen) -> QLearningState:
+        """Line 2."""
+        path, losses, _, _ = seen
+        space, visits, Q, H = self.space, state.visits.copy(), state.values.copy(), self.space.n_layers
         V, pairs = np.maximum(least_values(space, Q), 0.0), space.pair_of_tuple[path]
         visits[pairs] += 1
         k = visits[pairs]
         rate, bonus = (H + 1) / (H + k), self._first_bonus / np.sqrt(k)
         target = (losses + 1) / 2 + V[space.csr.successor[path]] - bonus
         Q[pairs] = (1 - rate) * Q[pairs] + rate * target
-        self._learn(visits=visits, values=Q, policy=greedy(space, Q))
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        least, most = sums_of(self.space.n_layers)
-        return super().bounds() | {"visits": (0, self.observed), "values": (least - self._first_bonus, most)}
-
-    def _restored(self) -> None:
-        self.policy = greedy(self.space, self.values)
+        return QLearningState(observed=state.observed + 1, visits=visits, values=Q)

@@ -19,15 +19,27 @@ What the layered form changes: a state belongs to one step, so a baseline for ev
 """
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from tightrope.learners.base import BanditEpisode, sums_of
-from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, carried, parameter
-from tightrope.learners.shared.softmax import SoftmaxLearner
+from tightrope import core
+from tightrope.learners.base import LearnerBase, Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, parameter
+from tightrope.learners.shared.softmax import log_gradient, softmax
 from tightrope.space import FloatArray
+from tightrope.storage.state import State, numbers, state
 
 
-class ReinforceLagrangian(SoftmaxLearner):
+@state
+class ReinforceState(State):
+    """What REINFORCE carries from episode to episode."""
+
+    preferences: FloatArray = numbers()  #: (n_pairs,) w
+    visits: NDArray[np.int64] = numbers(least=0)  #: (n_states,)
+    baseline: FloatArray = numbers()  #: (1 + I, n_states) b: of the loss, then of each constraint
+    multipliers: FloatArray = numbers(least=0)  #: (I,) λ
+
+
+class ReinforceLagrangian(LearnerBase[ReinforceState]):
     """Policy gradient of one path with a price for every budget: a practitioner's first attempt, no promise.
 
     Parameters
@@ -49,39 +61,39 @@ class ReinforceLagrangian(SoftmaxLearner):
 
     policy_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
     dual_step: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
-    visits: NDArray[np.int64] = carried()  #: (n_states,)
-    baseline: FloatArray = carried()  #: (1 + I, n_states) b: of the loss, then of each constraint
-    multipliers: FloatArray = carried()  #: λ
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         self.default_to(policy_step=1 / self.space.n_layers, dual_step=1 / np.sqrt(self.episodes))
-        self.visits = np.zeros(self.space.n_states, dtype=np.int64)
-        self.baseline = np.zeros((1 + len(self.budgets), self.space.n_states))
 
-    def observe(self, episode: BanditEpisode) -> None:
-        """Lines 2, 3 and 4, and line 1 for the next episode."""
-        path, losses, g = self._read(episode)
-        self._refuse_another(episode)
-        states, weights = self.space.tuples[path, 0], np.array([1.0, *self.multipliers])
+    def initial(self) -> ReinforceState:
+        space, n = self.space, len(self.budgets)
+        return ReinforceState(
+            preferences=np.zeros(space.n_pairs),
+            visits=np.zeros(space.n_states, dtype=np.int64),
+            baseline=np.zeros((1 + n, space.n_states)),
+            multipliers=np.zeros(n),
+        )
+
+    def offer(self, state: ReinforceState) -> Offer:
+        """Line 1."""
+        return Offer(softmax(self.space, state.preferences), state.multipliers)
+
+    def step(self, state: ReinforceState, seen: Seen) -> ReinforceState:
+        """Lines 2, 3 and 4."""
+        path, losses, g, _ = seen
+        states = self.space.tuples[path, 0]
         to_go = np.cumsum(np.vstack([losses, g])[:, ::-1], axis=1)[:, ::-1]  # (1 + I, L) F_k, G_k
-        surprise = to_go - self.baseline[:, states]
-        delta = weights @ surprise / weights.sum()
-        preferences = self.preferences - self.policy_step * self._gradient(path, delta)
+        surprise = np.ascontiguousarray(to_go - state.baseline[:, states])
+        delta = core.weigh(1.0, surprise[0], state.multipliers, surprise[1:], 1 + state.multipliers.sum())
+        gradient = log_gradient(self.offered(state).policy, path, delta)
 
-        visits, baseline = self.visits.copy(), self.baseline.copy()
+        visits, baseline = state.visits.copy(), state.baseline.copy()
         visits[states] += 1
         baseline[:, states] += surprise / visits[states]
-        prices = np.maximum(self.multipliers + self.dual_step * (to_go[1:, 0] - self.budgets), 0.0)
-        self._learn(
-            preferences=preferences, visits=visits, baseline=baseline, multipliers=prices,
-            policy=self._softmax(preferences),
-        )  # fmt: skip
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        L = self.space.n_layers
-        return super().bounds() | {
-            "visits": (0, self.observed),
-            "baseline": sums_of(L, least=-1),
-            "multipliers": (0, 3 * L * self.dual_step * self.observed),
-        }
+        return ReinforceState(
+            observed=state.observed + 1,
+            preferences=state.preferences - self.policy_step * gradient,
+            visits=visits,
+            baseline=baseline,
+            multipliers=np.maximum(state.multipliers + self.dual_step * (to_go[1:, 0] - self.budgets), 0.0),
+        )

@@ -20,16 +20,26 @@ publication, which has none, the same. Its stochastic shortest path problem is o
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import Episode, LearnerBase, sums_of
-from tightrope.learners.parameters import POSITIVE, PUBLISHED, carried, parameter
+from tightrope import core
+from tightrope.learners.base import LearnerBase, Offer, Seen
+from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
 from tightrope.model import LayeredMDP
 from tightrope.planning.hindsight import best_policy
 from tightrope.space import FloatArray
+from tightrope.storage.state import State, numbers, state
 
 
-class RenewalDriftPlusPenalty(LearnerBase):
+@state
+class RenewalState(State):
+    """What drift plus penalty over frames carries from episode to episode."""
+
+    mean_loss: FloatArray = numbers()  #: (n_tuples,) f̄
+    mean_constraints: FloatArray = numbers()  #: (I, n_tuples) ḡ
+    multipliers: FloatArray = numbers(least=0)  #: (I,) Q
+
+
+class RenewalDriftPlusPenalty(LearnerBase[RenewalState]):
     """Plans every frame at the price of virtual queues: stochastic losses, known dynamics, long-run budgets.
 
     Parameters
@@ -48,34 +58,30 @@ class RenewalDriftPlusPenalty(LearnerBase):
 
     model: LayeredMDP
     V: float = parameter(POSITIVE, default=PUBLISHED)
-    mean_loss: FloatArray = carried()  #: f̄
-    mean_constraints: FloatArray = carried()  #: (I, n_tuples) ḡ
-    multipliers: FloatArray = carried()  #: Q
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         self.default_to(V=np.sqrt(self.episodes))
-        self.mean_loss = np.zeros(self.space.n_tuples)
-        self.mean_constraints = np.zeros((len(self.budgets), self.space.n_tuples))
-        self._restored()
+        self.loss_weight = self.V
 
-    @property
-    def loss_weight(self) -> float:
-        return self.V
+    def initial(self) -> RenewalState:
+        n, n_tuples = len(self.budgets), self.space.n_tuples
+        return RenewalState(
+            mean_loss=np.zeros(n_tuples), mean_constraints=np.zeros((n, n_tuples)), multipliers=np.zeros(n)
+        )
 
-    def observe(self, episode: Episode) -> None:
-        """Line 3, and line 1 for the next frame."""
-        path, f, g = self._read(episode)
-        t = self.observed + 1
-        f_mean = self.mean_loss + (f - self.mean_loss) / t
-        g_mean = self.mean_constraints + (g - self.mean_constraints) / t
-        Q = np.maximum(self.multipliers + g[:, path].sum(axis=1) - self.budgets, 0.0)
-        _, policy = best_policy(self.model, self.V * f_mean + Q @ g_mean)
-        self._learn(mean_loss=f_mean, mean_constraints=g_mean, multipliers=Q, policy=policy)
+    def offer(self, state: RenewalState) -> Offer:
+        """Line 1."""
+        Q = state.multipliers
+        priced = core.weigh(self.V, state.mean_loss, Q, state.mean_constraints, 1.0)
+        return Offer(best_policy(self.model, priced)[1], Q)
 
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        means, most = sums_of(1, least=-1), 3 * self.space.n_layers * self.observed
-        return super().bounds() | {"mean_loss": means, "mean_constraints": means, "multipliers": (0, most)}
-
-    def _restored(self) -> None:
-        _, self.policy = best_policy(self.model, self.V * self.mean_loss + self.multipliers @ self.mean_constraints)
+    def step(self, state: RenewalState, seen: Seen) -> RenewalState:
+        """Line 3."""
+        path, f, g, _ = seen
+        t = state.observed + 1
+        return RenewalState(
+            observed=t,
+            mean_loss=state.mean_loss + (f - state.mean_loss) / t,
+            mean_constraints=state.mean_constraints + (g - state.mean_constraints) / t,
+            multipliers=np.maximum(state.multipliers + g[:, path].sum(axis=1) - self.budgets, 0.0),
+        )

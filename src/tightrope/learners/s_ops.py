@@ -29,35 +29,65 @@ holds them by itself, by mixing within states, which is why λ_0 = (L − c)/(L 
 """
 
 from dataclasses import field
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from tightrope import core
 from tightrope.arguments import whole
-from tightrope.confidence import ConfidenceRule, Counts
+from tightrope.arithmetic import log, power
+from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
 from tightrope.confidence.extremes import Bounds, bounds_of, most_paid, worst_use
 from tightrope.errors import ConvergenceError, InfeasibleError
-from tightrope.kernels.occupancy import policy_of
-from tightrope.learners.base import Episode, require, sums_of
-from tightrope.learners.kernels.lower_means import lower_means
-from tightrope.learners.kernels.primal_dual import mix_pairs
-from tightrope.learners.parameters import POSITIVE, PROBABILITY, carried, parameter
-from tightrope.learners.shared.mirror import ConfidentLearner
+from tightrope.learners.base import Offer, Seen, require
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, parameter
+from tightrope.learners.parts import Dynamics, MirrorStep, Warmed, WarmStart, even_measure, policy_of_measure
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.mirror import MirrorState
 from tightrope.learners.shared.rates import rate, spans_after
 from tightrope.model import LayeredMDP, Policy, flat
 from tightrope.projection.inequalities import InequalityProjector
 from tightrope.space import FloatArray
+from tightrope.storage.state import numbers, state
 
 #: After so many episodes blocks may be longer by one.
 BLOCK_GROWTH = 100
 #: Halvings of the interval of μ.
 HALVINGS = 6
+#: On the flow residual of θ, and on inequalities.
+TOLERANCE = 1e-6
 #: Uses below this are rounding.
 ROUNDING = 1e-9
 
 
-class SOPS(ConfidentLearner):
+@state
+class SOPSState(MirrorState):
+    """What S-OPS carries from episode to episode."""
+
+    mean_constraints: FloatArray = numbers()  #: (I, n_tuples) ḡ
+    squares: FloatArray = numbers(least=0)  #: (I, n_tuples) Σ (g − ḡ before)²
+    last_loss: FloatArray = numbers()  #: (n_tuples,) f of the step before
+    losses: FloatArray = numbers()  #: (n_tuples,) sum of the losses of the block
+    waiting: int = numbers(least=0)  #: how many they are
+    largest_span: float = numbers(least=0)  #: F of η
+    changes: float = numbers(least=0)  #: S of η
+    steps: int = numbers(least=0)  #: m
+    weight: float = numbers(least=0, most=1)  #: μ
+    multipliers: FloatArray = numbers(least=0)  #: (I,) of the inequalities of line 3, per unit of loss
+
+
+class Stepped(NamedTuple):
+    """What a step changes."""
+
+    theta: FloatArray
+    solver: WarmStart
+    weight: float
+    multipliers: FloatArray
+    largest_span: float
+    changes: float
+
+
+class SOPS(CountingLearner[SOPSState]):
     """Budgets hold in every single episode, from a safe policy; losses may be adversarial, dynamics unknown.
 
     Parameters
@@ -80,116 +110,113 @@ class SOPS(ConfidentLearner):
     needs = ("safe_policy", "safe_usage")
     ties_by_default = True
     plans = False
-    tolerance = 1e-6
 
+    model: LayeredMDP | None = field(init=False, default=None)
     safe_policy: Policy
     safe_usage: Any
     episodes: Any = None
     confidence: str | ConfidenceRule = "kl"
     level: float = parameter(PROBABILITY, default=0.005)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     renewal: float = parameter(POSITIVE, default=0.1)
     first_rate: float = parameter(POSITIVE, default=1.0)
     change_rate: float = parameter(POSITIVE, default=5.0)
     block: int = 10
 
-    mean_constraints: FloatArray = carried()  #: (I, n_tuples) ḡ
-    squares: FloatArray = carried()  #: (I, n_tuples) Σ (g − ḡ before)²
-    last_loss: FloatArray = carried()  #: (n_tuples,) f of the step before
-    losses: FloatArray = carried()  #: (n_tuples,) sum of the losses of the block
-    waiting: int = carried()  #: how many they are
-    largest_span: float = carried()  #: F of η
-    changes: float = carried()  #: S of η
-    steps: int = carried()  #: m
-    weight: float = carried()  #: μ
-    multipliers: FloatArray = carried()  #: (I,) of the inequalities of line 3, per unit of loss
-    _projector: Any = carried()
-    _renewed: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         space, n = self.space, len(self.budgets)
         self.block = whole(self.block, "block", 1)
+        self.unreported = set() if self.confidence == "paper" else {"episodes"}
         usage = flat(self.safe_usage, n, "safe_usage")
         require(
             bool((usage < self.budgets).all()),
             f"the safe policy uses {usage} of the budgets {self.budgets}; less is needed of each",
         )
         apart = float(np.min((self.budgets - usage) / np.maximum(space.n_layers - usage, 1e-300), initial=1.0))
-        self.first_weight = (1 - apart) ** (1 / space.n_layers)  #: μ₀
-        if n > 0:
-            self._projector = InequalityProjector(space, n, self.tolerance)
-        self._even = LayeredMDP.even(space).occupancy(Policy.uniform(space))[space.csr.pair_ptr[:-1]]
-        self.mean_constraints, self.squares = np.zeros((2, n, space.n_tuples))
-        self.last_loss, self.losses = np.zeros((2, space.n_tuples))
-        self.waiting = self.steps = 0
-        self.largest_span = self.changes = 0.0
-        self.weight, self._renewed = self.first_weight, self.counts.epoch
-        self.policy = self._mixed(self._probabilities(self.theta), self.weight)
+        self.first_weight: float = power(1 - apart, 1 / space.n_layers)  #: μ₀
+        self._dynamics = Dynamics.of(self)
+        self.rule = self._dynamics.rule
+        self._mirror_step = MirrorStep(space, self.rule, TOLERANCE)
+        self._projector = Warmed(InequalityProjector(space, n, TOLERANCE))
+        self._even = even_measure(space)[space.csr.pair_ptr[:-1]]
 
-    def observe(self, episode: Episode) -> None:
+    def initial(self) -> SOPSState:
+        space, n = self.space, len(self.budgets)
+        counts, no_loss, no_use = (
+            Counts(space, self.ties, self.renewal), np.zeros(space.n_tuples), np.zeros((n, space.n_tuples)),
+        )  # fmt: skip
+        solver = self._mirror_step.begin(counts) if n == 0 else self._projector.now()
+        self._mirror_step.set_of(counts)
+        return SOPSState(
+            counts=counts, theta=self._dynamics.first_measure(), solver=solver, mean_constraints=no_use,
+            squares=no_use, last_loss=no_loss, losses=no_loss, waiting=0, largest_span=0.0, changes=0.0, steps=0,
+            weight=self.first_weight, multipliers=np.zeros(n),
+        )  # fmt: skip
+
+    @property
+    def confidence_set(self) -> ConfidenceSet:
+        """The confidence set of the next step."""
+        return self._mirror_step.set_of(self.state.counts)
+
+    def offer(self, state: SOPSState) -> Offer:
+        policy = self._mixed(policy_of_measure(self.space, state.theta).probabilities, state.weight)
+        return Offer(policy, state.multipliers, state.counts.epoch)
+
+    def step(self, state: SOPSState, seen: Seen) -> SOPSState:
         """Count the path, add up losses and constraints; at the end of a block take a step."""
-        path, f, g = self._read(episode)
-        off = g - self.mean_constraints
-        changes: dict[str, Any] = {
-            "counts": self._counted(path),
-            "mean_constraints": self.mean_constraints + off / (self.observed + 1),
-            "squares": self.squares + off * off,
-            "losses": self.losses + f,
-            "waiting": self.waiting + 1,
-        }
-        if changes["waiting"] >= min(self.block, 1 + (self.observed + 1) // BLOCK_GROWTH):
-            loss = changes["losses"] / changes["waiting"]
-            upper = self._upper(changes["mean_constraints"], changes["squares"])
-            changes |= self._step_on(loss, upper, changes["counts"])
-            changes |= {"losses": np.zeros_like(loss), "waiting": 0, "last_loss": loss}
-        self._learn(**changes)
+        t, off = state.observed + 1, seen.constraints - state.mean_constraints
+        counts, mean, squares = (
+            state.counts.counted(seen.path),
+            state.mean_constraints + off / t,
+            state.squares + off * off,
+        )
+        losses, waiting, m, last_loss = state.losses + seen.loss, state.waiting + 1, state.steps, state.last_loss
+        stepped = Stepped(state.theta, state.solver, state.weight, state.multipliers, state.largest_span, state.changes)
+        if waiting >= min(self.block, 1 + t // BLOCK_GROWTH):
+            loss = losses / waiting
+            stepped = self._step_on(state, loss, self._upper(t, mean, squares), counts)
+            losses, waiting, m, last_loss = np.zeros_like(loss), 0, m + 1, loss
+        return SOPSState(
+            observed=t, counts=counts, theta=stepped.theta, solver=stepped.solver, mean_constraints=mean,
+            squares=squares, last_loss=last_loss, losses=losses, waiting=waiting, largest_span=stepped.largest_span,
+            changes=stepped.changes, steps=m, weight=stepped.weight, multipliers=stepped.multipliers,
+        )  # fmt: skip
 
-    def _upper(self, mean: FloatArray, squares: FloatArray) -> FloatArray:
+    def _upper(self, t: int, mean: FloatArray, squares: FloatArray) -> FloatArray:
         """Line 1: g⁺ (I, n_tuples). (1 − g)/2 is in [0, 1], and what is below its mean is above that of g."""
-        t = self.observed + 1
-        log_inverse = np.log(max(1, mean.size) / self.level)
-        lower = np.empty_like(mean)
+        log_inverse = log(max(1, mean.size) / self.level)
         n = np.full(self.space.n_tuples, t)
-        lower_means(n, t * (1 - mean) / 2, squares / 4, log_inverse, self.radius_scale, lower)
-        return 1 - 2 * lower
+        lower = core.lower_means(n, t * (1 - mean) / 2, squares / 4, log_inverse, self.radius_scale)
+        upper: FloatArray = 1 - 2 * lower
+        return upper
 
-    def _step_on(self, f: FloatArray, upper: FloatArray, counts: Counts) -> dict[str, Any]:
-        """Lines 2 to 5: what they change."""
-        confidence_set = self.confidence_set if counts.epoch == self._renewed else self._set_of(counts)
-        bounds, m = bounds_of(confidence_set, self.space), self.steps + 1
-        F, S = spans_after(self.space, f, self.last_loss, self.largest_span, self.changes, self.steps)
+    def _step_on(self, state: SOPSState, f: FloatArray, upper: FloatArray, counts: Counts) -> Stepped:
+        """Lines 2 to 5."""
+        confidence_set, m = self._mirror_step.set_of(counts), state.steps + 1
+        bounds, policy = bounds_of(confidence_set, self.space), self.offered(state).policy
+        F, S = spans_after(self.space, f, state.last_loss, state.largest_span, state.changes, state.steps)
         eta = rate(F, S, self.first_rate, self.change_rate)
-        reference = np.empty_like(f)
-        mix_pairs(self.space.csr.pair_ptr, self.theta, 1 / (10 + m), self._even, reference)
-        projector, multipliers = self._projector, self.multipliers
+        reference = core.mix_pairs(self.space.native, state.theta, 1 / (10 + m), self._even)
+        multipliers = state.multipliers
         if len(self.budgets) == 0:
-            theta = self._step(reference, eta * f, confidence_set)
+            theta, solver = self._mirror_step(state.solver, counts, reference, eta * f)
         else:
-            theta, uses = np.empty_like(f), [worst_use(self.space, bounds, self.policy, g) for g in upper]
+            theta, uses = np.empty_like(f), [worst_use(self.space, bounds, policy, g) for g in upper]
             more = np.array([use.more for use in uses])
             more[np.abs(more) < ROUNDING] = 0.0
             room = np.maximum(self.budgets - [use.most for use in uses], ROUNDING)
+            projector = self._projector.from_(state.solver)
             try:
                 projector.solve(reference, eta * f, confidence_set, more, room, theta)
-                multipliers = projector.multipliers / eta
-            except (ConvergenceError, InfeasibleError):
-                theta, projector = self.theta, InequalityProjector(self.space, len(self.budgets), self.tolerance)
-        policy, weight = self._within(self._probabilities(theta), bounds, upper)
-        return {
-            "confidence_set": confidence_set,
-            "_renewed": counts.epoch,
-            "theta": theta,
-            "_projector": projector,
-            "policy": policy,
-            "weight": weight,
-            "multipliers": multipliers,
-            "largest_span": F,
-            "changes": S,
-            "steps": m,
-        }
+                multipliers, solver = projector.multipliers / eta, self._projector.now()
+            except (ConvergenceError, InfeasibleError):  # stay, and begin cold next time
+                theta = state.theta
+                solver = Warmed(InequalityProjector(self.space, len(self.budgets), TOLERANCE)).now()
+        weight = self._within(policy_of_measure(self.space, theta).probabilities, bounds, upper)
+        return Stepped(theta, solver, weight, multipliers, F, S)
 
-    def _within(self, pi: FloatArray, bounds: Bounds, upper: FloatArray) -> tuple[Policy, float]:
-        """Line 4: the policy, and its μ."""
+    def _within(self, pi: FloatArray, bounds: Bounds, upper: FloatArray) -> float:
+        """Line 4: μ."""
 
         def holds(policy: Policy) -> bool:
             return all(
@@ -200,49 +227,19 @@ class SOPS(ConfidentLearner):
         least, most = 0.0, self.first_weight
         policy = self._mixed(pi, least)
         if holds(policy):
-            return policy, least
+            return least
         policy = self._mixed(pi, most)
         if not holds(policy):
-            return policy, most
+            return most
         for _ in range(HALVINGS):
             middle = (least + most) / 2
             tried = self._mixed(pi, middle)
             if holds(tried):
-                most, policy = middle, tried
+                most = middle
             else:
                 least = middle
-        return policy, most
-
-    def _probabilities(self, theta: FloatArray) -> FloatArray:
-        """(n_pairs,) of the policy of θ."""
-        pi = np.empty(self.space.n_pairs)
-        policy_of(self.space.csr.state_ptr, self.space.csr.pair_ptr, theta, pi)
-        return pi
+        return most
 
     def _mixed(self, pi: FloatArray, weight: float) -> Policy:
         """μ π° + (1 − μ) π in every state."""
         return Policy.unchecked(self.space, weight * self.safe_policy.probabilities + (1 - weight) * pi)
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        return super().bounds() | {
-            "mean_constraints": sums_of(1, least=-1),
-            "squares": (0, 5 * self.observed),
-            "last_loss": sums_of(1, least=-1),
-            "losses": sums_of(self.waiting, least=-1),
-            "waiting": (0, self.block - 1),
-            "largest_span": (0, 3),
-            "changes": (0, 17 * self.steps),
-            "steps": (0, self.observed),
-            "weight": (0, self.first_weight),
-            "multipliers": (0, np.inf),
-        }
-
-    def _restored(self) -> None:
-        super()._restored()
-        self._renewed = self.counts.epoch
-        self.policy = self._mixed(self._probabilities(self.theta), self.weight)
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        planned = self.confidence == "paper"
-        return {name: value for name, value in super().settings.items() if planned or name != "episodes"}

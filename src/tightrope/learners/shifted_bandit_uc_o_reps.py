@@ -22,13 +22,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.confidence import Box, ConfidenceRule, L1Ball, PaperRadius
+from tightrope.arithmetic import log
+from tightrope.confidence import Box, ConfidenceSet, Counts, L1Ball, PaperRadius
 from tightrope.errors import InvalidInputError
-from tightrope.learners.base import BanditEpisode
-from tightrope.learners.kernels.estimators import importance_weighted
+from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PROBABILITY, PUBLISHED, parameter
-from tightrope.learners.shared.importance import NEVER
-from tightrope.learners.shared.mirror import MirrorLearner
+from tightrope.learners.parts import MirrorStep, even_measure, policy_of_measure, positive
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.importance import NEVER, importance_weighted
+from tightrope.learners.shared.mirror import MirrorState
 from tightrope.space import FloatArray, LayeredSpace
 
 
@@ -46,7 +48,7 @@ class ShiftedRadius:
         return Box(floor, np.ones(space.n_tuples), L1Ball(kept * ball.center + floor, radius))
 
 
-class ShiftedBanditUCOREPS(MirrorLearner):
+class ShiftedBanditUCOREPS(CountingLearner[MirrorState]):
     """Shifted bandit UC-O-REPS: adversarial losses, bandit feedback, unknown dynamics, no budgets.
 
     Parameters
@@ -75,44 +77,48 @@ class ShiftedBanditUCOREPS(MirrorLearner):
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        L, S, A, W = self._sizes()
-        rate = np.sqrt(self.shift * np.log(S**2 * A / L**2) / (W * A * self.episodes))
-        self.default_to(learning_rate=rate)
+    def configure(self) -> None:
+        L, S, A, T = self.space.n_layers, self.space.n_states, self.space.n_actions, self.episodes
+        W = max(self.space.layer_sizes)
+        self.default_to(shift=min(0.5, np.sqrt(W * S / L) * np.sqrt(np.sqrt(A / max(1, T)))))
+        self.default_to(learning_rate=np.sqrt(self.shift * log(S**2 * A / L**2) / (W * A * T)))
+        unshifted = PaperRadius(episodes=T, level=self.level, scale=self.radius_scale)
+        self.rule = ShiftedRadius(unshifted=unshifted, shift=self.shift)
+        self._mirror_step = MirrorStep(self.space, self.rule)
 
-    def _make_rule(self) -> ConfidenceRule:
-        L, S, A, W = self._sizes()
-        self.default_to(shift=min(0.5, np.sqrt(W * S / L) * (A / max(1, self.episodes)) ** 0.25))
-        rule = PaperRadius(episodes=self.episodes, level=self.level, scale=self.radius_scale)
-        return ShiftedRadius(unshifted=rule, shift=self.shift)
+    def initial(self) -> MirrorState:
+        counts = Counts(self.space, self.ties)
+        return MirrorState(counts=counts, theta=even_measure(self.space), solver=self._mirror_step.begin(counts))
 
-    def _sizes(self) -> tuple[int, int, int, int]:
-        """L, |S|, |A| and the largest layer W."""
-        return self.space.n_layers, self.space.n_states, self.space.n_actions, max(self.space.layer_sizes)
+    @property
+    def confidence_set(self) -> ConfidenceSet:
+        """Δ of the epoch."""
+        return self._mirror_step.set_of(self.state.counts)
 
-    def observe(self, episode: BanditEpisode) -> None:
+    def offer(self, state: MirrorState) -> Offer:
+        """Line 1."""
+        return Offer(policy_of_measure(self.space, state.theta), np.zeros(len(self.budgets)), state.counts.epoch)
+
+    def step(self, state: MirrorState, seen: Seen) -> MirrorState:
         """Lines 2 to 4."""
-        path, losses, _ = self._read(episode)
-        self._refuse_another(episode)
-        self._check_played(path)
-        cost = self.learning_rate * self.estimate(path, (losses + 1) / 2)
-        self._learn(**self._move(path, self._reference(), cost))
+        self._check_played(state, seen.path)
+        cost = self.learning_rate * self.estimate(state.theta, seen.path, (seen.loss + 1) / 2)
+        counts, reference = state.counts.counted(seen.path), positive(self.space, state.theta)
+        theta, solver = self._mirror_step(state.solver, counts, reference, cost)
+        return MirrorState(observed=state.observed + 1, counts=counts, theta=theta, solver=solver)
 
-    def _check_played(self, path: NDArray[np.int64]) -> None:
+    def _check_played(self, state: MirrorState, path: NDArray[np.int64]) -> None:
         """Refuse what the policy does not do: a loss cannot be divided by the probability 0 of meeting it."""
-        played = self.policy.probabilities[self.space.pair_of_tuple[path]]
+        played = self.offered(state).policy.probabilities[self.space.pair_of_tuple[path]]
         if played.min() < NEVER:
             k = int(np.argmin(played))
             s, a, _ = self.space.tuples[path[k]]
             raise InvalidInputError(
-                f"episode {self.observed + 1}: step {k} took action {a} at state {s}, to which the policy gives "
+                f"episode {state.observed + 1}: step {k} took action {a} at state {s}, to which the policy gives "
                 f"probability {played[k]:.3g}; play what `policy` says, or learn with uob-reps, which bears others"
             )
 
-    def estimate(self, path: NDArray[np.int64], losses: FloatArray) -> FloatArray:
+    def estimate(self, theta: FloatArray, path: NDArray[np.int64], losses: FloatArray) -> FloatArray:
         """Line 2: ℓ̂_t (n_tuples,) from the losses (L,) in [0, 1] that the path met."""
-        q = self.space.expand_to_tuples(self.space.sum_over_successors(self.theta))
-        estimate = np.empty(self.space.n_tuples)
-        importance_weighted(self.space.csr.pair_ptr, path, losses, q[path], 0.0, estimate)
-        return estimate
+        q = self.space.expand_to_tuples(self.space.sum_over_successors(theta))
+        return importance_weighted(self.space, path, losses, q[path])

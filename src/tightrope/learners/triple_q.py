@@ -23,22 +23,35 @@ at random at times (3 %, and at first always), which is left out, and resets Q a
 What the layered form changes: a pair belongs to one step, so Q_h is Q, and SAH is the number of pairs.
 """
 
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
+from tightrope import core
 from tightrope.arguments import choice
-from tightrope.learners.base import BanditEpisode, LearnerBase
-from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, carried, parameter
+from tightrope.arithmetic import log, power
+from tightrope.learners.base import LearnerBase, Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, parameter
 from tightrope.planning.policies import greedy
 from tightrope.space import FloatArray
+from tightrope.storage.state import State, numbers, state
 
 #: A frame of 1024^0.6 episodes has 64 of them, which floats miss.
 ROUNDING = 1e-12
 
 
-class TripleQ(LearnerBase):
+@state
+class TripleQState(State):
+    """What Triple-Q carries from episode to episode."""
+
+    values: FloatArray = numbers(least=0)  #: (1 + I, n_pairs) Q, then each C_i
+    visits: NDArray[np.int64] = numbers(least=0)  #: (n_pairs,) of the frame
+    earned: FloatArray = numbers(least=0)  #: (I,) C̄
+    queues: FloatArray = numbers(least=0)  #: (I,) Z
+
+
+class TripleQ(LearnerBase[TripleQState]):
     """Q-functions of rewards and utilities and a queue: stochastic losses, no model, long-run budgets.
 
     Parameters
@@ -61,17 +74,12 @@ class TripleQ(LearnerBase):
     tuning: Literal["published", "code"] = "published"
     eta: float = parameter(POSITIVE, default=PUBLISHED)
     tightness: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
-    values: FloatArray = carried()  #: (1 + I, n_pairs) Q, then each C_i
-    visits: NDArray[np.int64] = carried()  #: of the frame
-    earned: FloatArray = carried()  #: (I,) C̄
-    queues: FloatArray = carried()  #: (I,) Z
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         choice(self.tuning, "tuning", ("published", "code"))
         H, K, n, m = self.space.n_layers, self.episodes, self.space.n_pairs, len(self.budgets)
-        self._chi, self.frame = K**0.2, int(K**0.6 * (1 + ROUNDING))
-        iota = 128 * np.log(np.sqrt(2 * n) * K)
+        self._chi, self.frame = power(K, 0.2), int(power(K, 0.6) * (1 + ROUNDING))
+        iota = 128 * log(np.sqrt(2 * n) * K)
         if self.tuning == "published":
             self.default_to(eta=self._chi, tightness=8 * np.sqrt(n * H**5 * iota**3) / self._chi)
             self._lift = 2 * H**3 * np.sqrt(iota) / self.eta
@@ -79,56 +87,46 @@ class TripleQ(LearnerBase):
         else:
             self.default_to(eta=0.0032 * self._chi * np.sqrt(n * H**3), tightness=0.5)
             self._lift = 3 / 32
-            self._bonus = np.sqrt(np.log(K)) * np.array([[0.2 / 32], *[[0.002]] * m])  # over √t
+            self._bonus = np.sqrt(log(K)) * np.array([[0.2 / 32], *[[0.002]] * m])  # over √t
         self.least = (H - self.budgets) / 2  #: (I,) ρ
-        self.values = np.full((1 + m, n), float(H))
-        self.visits = np.zeros(n, dtype=np.int64)
-        self.earned, self.queues = np.zeros((2, m))
-        self._restored()
 
-    def observe(self, episode: BanditEpisode) -> None:
-        """Lines 2, 3 and, if a frame ends, 4; and line 1 for the next episode."""
-        path, losses, g = self._read(episode)
-        space, pairs, visits, values = (
-            self.space,
-            self.space.pair_of_tuple[path],
-            self.visits.copy(),
-            self.values.copy(),
+    def initial(self) -> TripleQState:
+        n, m = self.space.n_pairs, len(self.budgets)
+        return TripleQState(
+            values=np.full((1 + m, n), float(self.space.n_layers)),
+            visits=np.zeros(n, dtype=np.int64),
+            earned=np.zeros(m),
+            queues=np.zeros(m),
         )
-        played = np.flatnonzero(self.policy.probabilities)  # of every state but the last, in order
-        V = np.pad(values[:, played], ((0, 0), (0, 1)))  # (1 + I, n_states) V, then each W_i
-        earned = self.earned + V[1:, 0]
+
+    def offer(self, state: TripleQState) -> Offer:
+        """Line 1."""
+        prices = state.queues / self.eta
+        policy = greedy(self.space, -core.weigh(1.0, state.values[0], prices, state.values[1:], 1.0))
+        return Offer(policy, prices, epoch=1 + state.observed // self.frame)
+
+    def step(self, state: TripleQState, seen: Seen) -> TripleQState:
+        """Lines 2, 3 and, if a frame ends, 4."""
+        path, losses, g, _ = seen
+        space, pairs = self.space, self.space.pair_of_tuple[path]
+        visits, values, queues = state.visits.copy(), state.values.copy(), state.queues
+        chosen = np.flatnonzero(self.offered(state).policy.probabilities)  # of every state but the last, in order
+        V = np.pad(values[:, chosen], ((0, 0), (0, 1)))  # (1 + I, n_states) V, then each W_i
+        earned = state.earned + V[1:, 0]
         visits[pairs] += 1
         t = visits[pairs]
         rate = (self._chi + 1) / (self._chi + t)
         bonus = self._bonus * (np.sqrt(rate) if self.tuning == "published" else 1 / np.sqrt(t))
         target = (1 - np.vstack([losses, g])) / 2 + V[:, space.csr.successor[path]] + bonus
         values[:, pairs] = (1 - rate) * values[:, pairs] + rate * target
-        changes: dict[str, Any] = {"values": values, "visits": visits, "earned": earned, "queues": self.queues}
-        if (self.observed + 1) % self.frame == 0:
-            changes |= self._next_frame(values, earned)
-        prices = changes["queues"] / self.eta
-        policy = greedy(space, -(values[0] + prices @ values[1:]))
-        self._learn(**changes, multipliers=prices, policy=policy)
+        if (state.observed + 1) % self.frame == 0:
+            queues, values = self._next_frame(queues, values, earned)
+            visits, earned = np.zeros_like(visits), np.zeros_like(earned)
+        return TripleQState(observed=state.observed + 1, values=values, visits=visits, earned=earned, queues=queues)
 
-    def _next_frame(self, values: FloatArray, earned: FloatArray) -> dict[str, Any]:
-        """Line 4: what changes; values, in place."""
-        queues = np.maximum(self.queues + self.least + self.tightness - earned / self.frame, 0.0)
-        values[0] += self._lift
+    def _next_frame(self, queues: FloatArray, values: FloatArray, earned: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Line 4: Z (I,), and Q and each C_i (1 + I, n_pairs)."""
+        queues = np.maximum(queues + self.least + self.tightness - earned / self.frame, 0.0)
+        values = np.vstack([values[:1] + self._lift, values[1:]])
         values[:, (values >= self.space.n_layers).any(axis=0)] = self.space.n_layers
-        return {"queues": queues, "visits": np.zeros_like(self.visits), "earned": np.zeros_like(earned)}
-
-    @property
-    def epoch(self) -> int:
-        """The frame."""
-        return 1 + self.observed // self.frame
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        most = self.epoch * (2 * self.space.n_layers + self.tightness)
-        return super().bounds() | {
-            "values": (0, np.inf), "visits": (0, self.observed), "earned": (0, np.inf), "queues": (0, most),
-        }  # fmt: skip
-
-    def _restored(self) -> None:
-        self.multipliers = self.queues / self.eta
-        self.policy = greedy(self.space, -(self.values[0] + self.multipliers @ self.values[1:]))
+        return queues, values

@@ -13,14 +13,21 @@ Where we depart from the publication: losses may be negative (its analysis needs
 unvisited pairs are treated as in UCPD (docs/errata.md).
 """
 
+from dataclasses import field
+
 import numpy as np
 
-from tightrope.learners.base import Episode
-from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
-from tightrope.learners.shared.mirror import ConfidentLearner
+from tightrope.arithmetic import log
+from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
+from tightrope.learners.parts import Dynamics, MirrorStep, policy_of_measure, positive
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.mirror import MirrorState
+from tightrope.model import LayeredMDP
 
 
-class UCOREPS(ConfidentLearner):
+class UCOREPS(CountingLearner[MirrorState]):
     """Upper confidence O-REPS: adversarial losses, unknown dynamics, no budgets.
 
     Parameters
@@ -39,14 +46,36 @@ class UCOREPS(ConfidentLearner):
     reference = "Rosenberg, Mansour: Online convex optimization in adversarial Markov decision processes (ICML 2019)"
     constants = "balanced by us"
 
+    model: LayeredMDP | None = field(init=False, default=None)
+    confidence: str | ConfidenceRule = "paper"
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    renewal: float = parameter(POSITIVE, default=1.0)
     learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         S, A, L, T = self.space.n_states, self.space.n_actions, self.space.n_layers, self.episodes
-        self.default_to(learning_rate=np.sqrt(np.log(S**2 * A / L**2) / T))
+        self.default_to(learning_rate=np.sqrt(log(S**2 * A / L**2) / T))
+        self._dynamics = Dynamics.of(self)
+        self.rule = self._dynamics.rule
+        self._mirror_step = MirrorStep(self.space, self.rule)
 
-    def observe(self, episode: Episode) -> None:
+    def initial(self) -> MirrorState:
+        counts = Counts(self.space, self.ties, self.renewal)
+        solver = self._mirror_step.begin(counts)
+        return MirrorState(counts=counts, theta=self._dynamics.first_measure(), solver=solver)
+
+    @property
+    def confidence_set(self) -> ConfidenceSet:
+        """Δ of the epoch."""
+        return self._mirror_step.set_of(self.state.counts)
+
+    def offer(self, state: MirrorState) -> Offer:
+        """Line 1."""
+        return Offer(policy_of_measure(self.space, state.theta), np.zeros(len(self.budgets)), state.counts.epoch)
+
+    def step(self, state: MirrorState, seen: Seen) -> MirrorState:
         """Lines 2 and 3."""
-        path, f, _ = self._read(episode)
-        self._learn(**self._move(path, self._reference(), self.learning_rate * f))
+        counts, reference = state.counts.counted(seen.path), positive(self.space, state.theta)
+        theta, solver = self._mirror_step(state.solver, counts, reference, self.learning_rate * seen.loss)
+        return MirrorState(observed=state.observed + 1, counts=counts, theta=theta, solver=solver)

@@ -15,19 +15,30 @@ steps into the last state, where nothing follows, have that last term only.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from tightrope import core
+from tightrope.arithmetic import log
 from tightrope.confidence import Counts
-from tightrope.learners.base import BanditEpisode, sums_of
-from tightrope.learners.kernels.bonus_values import bonus_values
-from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.planning.policies import deterministic
 from tightrope.space import FloatArray
+from tightrope.storage.state import State, numbers, part, state
 
 
-class UCBVI(CountingLearner):
+@state
+class UCBVIState(State):
+    """What UCBVI carries from episode to episode."""
+
+    counts: Counts = part()
+    total_loss: FloatArray = numbers(least=-1e-3)  #: (n_pairs,)
+    values: FloatArray = numbers()  #: (n_pairs,) Q
+    policy: Policy = part()
+
+
+class UCBVI(CountingLearner[UCBVIState]):
     """Value iteration with a bonus for the unseen: stochastic losses, unknown dynamics, no budgets.
 
     It plans anew after every episode, so every episode is an epoch.
@@ -47,36 +58,33 @@ class UCBVI(CountingLearner):
 
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
-    total_loss: FloatArray = carried()
-    values: FloatArray = carried()  #: Q
-    policy: Policy = carried()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         H, S, A = self.space.n_layers, self.space.n_states, self.space.n_actions
-        self._iota = float(np.log(5 * S * A * H * self.episodes / self.level))
+        self._iota = log(5 * S * A * H * self.episodes / self.level)
         self._rare = 100.0**2 * H**3 * S**2 * A * self._iota**2
-        self.total_loss = np.zeros(self.space.n_pairs)
-        self.values, self.policy = self._plan(self.counts, self.total_loss, np.zeros(self.space.n_pairs))
 
-    def observe(self, episode: BanditEpisode) -> None:
+    def initial(self) -> UCBVIState:
+        counts, zeros = Counts(self.space, self.ties), np.zeros(self.space.n_pairs)
+        values, policy = self._plan(counts, zeros, zeros)
+        return UCBVIState(counts=counts, total_loss=zeros, values=values, policy=policy)
+
+    def offer(self, state: UCBVIState) -> Offer:
+        return Offer(state.policy, np.zeros(len(self.budgets)), state.counts.epoch)
+
+    def step(self, state: UCBVIState, seen: Seen) -> UCBVIState:
         """Count, then lines 1 to 3 for the next episode."""
-        path, losses, _ = self._read(episode)
-        total_loss = self.total_loss.copy()
-        total_loss[self.space.pair_of_tuple[path]] += (losses + 1) / 2
-        counts = self.counts.after(path)[0].next_epoch()
-        values, policy = self._plan(counts, total_loss, self.values)
-        self._learn(counts=counts, total_loss=total_loss, values=values, policy=policy)
+        total_loss = state.total_loss.copy()
+        total_loss[self.space.pair_of_tuple[seen.path]] += (seen.loss + 1) / 2
+        counts = state.counts.after(seen.path)[0].next_epoch()
+        values, policy = self._plan(counts, total_loss, state.values)
+        return UCBVIState(
+            observed=state.observed + 1, counts=counts, total_loss=total_loss, values=values, policy=policy
+        )
 
     def _plan(self, counts: Counts, total_loss: FloatArray, before: FloatArray) -> tuple[FloatArray, Policy]:
         """Lines 1 to 3: Q, given that of the episode before, and the policy that takes the least."""
-        space, Q = self.space, before.copy()
-        V, best = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64)
-        bonus_values(
-            space.csr, counts.N, *counts.laws, total_loss, self._iota, self._rare, self.radius_scale, Q, V, best
+        Q, best = core.bonus_values(
+            self.space.native, counts.N, *counts.laws, total_loss, self._iota, self._rare, self.radius_scale, before
         )
-        return Q, deterministic(space, best)
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        losses, values = sums_of(self.counts.totals()[0]), sums_of(self.space.n_layers)
-        return super().bounds() | {"total_loss": losses, "values": values}
+        return Q, deterministic(self.space, best)

@@ -19,21 +19,42 @@ Feedback: full information. Needs to know: the space, the budgets and the number
 The epoch rule and the treatment of unvisited pairs follow docs/errata.md.
 """
 
+from dataclasses import field
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from tightrope import core
 from tightrope.arguments import choice
-from tightrope.learners.base import Episode, sums_of
-from tightrope.learners.kernels.played import believe, uses
-from tightrope.learners.kernels.primal_dual import dual_step, mix, weigh
-from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PUBLISHED, carried, parameter
-from tightrope.learners.shared.mirror import ConfidentLearner
+from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
+from tightrope.learners.base import Episode, Offer, Seen
+from tightrope.learners.parameters import (
+    NOT_NEGATIVE,
+    POSITIVE,
+    POSITIVE_SHARE,
+    PROBABILITY,
+    PUBLISHED,
+    parameter,
+)
+from tightrope.learners.parts import Dynamics, MirrorStep, policy_of_measure
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.mirror import MirrorState
+from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
+from tightrope.storage.state import numbers, state
+
+__all__ = ["UCPD", "Episode", "UCPDState"]
 
 
-class UCPD(ConfidentLearner):
+@state
+class UCPDState(MirrorState):
+    """What UCPD carries from episode to episode."""
+
+    multipliers: FloatArray = numbers(least=0)  #: (I,) Q
+    mean_constraints: FloatArray = numbers(since=4)  #: (I, n_tuples) of all draws; (0, 0) where the last one counts
+
+
+class UCPD(CountingLearner[UCPDState]):
     """Upper confidence primal-dual: adversarial losses, unknown dynamics, budgets that hold in the long run.
 
     Parameters
@@ -68,55 +89,69 @@ class UCPD(ConfidentLearner):
     )
     constants = "published"
 
+    model: LayeredMDP | None = field(init=False, default=None)
+    confidence: str | ConfidenceRule = "paper"
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    renewal: float = parameter(POSITIVE, default=1.0)
     alpha: float = parameter(POSITIVE, default=PUBLISHED)
     V: float = parameter(POSITIVE, default=PUBLISHED)
     mixing: float = parameter(POSITIVE_SHARE, default=PUBLISHED)
     charge: Literal["optimistic", "played"] = "optimistic"
     proportional: float = parameter(NOT_NEGATIVE, default=0.0)
     draws: Literal["last", "mean"] = "last"
-    multipliers: FloatArray = carried()  #: Q
-    mean_constraints: FloatArray = carried(since=4)  #: (I, n_tuples) of all draws; (0, 0) where the last one counts
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
+        space, L, T = self.space, self.space.n_layers, self.episodes
         choice(self.charge, "charge", ("optimistic", "played"))
         choice(self.draws, "draws", ("last", "mean"))
-        L, T = self.space.n_layers, self.episodes
         self.default_to(alpha=L * T, V=L * np.sqrt(T), mixing=1 / T)
-        self._tuples_before = self.space.tuples_before
+        self.loss_weight = self.V
+        self._dynamics = Dynamics.of(self)
+        self.rule = self._dynamics.rule
+        self._mirror_step = MirrorStep(space, self.rule)
         self._kappa = self.proportional * float(np.sqrt(T))
         self._looks_back = self.charge == "played" or self._kappa > 0
-        averaged = (len(self.budgets), self.space.n_tuples) if self.draws == "mean" else (0, 0)
-        self.mean_constraints = np.zeros(averaged)
+
+    def initial(self) -> UCPDState:
+        space, n, counts = self.space, len(self.budgets), Counts(self.space, self.ties, self.renewal)
+        return UCPDState(
+            counts=counts,
+            theta=self._dynamics.first_measure(),
+            multipliers=np.zeros(n),
+            mean_constraints=np.zeros((n, space.n_tuples) if self.draws == "mean" else (0, 0)),
+            solver=self._mirror_step.begin(counts),
+        )
 
     @property
-    def loss_weight(self) -> float:
-        return self.V
+    def confidence_set(self) -> ConfidenceSet:
+        """Δ of the epoch."""
+        return self._mirror_step.set_of(self.state.counts)
 
-    def observe(self, episode: Episode) -> None:
-        """Lines 6 to 15 of Algorithm 1 for episode t, then θ, the policy and Q for episode t + 1."""
-        path, f, g = self._read(episode)
-        Q, c, mean = self.multipliers, self.budgets, self.mean_constraints
+    def offer(self, state: UCPDState) -> Offer:
+        return Offer(
+            policy_of_measure(self.space, state.theta), state.multipliers, self._dynamics.epoch_of(state.counts)
+        )
+
+    def step(self, state: UCPDState, seen: Seen) -> UCPDState:
+        """Lines 6 to 15 of Algorithm 1 for episode t, then θ and Q for episode t + 1."""
+        path, f, g, _ = seen
+        Q, c, mean = state.multipliers, self.budgets, state.mean_constraints
         if self.draws == "mean":
-            g = mean = mean + (g - mean) / (self.observed + 1)
-        e: Any = self._used(g) - c if self._looks_back else 0.0  # by how much π_t is over its budgets
+            g = mean = mean + (g - mean) / (state.observed + 1)
+        e: Any = self._used(state, g) - c if self._looks_back else 0.0  # by how much π_t is over its budgets
         weights = Q + self._kappa * np.maximum(e, 0.0) if self._kappa > 0 else Q
-        psi, reference = np.empty(self.space.n_tuples), np.empty(self.space.n_tuples)
-        weigh(self.V, f, weights, g, self.alpha, psi)  # (V f + Σ_i Q_i g_i) / α
-        mix(self._tuples_before, self.theta, self.mixing, reference)  # (1 − λ) θ + λ uniform
-        move = self._move(path, reference, psi)  # counts, epoch, θ and its policy
-        Q = dual_step(Q, g, move["theta"], c) if self.charge == "optimistic" else np.maximum(Q + e, 0.0)
-        self._learn(**move, multipliers=Q, mean_constraints=mean)
+        psi = core.weigh(self.V, f, weights, g, self.alpha)  # (V f + Σ_i Q_i g_i) / α
+        reference = core.mix(self.space.native, state.theta, self.mixing)  # (1 − λ) θ + λ uniform
+        counts = state.counts.counted(path)
+        theta, solver = self._mirror_step(state.solver, counts, reference, psi)
+        Q = core.dual_step(Q, g, theta, c) if self.charge == "optimistic" else np.maximum(Q + e, 0.0)
+        return UCPDState(
+            observed=state.observed + 1, counts=counts, theta=theta, multipliers=Q, mean_constraints=mean, solver=solver
+        )
 
-    def _used(self, g: FloatArray) -> FloatArray:
-        """(I,) what the policy just played uses by what was counted, and by θ where little was."""
-        space, use = self.space, np.empty(len(g))
-        P, theta, d = np.empty(space.n_tuples), np.empty(space.n_tuples), np.empty(space.n_states)
-        believe(space.csr.pair_ptr, *self._evidence(self.counts), self.theta, P)
-        uses(space.csr, self.policy.probabilities, P, g, d, theta, use)
+    def _used(self, state: UCPDState, g: FloatArray) -> FloatArray:
+        """Return (I,) what the policy just played uses by the counts, and by θ where little was counted."""
+        laws, pi = self._dynamics.evidence(state.counts), self.offered(state).policy.probabilities
+        use: FloatArray = core.uses(self.space.native, pi, *laws, state.theta, g)
         return use
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        # |<g, θ>|, |c| <= L
-        most = 3 * self.space.n_layers * self.observed
-        return super().bounds() | {"multipliers": (0, most), "mean_constraints": sums_of(1, least=-1)}

@@ -10,7 +10,7 @@ b. f̂ = m + Δ, with Δ(s,a) = (f(s,a) − m(s,a)) / (u(s,a) + γ_t) along the 
    known.
 c. ḡ_i(s,a): the mean of what was met there; before the first visit, of what was met anywhere. With it π is charged
    (line 2). The step (line 4) takes ω (ḡ_i − g̲_i) off g̃_i: g̲_i is below the true means of all pairs at all times with
-   probability 1 − ζ (`kernels.lower_means`), and −1 before the first visit.
+   probability 1 − ζ (`core.lower_means`), and −1 before the first visit.
 d. F = 2, the most that losses can differ by, and S = Σ <θ, (a block's mean of Δ)²>, but for the products of different
    episodes, whose means are 0.
 
@@ -23,24 +23,37 @@ from dataclasses import field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from tightrope.confidence import Box, ConfidenceRule, ConfidenceSet, Counts
+from tightrope import core
+from tightrope.arguments import whole
+from tightrope.arithmetic import dot, log
+from tightrope.confidence import Box, ConfidenceRule, Counts
 from tightrope.errors import InvalidInputError
-from tightrope.learners.base import BanditEpisode
-from tightrope.learners.kernels.lower_means import lower_means
-from tightrope.learners.parameters import SHARE, carried, parameter
-from tightrope.learners.shared.averaging import Sums
-from tightrope.learners.shared.estimating import EstimatingLearner
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, SHARE, parameter
+from tightrope.learners.parts import Dynamics, policy_of_measure
+from tightrope.learners.shared.counting import CountingLearner
 from tightrope.learners.shared.importance import estimated, published_exploration
-from tightrope.learners.shared.pricing import PricingLearner, View
+from tightrope.learners.shared.pricing import PriceStep, PricingState, Stepped, View, block_after, block_length
+from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
+from tightrope.storage.state import numbers, state
 
 #: F: losses lie in [-1, 1].
 SPAN = 2.0
 
 
-class UCPDBandit(PricingLearner, EstimatingLearner):
+@state
+class BanditState(PricingState):
+    """What ucpd-bandit carries from episode to episode."""
+
+    cost_sum: FloatArray = numbers(least=-1e-3)  #: (1 + I, n_pairs) of the loss, then of each constraint, as (x + 1)/2
+    spread: FloatArray = numbers(least=0)  #: (I, n_pairs) Σ (x − x̂)², x = (g + 1)/2, x̂ the mean of ½ and those before
+    last_visit: NDArray[np.int64] = numbers(least=0)  #: (n_pairs,) its episode; 0 before the first
+
+
+class UCPDBandit(CountingLearner[BanditState]):
     """UCPD with bandit feedback: adversarial losses, unknown dynamics, budgets; only what is met is seen.
 
     Parameters
@@ -64,19 +77,47 @@ class UCPDBandit(PricingLearner, EstimatingLearner):
 
     learns_from = "told"
 
+    plans = False
+    ties_by_default = True
+    feedback = "bandit"
+
+    model: LayeredMDP | None = field(init=False, default=None)
+    episodes: Any = None
     confidence: str | ConfidenceRule = "kl-box"
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    renewal: float = parameter(POSITIVE, default=0.1)
+    first_rate: float = parameter(POSITIVE, default=1.0)
+    change_rate: float = parameter(POSITIVE, default=5.0)
+    correction: float = parameter(POSITIVE, default=0.3)
+    prudence: float = parameter(NOT_NEGATIVE, default=0.5)
+    integral: float = parameter(POSITIVE, default=3.0)
+    realism: float = parameter(SHARE, default=0.5)
+    largest_tilt: float = parameter(POSITIVE, default=100.0)
+    block: int = 6
     optimism: float = parameter(SHARE, default=0.1)
-    confidence_set: Box = field(init=False)
-    spread: FloatArray = carried()  #: (I, n_pairs) Σ (x − x̂)², x = (g + 1)/2, x̂ the mean of ½ and those before
-    last_visit: NDArray[np.int64] = carried()  #: (n_pairs,) its episode; 0 before the first
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.spread = np.zeros((len(self.budgets), self.space.n_pairs))
-        self.last_visit = np.zeros(self.space.n_pairs, dtype=np.int64)
+    def configure(self) -> None:
+        self.block = whole(self.block, "block", 1)
+        self.unreported = set() if self.confidence == "paper" else {"episodes"}
+        self._dynamics = Dynamics.of(self)
+        self.rule = self._dynamics.rule
+        self._price_step = PriceStep(self, self._dynamics)
 
-    def _set_of(self, counts: Counts) -> ConfidenceSet:
-        made = super()._set_of(counts)
+    def initial(self) -> BanditState:
+        space, n = self.space, len(self.budgets)
+        counts, zeros = Counts(space, self.ties, self.renewal), np.zeros(n)
+        self.set_of(counts)
+        return BanditState(
+            counts=counts, theta=self._dynamics.first_measure(), solver=self._price_step.mirror_step.begin(counts),
+            integrals=zeros, multipliers=zeros, losses=np.zeros(space.n_tuples), waiting=0, last_use=zeros,
+            squares=zeros, changes=0.0, steps=0, cost_sum=np.zeros((1 + n, space.n_pairs)),
+            spread=np.zeros((n, space.n_pairs)), last_visit=np.zeros(space.n_pairs, dtype=np.int64),
+        )  # fmt: skip
+
+    def set_of(self, counts: Counts) -> Box:
+        """Return the confidence set of these counts, an interval for every successor."""
+        made = self._price_step.mirror_step.set_of(counts)
         if not isinstance(made, Box):
             raise InvalidInputError(
                 f"confidence is {self.confidence!r}, which makes a {type(made).__name__}; {self.name} needs an "
@@ -84,60 +125,57 @@ class UCPDBandit(PricingLearner, EstimatingLearner):
             )
         return made
 
-    def observe(self, episode: BanditEpisode) -> None:
+    @property
+    def confidence_set(self) -> Box:
+        """The confidence set of the next step."""
+        return self.set_of(self.state.counts)
+
+    def offer(self, state: BanditState) -> Offer:
+        return Offer(policy_of_measure(self.space, state.theta), state.multipliers, state.counts.epoch)
+
+    def step(self, state: BanditState, seen: Seen) -> BanditState:
         """Lines a to d; at the end of a block a step."""
-        path, f, g = self._read(episode)
-        pairs, t = self.space.pair_of_tuple[path], self.observed + 1
-        believed = self.believed_losses()
-        gamma = published_exploration(self.space, self.level, t)
-        delta = estimated(self._played(episode), self.confidence_set, path, f - believed[path], gamma)
-        S = self.changes + float(self.theta @ delta**2) / self._block_now() ** 2
-        sums, spread, last_visit = self._sums_with(path, f, g), self.spread.copy(), self.last_visit.copy()
-        guess = (0.5 + self.cost_sum[1:, pairs]) / (1 + self.counts.totals()[0][pairs])
+        path, f, g, played = seen
+        space, pairs, t = self.space, self.space.pair_of_tuple[path], state.observed + 1
+        believed = self._believed(state)
+        gamma = published_exploration(space, self.level, t)
+        delta = estimated(played, self.set_of(state.counts), path, f - believed[path], gamma)
+        S = state.changes + dot(state.theta, delta * delta) / block_length(state, self.block) ** 2
+        cost_sum, spread, last_visit = state.cost_sum.copy(), state.spread.copy(), state.last_visit.copy()
+        cost_sum[:, pairs] += (np.vstack([f, g]) + 1) / 2
+        counts = state.counts.counted(path)
+        guess = (0.5 + state.cost_sum[1:, pairs]) / (1 + state.counts.totals()[0][pairs])
         spread[:, pairs] += ((g + 1) / 2 - guess) ** 2
         last_visit[pairs] = t
-        loss, changes = self._gather(believed + delta, g)
-        changes["changes"] = S
-        if loss is None:
-            changes |= self._renewal(sums.counts)
-        else:
-            view = View(loss, believed, *self._constraints(sums, spread))
-            changes |= self._step_on(view, SPAN, S, changes["squares"], sums.counts)
-        self._learn(**sums._asdict(), spread=spread, last_visit=last_visit, **changes)
-
-    def _renewal(self, counts: Counts) -> dict[str, Any]:
-        """The set of an epoch that begins inside a block: the next loss is weighed under it, here and after a load."""
-        if counts.epoch == self._renewed:
-            return {}
-        return {
-            "confidence_set": self._set_of(counts),
-            "_laws": self._evidence(counts),
-            "_renewed": counts.epoch,
-        }
+        block, m = block_after(state, believed + delta, g, self.block), state.steps
+        stepped = Stepped(state.theta, state.solver, state.integrals, state.multipliers)
+        if block.loss is not None:
+            view = View(block.loss, believed, *self._constraints(counts, cost_sum, spread))
+            policy = self.offered(state).policy
+            stepped = self._price_step(state, policy, view, SPAN, S, block.squares, counts)
+            m += 1
+        return BanditState(
+            observed=t, counts=counts, theta=stepped.theta, solver=stepped.solver, integrals=stepped.integrals,
+            multipliers=stepped.multipliers, losses=block.losses, waiting=block.waiting, last_use=block.last_use,
+            squares=block.squares, changes=S, steps=m, cost_sum=cost_sum, spread=spread, last_visit=last_visit,
+        )  # fmt: skip
 
     def believed_losses(self) -> FloatArray:
         """Line a: m (n_tuples,)."""
-        m = 2 * self.cost_sum[0] / np.maximum(1, self.counts.totals()[0]) - 1
-        m[2 * self.last_visit <= self.observed] = -1
+        return self._believed(self.state)
+
+    def _believed(self, state: BanditState) -> FloatArray:
+        m = 2 * state.cost_sum[0] / np.maximum(1, state.counts.totals()[0]) - 1
+        m[2 * state.last_visit <= state.observed] = -1
         believed: FloatArray = m[self.space.pair_of_tuple]
         return believed
 
-    def _constraints(self, sums: Sums, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
+    def _constraints(self, counts: Counts, cost_sum: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Line c: ḡ and ω (ḡ − g̲), (I, n_tuples) each."""
-        visits, total, lower = sums.counts.totals()[0], sums.cost_sum[1:], np.empty_like(spread)
-        log_inverse = np.log(max(1, spread.size) / self.level)
-        lower_means(visits, total, spread, log_inverse, self.radius_scale, lower)
+        visits, total = counts.totals()[0], cost_sum[1:]
+        log_inverse = log(max(1, spread.size) / self.level)
+        lower = core.lower_means(visits, total, spread, log_inverse, self.radius_scale)
         anywhere = total.sum(axis=1, keepdims=True) / visits.sum()
         mean = np.where(visits > 0, total / np.maximum(1, visits), anywhere)
-        pair = self.space.pair_of_tuple
-        return (2 * mean - 1)[:, pair], (2 * self.optimism * (mean - lower))[:, pair]
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        bounds, visits = super().bounds(), self.counts.totals()[0]
-        most = 3 / published_exploration(self.space, self.level, max(1, self.observed))  # |Δ| is 2/γ, and a little
-        return bounds | {
-            "spread": (0, 2 * visits),
-            "last_visit": (visits > 0, self.observed * (visits > 0)),
-            "losses": (-self.waiting * (2 + most), self.waiting * (2 + most)),
-            "changes": (0, self.space.n_layers * self.observed * most**2),
-        }
+        by_tuple = self.space.expand_to_tuples
+        return by_tuple(2 * mean - 1), by_tuple(2 * self.optimism * (mean - lower))

@@ -12,11 +12,15 @@ of D. Against `ucpd` it shows what not knowing the dynamics costs.
 Feedback: full information. Needs to know: the space, the budgets, the number of episodes T and the model.
 """
 
-from tightrope.learners.shared.known import KnownDynamics
+from dataclasses import field
+
+from tightrope.confidence import ConfidenceRule
 from tightrope.learners.ucpd import UCPD
+from tightrope.model import LayeredMDP
+from tightrope.ties import Ties
 
 
-class UCPDKnown(KnownDynamics, UCPD):
+class UCPDKnown(UCPD):
     """UCPD that is told the dynamics: adversarial losses, budgets that hold in the long run.
 
     Parameters
@@ -26,3 +30,11 @@ class UCPDKnown(KnownDynamics, UCPD):
     """
 
     name = "ucpd-known"
+    needs = ("model",)
+
+    model: LayeredMDP = field()  # known: none of what is said about confidence sets applies
+    ties: Ties | None = field(init=False, default=None)
+    confidence: str | ConfidenceRule = field(init=False, default="")
+    level: float = field(init=False, default=0.0)
+    radius_scale: float = field(init=False, default=0.0)
+    renewal: float = field(init=False, default=1.0)

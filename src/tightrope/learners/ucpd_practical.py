@@ -10,7 +10,7 @@ spans:
    differences of successive ones. (Algorithm 1 charges the optimistic θ, which believes to be within budget while sets
    are wide.) Q_i ← Q_i + ρ_m e_i, held between 0 and the most of line 3, ρ_m = 3 F / (L √m).
 3. Prices: w = argmin over w >= 0 of ½ wᵀ A w − w·(A Q + k e / η − b), at most B/η for what g̃_i differs by in a layer. A
-   step of length η changes the uses by −η (b + A w) to first order (`kernels.played.responses`), so −b/A is the price
+   step of length η changes the uses by −η (b + A w) to first order (`core/played.hpp`), so −b/A is the price
    at which losses and budgets balance, k e / (η A) brings back a share k of the excess in one step, and Q collects what
    this picture gets wrong. For one budget, w = [Q + (k e / η − b) / A]_+.
 4. θ ← argmin over θ in Δ of η <f + Σ_i w_i g̃_i, θ> + D(θ, (1 − λ_m) θ + λ_m even), λ_m = 1/(10 + m); even, which
@@ -28,17 +28,34 @@ grows as η falls, for what g̃_i differs by.
 Feedback: full information. Needs to know: the space and the budgets.
 """
 
+from dataclasses import field
+from typing import Any
+
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import Episode, sums_of
-from tightrope.learners.kernels.played import SMALLEST, from_least
-from tightrope.learners.parameters import carried
-from tightrope.learners.shared.pricing import PricingLearner, View
+from tightrope.arguments import whole
+from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, SHARE, parameter
+from tightrope.learners.parts import Dynamics, policy_of_measure
+from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.pricing import PriceStep, PricingState, Stepped, View, block_after
+from tightrope.learners.shared.rates import spans_after
+from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
+from tightrope.storage.state import numbers, state
 
 
-class UCPDPractical(PricingLearner):
+@state
+class PracticalState(PricingState):
+    """What ucpd-practical carries from episode to episode."""
+
+    mean_constraints: FloatArray = numbers()  #: (I, n_tuples) ḡ
+    last_loss: FloatArray = numbers()  #: (n_tuples,) f of the step before
+    largest_span: float = numbers(least=0)  #: F
+
+
+class UCPDPractical(CountingLearner[PracticalState]):
     """UCPD with one practical preset: budgets held with valid sets, no horizon, no units, ties where there are any.
 
     Parameters
@@ -59,41 +76,64 @@ class UCPDPractical(PricingLearner):
     reference = "tightrope: after Qiu, Wei, Yang, Ye, Wang, with prices and steps of its own (this package)"
     constants = "declared departure"
 
-    mean_constraints: FloatArray = carried()  #: (I, n_tuples) ḡ
-    last_loss: FloatArray = carried()  #: (n_tuples,) f of the step before
-    largest_span: float = carried()  #: F
+    plans = False
+    ties_by_default = True
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.mean_constraints = np.zeros((len(self.budgets), self.space.n_tuples))
-        self.last_loss = np.zeros(self.space.n_tuples)
-        self.largest_span = 0.0
+    model: LayeredMDP | None = field(init=False, default=None)
+    episodes: Any = None
+    confidence: str | ConfidenceRule = "kl"
+    level: float = parameter(PROBABILITY, default=0.01)
+    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    renewal: float = parameter(POSITIVE, default=0.1)
+    first_rate: float = parameter(POSITIVE, default=1.0)
+    change_rate: float = parameter(POSITIVE, default=5.0)
+    correction: float = parameter(POSITIVE, default=0.3)
+    prudence: float = parameter(NOT_NEGATIVE, default=0.5)
+    integral: float = parameter(POSITIVE, default=3.0)
+    realism: float = parameter(SHARE, default=0.5)
+    largest_tilt: float = parameter(POSITIVE, default=100.0)
+    block: int = 6
 
-    def observe(self, episode: Episode) -> None:
+    def configure(self) -> None:
+        self.block = whole(self.block, "block", 1)
+        self.unreported = set() if getattr(self, "confidence", None) == "paper" else {"episodes"}
+        self._dynamics = Dynamics.of(self)
+        self.rule = self._dynamics.rule
+        self._price_step = PriceStep(self, self._dynamics)
+
+    def initial(self) -> PracticalState:
+        space, n = self.space, len(self.budgets)
+        counts, zeros, no_loss = Counts(space, self.ties, self.renewal), np.zeros(n), np.zeros(space.n_tuples)
+        return PracticalState(
+            counts=counts, theta=self._dynamics.first_measure(), solver=self._price_step.mirror_step.begin(counts),
+            integrals=zeros, multipliers=zeros, losses=no_loss, waiting=0, last_use=zeros, squares=zeros,
+            changes=0.0, steps=0, mean_constraints=np.zeros((n, space.n_tuples)), last_loss=no_loss, largest_span=0.0,
+        )  # fmt: skip
+
+    @property
+    def confidence_set(self) -> ConfidenceSet:
+        """The confidence set of the next step."""
+        return self._price_step.mirror_step.set_of(self.state.counts)
+
+    def offer(self, state: PracticalState) -> Offer:
+        policy = policy_of_measure(self.space, state.theta)
+        return Offer(policy, state.multipliers, self._dynamics.epoch_of(state.counts))
+
+    def step(self, state: PracticalState, seen: Seen) -> PracticalState:
         """Count the path, add up losses and constraints; at the end of a block take a step."""
-        path, f, g = self._read(episode)
-        counts = self._counted(path)
-        mean = self.mean_constraints + (g - self.mean_constraints) / (self.observed + 1)
-        loss, changes = self._gather(f, g[:, path])
-        if loss is not None:
-            F, S = self._spans(loss)
-            changes |= self._step_on(View(loss, loss, mean), F, S, changes["squares"], counts)
-            changes |= {"last_loss": loss, "largest_span": F}
-        self._learn(counts=counts, mean_constraints=mean, **changes)
-
-    def _spans(self, f: FloatArray) -> tuple[float, float]:
-        """Line 5: F and S with one more f."""
-        shifted = np.empty_like(f)
-        change, _ = from_least(self._tuples_before, f - self.last_loss, shifted)
-        span, _ = from_least(self._tuples_before, f, shifted)
-        F = max(self.largest_span, span if span >= SMALLEST else 0.0)
-        return F, self.changes + (change**2 if self.steps > 0 else 0.0)
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        return super().bounds() | {
-            "mean_constraints": sums_of(1, least=-1),
-            "last_loss": sums_of(1, least=-1),
-            "losses": sums_of(self.waiting, least=-1),
-            "largest_span": (0, 3),
-            "changes": (0, 17 * self.steps),  # spans of differences are 4 at most, and a little
-        }
+        path, f, g, _ = seen
+        t, counts = state.observed + 1, state.counts.counted(path)
+        mean = state.mean_constraints + (g - state.mean_constraints) / t
+        block = block_after(state, f, g[:, path], self.block)
+        F, S, m, last_loss = state.largest_span, state.changes, state.steps, state.last_loss
+        stepped = Stepped(state.theta, state.solver, state.integrals, state.multipliers)
+        if block.loss is not None:
+            loss, policy = block.loss, self.offered(state).policy
+            F, S = spans_after(self.space, loss, last_loss, F, S, m)  # line 5
+            stepped = self._price_step(state, policy, View(loss, loss, mean), F, S, block.squares, counts)
+            m, last_loss = m + 1, loss
+        return PracticalState(
+            observed=t, counts=counts, theta=stepped.theta, solver=stepped.solver, integrals=stepped.integrals,
+            multipliers=stepped.multipliers, losses=block.losses, waiting=block.waiting, last_use=block.last_use,
+            squares=block.squares, changes=S, steps=m, mean_constraints=mean, last_loss=last_loss, largest_span=F,
+        )  # fmt: skip

@@ -7,12 +7,16 @@ no need for prudence. Against
 Feedback: full information. Needs to know: the space, the budgets and the model.
 """
 
+from dataclasses import field
+
+from tightrope.confidence import ConfidenceRule
 from tightrope.learners.parameters import NOT_NEGATIVE, parameter
-from tightrope.learners.shared.known import KnownDynamics
 from tightrope.learners.ucpd_practical import UCPDPractical
+from tightrope.model import LayeredMDP
+from tightrope.ties import Ties
 
 
-class UCPDPracticalKnown(KnownDynamics, UCPDPractical):
+class UCPDPracticalKnown(UCPDPractical):
     """ucpd-practical that is told the dynamics: budgets held, no horizon, no units.
 
     Parameters
@@ -23,6 +27,13 @@ class UCPDPracticalKnown(KnownDynamics, UCPDPractical):
     """
 
     name = "ucpd-practical-known"
+    needs = ("model",)
     ties_by_default = False
 
+    model: LayeredMDP = field()  # known: none of what is said about confidence sets applies
+    ties: Ties | None = field(init=False, default=None)
+    confidence: str | ConfidenceRule = field(init=False, default="")
+    level: float = field(init=False, default=0.0)
+    radius_scale: float = field(init=False, default=0.0)
+    renewal: float = field(init=False, default=1.0)
     prudence: float = parameter(NOT_NEGATIVE, default=0.0)

@@ -16,18 +16,28 @@ loss of a step may depend on the state it leads to, and ℓ(s,a) is its mean.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
+from tightrope.arithmetic import log
 from tightrope.confidence import Counts, L1Ball, frequencies
-from tightrope.learners.base import BanditEpisode, sums_of
-from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, carried, parameter
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.planning.extended_values import optimistic_policy
 from tightrope.space import FloatArray
+from tightrope.storage.state import State, numbers, part, state
 
 
-class UCRL2(CountingLearner):
+@state
+class UCRL2State(State):
+    """What UCRL2 carries from episode to episode."""
+
+    counts: Counts = part()
+    total_loss: FloatArray = numbers(least=-1e-3)  #: (n_pairs,)
+    policy: Policy = part()
+
+
+class UCRL2(CountingLearner[UCRL2State]):
     """Optimistic planning in epochs: stochastic losses, unknown dynamics, no budgets.
 
     Parameters
@@ -45,31 +55,30 @@ class UCRL2(CountingLearner):
 
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
-    total_loss: FloatArray = carried()
-    policy: Policy = carried()
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.total_loss = np.zeros(self.space.n_pairs)
+    def configure(self) -> None:
         self._width = self.space.next_layer_size
-        self.policy = self._plan(self.counts, self.total_loss, 1)
 
-    def observe(self, episode: BanditEpisode) -> None:
+    def initial(self) -> UCRL2State:
+        counts, zeros = Counts(self.space, self.ties), np.zeros(self.space.n_pairs)
+        return UCRL2State(counts=counts, total_loss=zeros, policy=self._plan(counts, zeros, 1))
+
+    def offer(self, state: UCRL2State) -> Offer:
+        return Offer(state.policy, np.zeros(len(self.budgets)), state.counts.epoch)
+
+    def step(self, state: UCRL2State, seen: Seen) -> UCRL2State:
         """Line 3, then lines 1 and 2 if that ended the epoch."""
-        path, losses, _ = self._read(episode)
-        total_loss = self.total_loss.copy()
-        total_loss[self.space.pair_of_tuple[path]] += (losses + 1) / 2
-        counts, epoch_is_over = self.counts.after(path)
-        policy = self.policy
-        if epoch_is_over:
-            counts = counts.next_epoch()
-            policy = self._plan(counts, total_loss, (self.observed + 1) * self.space.n_layers + 1)
-        self._learn(counts=counts, total_loss=total_loss, policy=policy)
+        t, total_loss, policy = state.observed + 1, state.total_loss.copy(), state.policy
+        total_loss[self.space.pair_of_tuple[seen.path]] += (seen.loss + 1) / 2
+        counts = state.counts.counted(seen.path)
+        if counts.epoch != state.counts.epoch:
+            policy = self._plan(counts, total_loss, t * self.space.n_layers + 1)
+        return UCRL2State(observed=t, counts=counts, total_loss=total_loss, policy=policy)
 
     def plausible(self, counts: Counts, total_loss: FloatArray, t: int) -> tuple[L1Ball, FloatArray]:
         """Line 1: the ball of models, and the least plausible loss of every pair; all is, for one never visited."""
         space, (N, M) = self.space, counts.laws
-        log_term = np.log(2 * space.n_states * space.n_actions * t / self.level)
+        log_term = log(2 * space.n_states * space.n_actions * t / self.level)
         eps = self.radius_scale * np.sqrt(14 * self._width * log_term / np.maximum(1, N))
         visits, seen = np.maximum(1, counts.N), counts.N > 0
         eps_loss = self.radius_scale * np.sqrt(7 * log_term / (2 * visits))
@@ -80,6 +89,3 @@ class UCRL2(CountingLearner):
         """Lines 1 and 2."""
         ball, least = self.plausible(counts, total_loss, t)
         return optimistic_policy(self.space, ball, self.space.expand_to_tuples(least))
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        return super().bounds() | {"total_loss": sums_of(self.counts.totals()[0])}

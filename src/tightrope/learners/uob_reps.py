@@ -3,7 +3,7 @@
 In every episode t, with losses ℓ in [0, 1]:
 1. Play π_t(a|s) ∝ Σ_s' q_t(s,a,s'); q_1 as θ^1 of `ucpd`.
 2. For each pair (s,a) of the trajectory, find its upper occupancy bound u_t(s,a): the largest probability of passing
-   (s,a) with π_t under any model of the confidence set (Comp-UOB, `learners/kernels/upper_occupancy.py`).
+   (s,a) with π_t under any model of the confidence set (Comp-UOB, `core/upper_occupancy.hpp`).
 3. Estimate the losses: ℓ̂_t(s,a) = ℓ_t(s,a) / (u_t(s,a) + γ) where the trajectory went, 0 elsewhere. Both u_t in place
    of the unknown probability and γ (implicit exploration) make it optimistic.
 4. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
@@ -16,21 +16,21 @@ Where we depart from the publication: losses here are ℓ = (f + 1)/2; the loss 
 to, and ℓ̂_t(s,a) then estimates its mean.
 """
 
-from dataclasses import field
-
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.confidence import BernsteinBox, Box, ConfidenceRule
-from tightrope.learners.base import BanditEpisode
+from tightrope.confidence import BernsteinBox, Box, Counts
+from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
+from tightrope.learners.parts import MirrorStep, even_measure, policy_of_measure, positive
+from tightrope.learners.shared.counting import CountingLearner
 from tightrope.learners.shared.importance import estimated, published_exploration, upper_bounds
-from tightrope.learners.shared.mirror import MirrorLearner
+from tightrope.learners.shared.mirror import MirrorState
 from tightrope.model import Policy
 from tightrope.space import FloatArray
 
 
-class UOBREPS(MirrorLearner):
+class UOBREPS(CountingLearner[MirrorState]):
     """Upper occupancy bound REPS: adversarial losses, bandit feedback, unknown dynamics, no budgets.
 
     Parameters
@@ -55,21 +55,39 @@ class UOBREPS(MirrorLearner):
     exploration: float = parameter(POSITIVE, default=PUBLISHED)
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
-    confidence_set: Box = field(init=False)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
+    def configure(self) -> None:
         published = published_exploration(self.space, self.level, self.episodes)
         self.default_to(learning_rate=published, exploration=published)
+        self.rule = BernsteinBox(episodes=self.episodes, level=self.level, scale=self.radius_scale)
+        self._mirror_step = MirrorStep(self.space, self.rule)
 
-    def _make_rule(self) -> ConfidenceRule:
-        return BernsteinBox(episodes=self.episodes, level=self.level, scale=self.radius_scale)
+    def initial(self) -> MirrorState:
+        counts = Counts(self.space, self.ties)
+        return MirrorState(counts=counts, theta=even_measure(self.space), solver=self._mirror_step.begin(counts))
 
-    def observe(self, episode: BanditEpisode) -> None:
+    def offer(self, state: MirrorState) -> Offer:
+        """Line 1."""
+        return Offer(policy_of_measure(self.space, state.theta), np.zeros(len(self.budgets)), state.counts.epoch)
+
+    def step(self, state: MirrorState, seen: Seen) -> MirrorState:
         """Lines 2 to 5."""
-        path, losses, _ = self._read(episode)
-        cost = self.learning_rate * self.estimate(path, (losses + 1) / 2, self._played(episode))
-        self._learn(**self._move(path, self._reference(), cost))
+        box = self.set_of(state.counts)
+        estimate = estimated(seen.policy, box, seen.path, (seen.loss + 1) / 2, self.exploration)
+        counts, reference = state.counts.counted(seen.path), positive(self.space, state.theta)
+        theta, solver = self._mirror_step(state.solver, counts, reference, self.learning_rate * estimate)
+        return MirrorState(observed=state.observed + 1, counts=counts, theta=theta, solver=solver)
+
+    def set_of(self, counts: Counts) -> Box:
+        """Return Δ of the epoch of these counts."""
+        box = self._mirror_step.set_of(counts)
+        assert isinstance(box, Box)
+        return box
+
+    @property
+    def confidence_set(self) -> Box:
+        """Δ of the epoch."""
+        return self.set_of(self.state.counts)
 
     def upper_bounds(self, path: NDArray[np.int64]) -> FloatArray:
         """Line 2: u_t (L,) at the pair of each step, given the tuple of each."""

@@ -23,17 +23,35 @@ and π_{k+1} in place of π_k in the V of line 5; here these are as in the equat
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
-from tightrope.learners.base import BanditEpisode
-from tightrope.learners.kernels.regularised import regularised_step, regularised_values
-from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, SHARE, carried, parameter
-from tightrope.learners.shared.averaging import AveragingLearner, Estimates
+from tightrope import core
+from tightrope.arithmetic import log, power
+from tightrope.learners.base import Offer, Seen
+from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, SHARE, parameter
+from tightrope.learners.shared.averaging import (
+    AveragesState,
+    Estimates,
+    budgets_of_shares,
+    estimates,
+    no_sums,
+    sums_after,
+)
+from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray
+from tightrope.storage.state import numbers, part, state
 
 
-class UOptRPGPD(AveragingLearner):
+@state
+class RPGPDState(AveragesState):
+    """What UOpt-RPGPD carries from episode to episode."""
+
+    policy: Policy = part()
+    multipliers: FloatArray = numbers(least=0)  #: (I,) λ
+
+
+class UOptRPGPD(CountingLearner[RPGPDState]):
     """Entropy and prices that fade, so that policies settle: stochastic losses, unknown dynamics, long-run budgets.
 
     Parameters
@@ -54,52 +72,55 @@ class UOptRPGPD(AveragingLearner):
     constants = "balanced by us"
     plans = False
 
+    feedback = "bandit"
+
     episodes: Any = None
     rate_exponent: float = parameter(SHARE, default=0.53)
     entropy_exponent: float = parameter(SHARE, default=0.4)
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
-    policy: Policy = carried()
-    multipliers: FloatArray = carried()  #: λ
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.policy = Policy.uniform(self.space)
+    def configure(self) -> None:
+        self.alpha = budgets_of_shares(self.budgets, self.space)
+        self.unreported = {"episodes"}
 
-    def observe(self, episode: BanditEpisode) -> None:
+    def initial(self) -> RPGPDState:
+        n = len(self.budgets)
+        sums = no_sums(self.space, n, self.ties)
+        return RPGPDState(**sums, policy=Policy.uniform(self.space), multipliers=np.zeros(n))
+
+    def offer(self, state: RPGPDState) -> Offer:
+        return Offer(state.policy, state.multipliers, state.counts.epoch)
+
+    def step(self, state: RPGPDState, seen: Seen) -> RPGPDState:
         """Lines 1 to 5."""
-        sums = self._sums_after(episode)
-        eta, tau = (self.observed + 3) ** -self.rate_exponent, (self.observed + 3) ** -self.entropy_exponent
-        V, Q = self._evaluate(sums.estimates(), tau)
-        pi = np.empty(self.space.n_pairs)
-        worth = Q[0] + self.multipliers @ Q[1:]
-        regularised_step(self.space.csr, self.policy.probabilities, worth, eta, tau, pi)
+        counts, cost_sum = sums_after(state, seen, self.space)
+        eta, tau = power(state.observed + 3, -self.rate_exponent), power(state.observed + 3, -self.entropy_exponent)
+        V, Q = self._evaluate(estimates(counts, cost_sum), state.policy, tau)
+        worth = core.weigh(1.0, Q[0], state.multipliers, Q[1:], 1.0)
+        pi = core.regularised_step(self.space.native, state.policy.probabilities, worth, eta, tau)
         due = self.space.n_layers - self.alpha
-        prices = np.maximum(0.0, self.multipliers + eta * (due - V[1:, 0] - tau * self.multipliers))
-        self._learn(**sums._asdict(), policy=Policy.unchecked(self.space, pi), multipliers=prices)
+        prices = np.maximum(0.0, state.multipliers + eta * (due - V[1:, 0] - tau * state.multipliers))
+        return RPGPDState(
+            observed=state.observed + 1, counts=counts, cost_sum=cost_sum,
+            policy=Policy.unchecked(self.space, pi), multipliers=prices,
+        )  # fmt: skip
 
-    def _evaluate(self, estimates: Estimates, tau: float) -> tuple[FloatArray, FloatArray]:
+    def _evaluate(self, averages: Estimates, policy: Policy, tau: float) -> tuple[FloatArray, FloatArray]:
         """Lines 2 and 3: V (1 + I, n_states) and Q (1 + I, n_pairs), of r, then of each u_i."""
-        space, n = self.space, 1 + len(self.budgets)
-        model = LayeredMDP.from_occupancy(space, estimates.M.astype(np.float64))
-        phi, roots = self._phi(estimates.N), space.sum_over_successors(np.sqrt(model.transitions))
-        bonus = self._phi(estimates.visits) + space.n_layers * (phi * roots + 5 * phi**2)
-        rewards = 1 - estimates.costs + self.radius_scale * bonus
-        V, Q, taus = np.empty((n, space.n_states)), np.empty((n, space.n_pairs)), np.zeros(n)
+        space = self.space
+        model = LayeredMDP.from_occupancy(space, averages.M.astype(np.float64))
+        phi, roots = self._phi(averages.N), space.sum_over_successors(np.sqrt(model.transitions))
+        bonus = self._phi(averages.visits) + space.n_layers * (phi * roots + 5 * phi**2)
+        rewards = 1 - averages.costs + self.radius_scale * bonus
+        pi, taus = policy.probabilities, np.zeros(1 + len(self.budgets))
         taus[0] = tau
-        regularised_values(space.csr, self.policy.probabilities, model.transitions, rewards, taus, V, Q)
+        V, Q = core.regularised_values(space.native, pi, model.transitions, rewards, taus)
         return V, Q
 
     def _phi(self, visits: NDArray[np.int64]) -> FloatArray:
         """φ(max(1, n))."""
         n = np.maximum(1, visits)
-        log_term = np.log(np.log(np.maximum(2 * n, np.e))) + np.log(48 * self.space.n_tuples / self.level)
+        log_term = log(log(np.maximum(2 * n, np.e))) + log(48 * self.space.n_tuples / self.level)
         phi: FloatArray = np.sqrt(2 * log_term / n)
         return phi
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        return super().bounds() | {"multipliers": (0, np.inf)}
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        return {name: value for name, value in super().settings.items() if name != "episodes"}

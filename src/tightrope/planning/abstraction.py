@@ -9,9 +9,9 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope import core
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.intervals import Intervals
-from tightrope.planning.kernels.worst_case import dearest_values
 from tightrope.space import FloatArray, LayeredSpace
 
 #: Numbers that differ by less are the same to a class.
@@ -110,7 +110,7 @@ class Halves:
 
     def most(self, intervals: Intervals, policy: Policy, cost: FloatArray) -> float:
         """What a policy outside costs at most, of costs (n_pairs,) outside, whichever model it is."""
-        pi, V = np.ones(self.space.n_pairs), np.empty(self.space.n_states)
+        pi = np.ones(self.space.n_pairs)
         pi[self.pairs] = policy.probabilities
-        dearest_values(self.space.csr, intervals.lower, intervals.upper, pi, self.costs(cost), V)
+        V = core.dearest_values(self.space.native, intervals.lower, intervals.upper, pi, self.costs(cost))
         return float(V[0])

@@ -11,11 +11,10 @@ from one layer to the next, so its matrix A D Aᵀ (D the pairs with x > 0) is b
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import solveh_banded
 
+from tightrope import core
 from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.model import LayeredMDP
-from tightrope.planning.kernels import euclidean as kernels
 from tightrope.space import FloatArray
 
 MAX_STEPS, MAX_DAMPINGS = 500, 40
@@ -45,9 +44,6 @@ class EuclideanProjector:
     def __init__(self, mdp: LayeredMDP, tolerance: float = 1e-10) -> None:
         self.mdp = mdp
         self.tolerance = tolerance
-        sizes = mdp.space.layer_sizes
-        width = max(n + m for n, m in zip(sizes[:-1], [*sizes[1:-1], 0], strict=True))
-        self._band = np.empty((mdp.space.n_states - 1, width))
         self.potentials = np.zeros(mdp.space.n_states)  #: β of the last answer; the next search starts here
 
     def state(self) -> dict[str, FloatArray]:
@@ -88,7 +84,7 @@ class EuclideanProjector:
         for _ in range(MAX_DAMPINGS):
             step = self._newton_step(at, damping)
             trial = self._point(y, at.beta + step)
-            if trial.value <= at.value + ARMIJO * float(at.residual @ step):
+            if trial.value <= at.value + ARMIJO * core.dot(at.residual, step):
                 return trial
             # at the floor of rounding F no longer tells better from worse: the residual does
             level = trial.value <= at.value + ROUNDING * (1 + abs(at.value))
@@ -98,13 +94,10 @@ class EuclideanProjector:
         return None
 
     def _point(self, y: FloatArray, beta: FloatArray) -> Point:
-        x, residual = np.empty(len(y)), np.empty(len(beta))
-        residual_norm, value = kernels.point(self.mdp.space.csr, self.mdp.transitions, y, beta, x, residual)
-        return Point(beta, x, residual, residual_norm, value)
+        return Point(beta, *core.euclidean_point(self.mdp.space.native, self.mdp.transitions, y, beta))
 
     def _newton_step(self, at: Point, damping: float) -> FloatArray:
         """−(A D Aᵀ + μ)^{-1} ∇F; 0 at the last state."""
-        kernels.hessian_band(self.mdp.space.csr, self.mdp.transitions, at.x, damping, self._band)
-        step = np.zeros(len(at.residual))
-        step[:-1] = solveh_banded(self._band.T, -at.residual[:-1], lower=True, check_finite=False)
+        space, P = self.mdp.space.native, self.mdp.transitions
+        step: FloatArray = core.euclidean_step(space, P, at.x, at.residual, damping)
         return step

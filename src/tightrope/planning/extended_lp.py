@@ -16,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope.arithmetic import dot
 from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.model import Policy, flat
 from tightrope.planning.hindsight import largest
@@ -59,11 +60,11 @@ def plan(
         )
     x, over = best.x, best.over
     return OptimisticPlan(
-        value=float(c @ x),
+        value=dot(c, x),
         visits=x,
         policy=_policy(space, x, best.elsewhere),
         multipliers=np.zeros(len(alpha)) if over else best.multipliers * c_unit / d_unit,
-        excess=float((D @ x - alpha).max()) if over else 0.0,
+        excess=float((dot(D, x) - alpha).max()) if over else 0.0,
     )
 
 

@@ -19,13 +19,14 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
 from tightrope.arguments import instance
 from tightrope.arguments.arrays import finite, floats
+from tightrope.arithmetic import combine, dot
 from tightrope.errors import ConvergenceError, InfeasibleError
-from tightrope.model import LayeredMDP, Policy, flat, inner
+from tightrope.model import LayeredMDP, Policy, flat
 from tightrope.planning import highs
 from tightrope.planning.intervals import Intervals
-from tightrope.planning.kernels.dynamic_programming import best_actions
 from tightrope.planning.mixtures import best_mixture
 from tightrope.planning.policies import deterministic
 from tightrope.space import FloatArray, LayeredSpace
@@ -67,8 +68,7 @@ class Slack(NamedTuple):
 def best_policy(mdp: LayeredMDP, loss: ArrayLike) -> tuple[float, Policy]:
     """The least expected loss (n_tuples,) without budgets, and a deterministic policy that attains it."""
     space = instance(mdp, "mdp", LayeredMDP).space
-    V, best = np.empty(space.n_states), np.empty(space.n_states - 1, dtype=np.int64)
-    best_actions(space.csr, mdp.transitions, flat(loss, space.n_tuples, "loss"), V, best)
+    V, best = core.best_actions(space.native, mdp.transitions, flat(loss, space.n_tuples, "loss"))
     return float(V[0]), deterministic(space, best)
 
 
@@ -139,18 +139,18 @@ class HindsightLP:
         unit, allowed = largest(f), self._model.tolerance
         for x, q in self._model.best_visits(self._model.pair_costs(f / unit), self._rows, self._c):
             policy, theta = self._model.policy_and_occupancy(x)
-            bound = best_policy(self.mdp, f / unit + q @ self._g)[0] - q @ self._c
-            gap = float(inner(f, theta) / unit - bound)
-            violation = float((inner(self._g, theta) - self._c).max(initial=0.0))
+            bound = best_policy(self.mdp, f / unit + combine(q, self._g))[0] - dot(q, self._c)
+            gap = float(dot(f, theta) / unit - bound)
+            violation = float((dot(self._g, theta) - self._c).max(initial=0.0))
             # a budget met to within `allowed` moves the value by q times as much
             if gap <= allowed * (1.0 + q.sum()) and violation <= allowed:
                 return CMDPSolution(
-                    value=float(inner(f, theta)),
+                    value=float(dot(f, theta)),
                     occupancy=theta,
                     policy=policy,
                     multipliers=q * unit / self._units + 0.0,  # no -0.0
                     duality_gap=max(0.0, gap * unit),
-                    violation=float((inner(self.constraints, theta) - self.budgets).max(initial=0.0)),
+                    violation=float((dot(self.constraints, theta) - self.budgets).max(initial=0.0)),
                 )
         raise ConvergenceError(
             f"the hindsight LP was not solved well enough: duality gap {gap:.3g} and violation "
@@ -202,8 +202,8 @@ class _Model:
         for x, weights in self.slackest_visits(self.pair_costs(g), spare):
             policy, theta = self.policy_and_occupancy(x)
             q = weights / weights.sum()
-            z = float((spare - inner(g, theta)).min())
-            bound = float(q @ spare) - best_policy(self.mdp, q @ g)[0]
+            z = float((spare - dot(g, theta)).min())
+            bound = dot(q, spare) - best_policy(self.mdp, combine(q, g))[0]
             if bound - z <= self.tolerance:
                 return Slack(base + z, policy, q)
         raise ConvergenceError(

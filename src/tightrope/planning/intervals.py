@@ -7,7 +7,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, flat
-from tightrope.planning.kernels.extended_lp import bernstein_intervals
 from tightrope.space import FloatArray, LayeredSpace
 
 
@@ -28,9 +27,14 @@ class Intervals(NamedTuple):
 
         β(s,a,s') = scale (√(4 P̂ (1 − P̂) log_term / N) + 14 log_term / (3 N)), and 1 at most.
         """
-        intervals = cls(np.empty(space.n_tuples), np.empty(space.n_tuples), np.empty(space.n_pairs))
-        bernstein_intervals(space.csr, N, M, log_term, scale, *intervals)
-        return intervals
+        n = space.expand_to_tuples(np.maximum(N, 1))
+        P_hat = M / n
+        deviation = np.sqrt(np.maximum(4 * P_hat * (1 - P_hat) * log_term / n, 0.0))
+        beta = np.minimum(scale * (deviation + 14 * log_term / (3 * n)), 1.0)
+        seen = space.expand_to_tuples(N > 0)
+        lower = np.where(seen, np.maximum(P_hat - beta, 0.0), 0.0)
+        upper = np.where(seen, np.minimum(P_hat + beta, 1.0), 1.0)
+        return cls(lower, upper, space.sum_over_successors(beta))
 
     @classmethod
     def around(cls, mdp: LayeredMDP, radius: ArrayLike = 0.0) -> "Intervals":

@@ -5,15 +5,16 @@ Over all policies and all models in the intervals, as measures x(s,a) = Σ_s' q(
     minimise <c, x>   subject to   <d_i, x> <= α_i,   i = 1..I.
 
 Without the budgets this is dynamic programming, so it is solved by the simplex method over the budgets alone, whose
-columns dynamic programming supplies (Dantzig–Wolfe; `kernels.extended_lp.best_mixture`): a few passes over the tuples.
+columns dynamic programming supplies (Dantzig–Wolfe; `core/extended_lp.hpp`): a few passes over the tuples.
 Weak duality says how good the answer is. Intervals of width zero are a known model.
 """
 
 import numpy as np
 
+from tightrope import core
+from tightrope.arithmetic import combine, dot
 from tightrope.model import Policy
 from tightrope.planning.intervals import Intervals
-from tightrope.planning.kernels import extended_lp as kernels
 from tightrope.planning.policies import deterministic
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -27,11 +28,8 @@ MAX_PIVOTS = 1000
 
 def best_response(space: LayeredSpace, intervals: Intervals, cost: FloatArray) -> tuple[float, FloatArray, Policy]:
     """min <cost, x> without budgets: the value, x (n_pairs,), and the policy, which is deterministic."""
-    V, d, p = np.empty(space.n_states), np.empty(space.n_states), np.empty(space.n_tuples)
-    best, x = np.empty(space.n_states - 1, dtype=np.int64), np.empty(space.n_pairs)
-    kernels.optimistic_actions(space.csr, intervals.lower, intervals.upper, cost, V, best, p)
-    kernels.visits(space.csr, best, p, d, x)
-    return float(V[0]), x, deterministic(space, best)
+    V, best, p = core.optimistic_actions(space.native, intervals.lower, intervals.upper, cost)
+    return float(V[0]), core.visits(space.native, best, p), deterministic(space, best)
 
 
 def best_mixture(
@@ -62,19 +60,19 @@ class Mixture:
         allowed: float,
         zero: float,
     ) -> None:
-        self.x, self.multipliers = np.empty(space.n_pairs), np.empty(len(alpha))
         for _ in range(2):
-            self.over = kernels.best_mixture(
-                space.csr, intervals.lower, intervals.upper, c, D, alpha, zero, MAX_PIVOTS, self.multipliers, self.x
+            self.over, self.multipliers, self.x = core.best_mixture(
+                space.native, intervals.lower, intervals.upper, c, D, alpha, zero, MAX_PIVOTS
             )
-            self.excess = float((D @ self.x - alpha).max(initial=0.0))
+            self.excess = float((dot(D, self.x) - alpha).max(initial=0.0))
             if not self.over or self.excess > allowed:
                 break
             alpha = alpha + self.excess + 10 * zero  # over by rounding alone: let that pass
         if self.over:
             self.multipliers /= self.multipliers.sum()
         # weak duality: no x is better than the best for these prices; without one within α, none exceeds it less
-        prices = self.multipliers @ D if self.over else c + self.multipliers @ D
+        prices = combine(self.multipliers, D)
+        prices = prices if self.over else c + prices
         least, _, self.elsewhere = best_response(space, intervals, prices)
-        self.gap = float((self.excess if self.over else c @ self.x) - (least - self.multipliers @ alpha))
+        self.gap = float((self.excess if self.over else dot(c, self.x)) - (least - dot(self.multipliers, alpha)))
         self.good = self.gap <= allowed * (1 + self.multipliers.sum()) and (self.over or self.excess <= allowed)

@@ -8,7 +8,7 @@ For prices y >= 0 let θ(y) be the answer of the plain subproblem with cost + Σ
 
 is convex and smooth, with gradient b − A θ(y): at its minimum over y >= 0, θ(y) is the answer and y its multipliers.
 Newton's method finds it. Second derivatives are −A ∂θ/∂y, one solve for each inequality with the factor of the plain
-dual's own Hessian (`kernels/sensitivity.py`). The potentials go along to first order with every step in y, which makes
+dual's own Hessian (`core/sensitivity.hpp`). The potentials go along to first order with every step in y, which makes
 it a step of Newton's method in β and y together; then the plain solver puts β right.
 """
 
@@ -16,11 +16,12 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from scipy.optimize import nnls
 
+from tightrope import core
 from tightrope.confidence import ConfidenceSet
 from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.projection.infeasibility import explain, impossible
+from tightrope.projection.linear import combined, products
 from tightrope.projection.projector import Projector, primal_value
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -28,7 +29,7 @@ from tightrope.space import FloatArray, LayeredSpace
 MAX_STEPS = 120
 #: After so many steps, and again as many, it is asked whether the inequalities can be met at all.
 DOUBTFUL = 8
-#: How far a price may move in a step, in units of cost: as potentials may (`kernels.newton.MAX_MOVE`), lest weights
+#: How far a price may move in a step, in units of cost: as potentials may (MAX_MOVE of `core/newton.hpp`), lest weights
 #: leave the range of numbers. Where φ does not fall, less.
 REACH, SMALLEST_REACH = 20.0, 1e-9
 #: Share of the promised decrease of φ that a step has to bring; and what of φ is rounding.
@@ -95,20 +96,20 @@ class InequalityProjector:
         """
         size = np.abs(A).max(axis=1)
         size[size == 0] = 1.0
-        rows, limits, self.iterations = A / size[:, None], b / size, 0
+        rows, limits, self.iterations = np.ascontiguousarray(A / size[:, None]), b / size, 0
 
         def at(y: FloatArray) -> Answer:
             answer = np.empty(self.space.n_tuples)
-            self.plain.solve(reference, cost + y @ rows, confidence, answer)
+            self.plain.solve(reference, cost + combined(y, rows), confidence, answer)
             self.iterations += self.plain.iterations
-            phi = self.plain.dual_value + float(limits @ y)
+            phi = self.plain.dual_value + core.dot(limits, y)
             beta, residual = self.plain.potentials.copy(), self.plain.flow_residual
-            return Answer(y, phi, limits - rows @ answer, answer, beta, residual)
+            return Answer(y, phi, limits - products(rows, answer[None])[:, 0], answer, beta, residual)
 
         def sensitivities(here: Answer) -> tuple[FloatArray, FloatArray]:
             self.plain.potentials[:] = here.beta
-            dbeta, dtheta = self.plain.sensitivities(reference, cost + here.y @ rows, rows, here.theta)
-            return -rows @ dtheta.T, dbeta
+            dbeta, dtheta = self.plain.sensitivities(reference, cost + combined(here.y, rows), rows, here.theta)
+            return -products(rows, dtheta), dbeta
 
         def doomed(y: FloatArray) -> bool:
             return impossible(self.space, confidence, A, b, y / size)
@@ -168,20 +169,19 @@ class InequalityProjector:
         away as fast as the slack does.
         """
         model = (S + S.T) / 2 + np.diag(SINGULAR * (np.diag(S) + SINGULAR) + np.abs(here.slack) / reach)
-        y = least_prices(model, model @ here.y - here.slack)
-        self.plain.potentials[:] = here.beta + (y - here.y) @ dbeta
+        y = least_prices(model, products(model, here.y[None])[:, 0] - here.slack)
+        self.plain.potentials[:] = here.beta + combined(y - here.y, dbeta)
         try:
             there = at(y)
         except ConvergenceError:  # weights out of the range of numbers
             return None
-        promised = float(here.slack @ (y - here.y))
+        promised = core.dot(here.slack, y - here.y)
         level = there.phi <= here.phi + ROUNDING * (1 + abs(here.phi)) and there.residual <= 0.5 * here.residual
         return there if level or there.phi <= here.phi + ARMIJO * promised else None
 
 
 def least_prices(S: FloatArray, r: FloatArray) -> FloatArray:
     """argmin over y >= 0 of ½ <y, S y> − <r, y>, S symmetric and positive definite but for rounding."""
-    values, vectors = np.linalg.eigh(S)
-    roots = np.sqrt(np.maximum(values, SINGULAR * SINGULAR * values[-1]))
-    y: FloatArray = nnls(roots[:, None] * vectors.T, vectors.T @ r / roots)[0]
+    y = np.empty(len(r))
+    core.least_prices(S, r, y)
     return y

@@ -11,9 +11,11 @@ which dynamic programming knows. The largest e(y) is the least that some inequal
 import numpy as np
 from scipy.optimize import linprog
 
+from tightrope import core
 from tightrope.confidence import ConfidenceSet
 from tightrope.confidence.extremes import bounds_of, known, least_possible
 from tightrope.errors import InfeasibleError
+from tightrope.projection.linear import combined, products
 from tightrope.space import FloatArray, IntArray, LayeredSpace
 
 #: Excess below this share of what an inequality can differ by is rounding.
@@ -26,7 +28,7 @@ def impossible(space: LayeredSpace, confidence: ConfidenceSet, A: FloatArray, b:
     """Whether these prices prove that no measure of the set meets all inequalities."""
     if not known(confidence):
         return False
-    return _excess(space, confidence, A, b, y)[0] > ROUNDING * float(y @ _sizes(space, A))
+    return bool(_excess(space, confidence, A, b, y)[0] > ROUNDING * core.dot(y, _sizes(space, A)))
 
 
 def explain(space: LayeredSpace, confidence: ConfidenceSet, A: FloatArray, b: FloatArray) -> InfeasibleError | None:
@@ -42,7 +44,7 @@ def explain(space: LayeredSpace, confidence: ConfidenceSet, A: FloatArray, b: Fl
             f"{b[i]:.6g}, {least[i]:.3g} less"
         )
     excess, y = least_excess(space, confidence, A, b)
-    if excess <= ROUNDING * float(y @ _sizes(space, A)):
+    if excess <= ROUNDING * core.dot(y, _sizes(space, A)):
         return None
     return InfeasibleError(
         f"inequalities {_listed(np.flatnonzero(y > ROUNDING))} cannot be met together: every measure exceeds one of "
@@ -59,13 +61,13 @@ def least_excess(
     for _ in range(MAX_CUTS):
         excess, theta = _excess(space, confidence, A, b, y)
         best = max(best, (excess, y), key=lambda pair: pair[0])
-        cuts = np.vstack([cuts, A @ theta - b])
+        cuts = np.vstack([cuts, products(A, theta[None])[:, 0] - b])
         rows = np.hstack([-cuts, np.ones((len(cuts), 1))])  # z <= <cut, y>
         master = linprog(
             np.append(np.zeros(m), -1.0), rows, np.zeros(len(cuts)), np.append(np.ones(m), 0.0)[None], [1.0],
             bounds=[(0, None)] * m + [(None, None)],
         )  # fmt: skip
-        if master.x is None or master.x[-1] - best[0] <= ROUNDING * float(best[1] @ _sizes(space, A)):
+        if master.x is None or master.x[-1] - best[0] <= ROUNDING * core.dot(best[1], _sizes(space, A)):
             break
         y = np.maximum(master.x[:-1], 0.0)
         y /= y.sum()
@@ -76,8 +78,8 @@ def _excess(
     space: LayeredSpace, confidence: ConfidenceSet, A: FloatArray, b: FloatArray, y: FloatArray
 ) -> tuple[float, FloatArray]:
     """e(y), and a θ that attains it."""
-    least, theta = least_possible(space, bounds_of(confidence, space), y @ A)
-    return least - float(b @ y), theta
+    least, theta = least_possible(space, bounds_of(confidence, space), combined(y, A))
+    return least - core.dot(b, y), theta
 
 
 def _sizes(space: LayeredSpace, A: FloatArray) -> FloatArray:

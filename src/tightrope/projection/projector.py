@@ -1,18 +1,14 @@
-"""The solver of the subproblem (`project.py` says what that is); `kernels/dual.py` has the mathematics."""
-
-from typing import Any
+"""The solver of the subproblem of `project.py`; its mathematics are in `core/dual.hpp` and `core/newton.hpp`."""
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.confidence import ConfidenceSet
+from tightrope import core
+from tightrope.confidence import ConfidenceSet, OwnSet
 from tightrope.errors import ConvergenceError, InvalidInputError
-from tightrope.projection.kernels.newton import solve_subproblem
-from tightrope.projection.kernels.sensitivity import sensitivities
-from tightrope.projection.kernels.workspace import THRESHOLDS, Stacks, Workspace, allocate_panels
-from tightrope.projection.lanes import assign_lanes
-from tightrope.projection.sets import lay_out
-from tightrope.space import FloatArray, IntArray, LayeredSpace
+from tightrope.projection import reference as in_numpy
+from tightrope.projection.sets import hand_over
+from tightrope.space import FloatArray, LayeredSpace
 
 #: The largest duality gap of an answer whose weights span more than floating point does, relative to the dual value.
 GAP_TOLERANCE = 1e-6
@@ -27,56 +23,40 @@ class Projector:
     def __init__(self, space: LayeredSpace, tolerance: float = 1e-9) -> None:
         self.space = space
         self.tolerance = tolerance
-        self.potentials = np.zeros(space.n_states)  #: β of the last answer; the next solve starts here
-        self._thresholds = np.zeros((2, space.n_pairs))
-        self._panel_ptr, self._panels = allocate_panels(_factorised_layers(space))
-        self._factor_damping = np.nan  # how much damping the factor in the panels holds; NaN while there is none
+        self._solver = core.Solver(space.native, _factorises(space))
+        self.potentials: FloatArray = self._solver.potentials  #: β of the last answer; the next solve starts here
         self._confidence: ConfidenceSet | None = None
+        self._own: OwnSet | None = None  # the set of the last solve, if it is one of the user's own
         self._free: NDArray[np.bool_] | None = None
-        self._stacks: Stacks | None = None
-        self._data: Any = None
         self.dual_value = np.nan  #: F at the last answer
         self.flow_residual = np.nan
         self.iterations = 0
 
     def prepare(self, confidence: ConfidenceSet) -> None:
         """Lay out a confidence set, and the tuples anew if other pairs than before are free; `solve` would do it."""
-        free = confidence.free(self.space)
-        same_free = self._free is not None and not (free != self._free).any()
-        if same_free and type(confidence) is type(self._confidence) and free.all():
-            self._confidence = confidence  # another name for the set of everything
+        self._own = confidence if isinstance(confidence, OwnSet) else None
+        if self._own is not None:
+            self._confidence = confidence
             return
-        self._confidence = self._data = None  # its memory is needed
-        if not same_free:
-            self._gather_thresholds()
-            self._free = self._stacks = None
-            self._lanes = assign_lanes(self.space, free)
-            self._stacks = Workspace.allocate(self._lanes, self.potentials, self._panel_ptr, self._panels)
-            self._stacks.by_pair[THRESHOLDS] = self._thresholds[:, self._lanes.pair]
-            self._free = free
-        self._data = lay_out(confidence, self.space, self._lanes)
-        self._confidence = confidence
-
-    def _gather_thresholds(self) -> None:
-        """Bring the thresholds by pair of the space up to date with those by pair of the lanes."""
-        if self._free is not None and self._stacks is not None:
-            self._thresholds[:, self._lanes.pair] = self._stacks.by_pair[THRESHOLDS]
+        free = confidence.free(self.space)
+        if type(confidence) is not type(self._confidence) or self._free is None or not (free & self._free).all():
+            self._confidence = None
+            hand_over(confidence, self._solver, free)
+        self._confidence, self._free = confidence, free  # perhaps but another name for the set of everything
 
     def forget(self) -> None:
         """Start cold next time."""
-        self.potentials[:] = 0.0
-        self._thresholds[:] = 0.0
-        self._factor_damping = np.nan
-        self._confidence = self._free = None
+        self._solver.forget()
 
     def state(self) -> dict[str, FloatArray]:
         """All that the next solve starts from: with it restored, the next answer is the same to the last bit."""
-        self._gather_thresholds()
+        thresholds, factor = np.empty((2, self.space.n_pairs)), np.empty(self._solver.factor_size)
+        self._solver.state(thresholds, factor)
         return {
             "potentials": self.potentials,
-            "thresholds": self._thresholds,
-            "factor": self._panels,
-            "factor_damping": np.array([self._factor_damping]),
+            "thresholds": thresholds,
+            "factor": factor,
+            "factor_damping": np.array([self._solver.factor_damping]),
         }
 
     def restore(self, state: dict[str, FloatArray]) -> None:
@@ -89,11 +69,7 @@ class Projector:
             raise InvalidInputError("the projector's potentials are 0 at the first and the last state")
         if damping < 0 or np.isinf(damping):
             raise InvalidInputError(f"the projector's factor_damping is {damping}; it is NaN, or 0 or more")
-        self.potentials[:] = state["potentials"]
-        self._thresholds[:] = state["thresholds"]
-        self._panels[:] = state["factor"]
-        self._factor_damping = damping
-        self._confidence = self._free = None
+        self._solver.restore(state["potentials"], state["thresholds"], state["factor"], damping)
 
     def solve(self, reference: FloatArray, cost: FloatArray, confidence: ConfidenceSet, theta: FloatArray) -> None:
         """Write the answer into `theta`, or raise. Takes checked arrays, `theta` another than the rest.
@@ -102,9 +78,11 @@ class Projector:
         """
         if confidence is not self._confidence:
             self.prepare(confidence)
-        assert self._stacks is not None
-        self.dual_value, self.flow_residual, self.iterations, far, self._factor_damping = solve_subproblem(
-            self._lanes, self._data, reference, cost, self.tolerance, self._factor_damping, theta, *self._stacks
+        if self._own is not None:
+            self._solve_in_numpy(reference, cost, self._own, theta)
+            return
+        self.dual_value, self.flow_residual, self.iterations, far = self._solver.solve(
+            reference, cost, self.tolerance, theta
         )
         if not self.flow_residual <= self.tolerance:
             self.forget()
@@ -122,6 +100,23 @@ class Projector:
                     f"{gap:.3g}; no answer is returned (scale the cost down, or the reference up)"
                 )
 
+    def _solve_in_numpy(self, reference: FloatArray, cost: FloatArray, confidence: OwnSet, theta: FloatArray) -> None:
+        """As `solve`, for a set of the user's own."""
+        theta[:] = np.nan
+        try:
+            found = in_numpy.solve(self.space, reference, cost, confidence, self.tolerance, self.potentials)
+            gap = primal_value(self.space, reference, cost, found.theta) + found.dual_value
+            if not abs(gap) <= GAP_TOLERANCE * (1 + abs(found.dual_value)):
+                raise ConvergenceError(
+                    f"the projection's duality gap is {gap:.3g}; no answer is returned (scale the cost down, or the "
+                    f"reference up; or {type(confidence).__name__}.pair_question does not return the maximiser)"
+                )
+        except Exception:
+            self.forget()
+            raise
+        theta[:], self.potentials[:] = found.theta, found.potentials
+        self.dual_value, self.flow_residual, self.iterations = found.dual_value, found.flow_residual, found.iterations
+
     def duality_gap(self, reference: FloatArray, cost: FloatArray, theta: FloatArray) -> float:
         """Primal minus dual value of the last answer."""
         return primal_value(self.space, reference, cost, theta) + self.dual_value
@@ -133,13 +128,11 @@ class Projector:
 
         (m, n_states) of the potentials, (m, n_tuples) of θ.
         """
-        assert self._stacks is not None
+        if self._own is not None:
+            at = in_numpy.dual(self.space, reference, cost, self._own, self.potentials)
+            return in_numpy.sensitivities(self.space, at, A)
         dbeta, dtheta = np.empty((len(A), self.space.n_states)), np.empty_like(A)
-        sensitivities(
-            self.space.csr, self._lanes, self._data, self._free, reference, cost, A, theta, np.empty_like(cost),
-            dbeta, dtheta, *self._stacks,
-        )  # fmt: skip
-        self._factor_damping = 0.0 if len(self._panels) else self._factor_damping
+        self._solver.sensitivities(reference, cost, A, theta, dbeta, dtheta)
         return dbeta, dtheta
 
 
@@ -150,9 +143,9 @@ def primal_value(space: LayeredSpace, reference: FloatArray, cost: FloatArray, t
     return float(np.sum(cost * theta + entropy - theta) + space.n_layers)
 
 
-def _factorised_layers(space: LayeredSpace) -> IntArray:
-    """Sizes of the layers whose potentials a factor of H would be over; none where factorising takes too long."""
-    sizes = np.array(space.layer_sizes[:-1])  # the last layer's potential is fixed
+def _factorises(space: LayeredSpace) -> bool:
+    """Whether to factorise H, over the potentials of all layers but the last, whose own is fixed: if that is fast."""
+    sizes = np.array(space.layer_sizes[:-1])
     onward = np.append(sizes[1:], 0)
     operations = np.sum(sizes.astype(float) ** 3 / 3 + sizes**2 * onward + sizes * onward**2)
-    return sizes if operations <= DIRECT_OPERATIONS * space.n_tuples else sizes[:0]
+    return bool(operations <= DIRECT_OPERATIONS * space.n_tuples)

@@ -26,7 +26,7 @@ from typing import IO, TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 from numpy.lib import format as npy
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tightrope import __version__
 from tightrope.arguments import printable, shown
@@ -36,6 +36,7 @@ from tightrope.space import LayeredSpace
 from tightrope.storage.old_checkpoints import SCHEMA, upgraded
 from tightrope.storage.regular import open_regular
 from tightrope.storage.replacing import replacing
+from tightrope.storage.state import check_field, limits_of
 from tightrope.ties import Ties
 
 if TYPE_CHECKING:
@@ -73,7 +74,7 @@ def save(learner: "LearnerBase", path: Path, beside: Stateful | None = None) -> 
 def write(learner: "LearnerBase", file: IO[bytes], beside: Stateful | None = None) -> None:
     """Write `learner` to an open file; the same learner in the same state gives the same bytes."""
     encoder = Encoder()
-    state = {name: getattr(learner, name) for name in learner.carried_names()}
+    state = _written_state(learner)
     document = {
         "schema": SCHEMA,
         "tightrope": __version__,
@@ -122,19 +123,40 @@ def load(source: Path | bytes, learners: Mapping[str, type["LearnerBase"]], type
                 f"there is no learner {name!r}; a class of your own is given to load beside the path"
             )
         learner = learners[name](**decoder.decode_all(document["parameters"]))
-        carried = learner.carried_names(document["schema"])
-        if set(document["state"]) != set(carried):
-            there, expected = (", ".join(sorted(names)) for names in (document["state"], carried))
-            raise InvalidInputError(f"it carries {there}; this {name} carries {expected}")
-        for attribute in carried:
-            setattr(
-                learner, attribute, _like(attribute, getattr(learner, attribute), document["state"][attribute], decoder)
-            )
+        state = _read_state(learner, document, decoder)
         decoder.refuse_unread(but=BESIDE if BESIDE in document else None)
-        for attribute, (low, high) in learner.bounds().items():
-            _check_bounds(attribute, getattr(learner, attribute), low, high)
-        learner._restored()
+        learner.offered(state)  # a state that nothing can be offered in is refused
+        learner.state = state
         return learner
+
+
+def _written_state(learner: "LearnerBase") -> dict[str, Any]:
+    """Return the fields of a learner's state by the names that they have in a checkpoint."""
+    return {
+        limits.written_as or name: getattr(learner.state, name) for name, limits in limits_of(learner.state).items()
+    }
+
+
+def _read_state(learner: "LearnerBase", document: Mapping[str, Any], decoder: "Decoder") -> Any:
+    """Return the state in a document, of the type, shapes and limits that the fields of the learner's state declare."""
+    fresh, saved = learner.state, document["state"]
+    fields = {
+        limits.written_as or name: (name, limits)
+        for name, limits in limits_of(fresh).items()
+        if limits.since <= document["schema"]
+    }
+    if set(saved) != set(fields):
+        there, expected = (", ".join(sorted(names)) for names in (saved, fields))
+        raise InvalidInputError(f"its state has {there}; the state of {learner.name} has {expected}")
+    values = {}
+    for written, (name, limits) in fields.items():
+        values[name] = _like(name, getattr(fresh, name), saved[written], decoder)
+        check_field(learner.space, name, values[name], limits)
+    state = dataclasses.replace(fresh, **values)
+    counts = getattr(state, "counts", None)
+    if counts is not None and counts.episodes != state.observed:
+        raise InvalidInputError(f"observed is {state.observed}, and its counts are those of {counts.episodes} episodes")
+    return state
 
 
 def restore(source: Path | bytes, beside: Stateful) -> None:
@@ -196,11 +218,14 @@ def _document(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
 
 def _like(what: str, fresh: Any, value: Any, decoder: "Decoder") -> Any:
     """The saved value, of the same kind, shape and dtype as what is there in a fresh learner."""
-    if hasattr(fresh, "restore"):
+    if hasattr(fresh, "restored") or hasattr(fresh, "restore"):
         saved, parts = value["state"], fresh.state()
         if set(saved) != set(parts):
             raise InvalidInputError(f"the state of {what} has {sorted(saved)}; expected {sorted(parts)}")
-        fresh.restore({name: _like(f"{what}.{name}", parts[name], saved[name], decoder) for name in parts})
+        values = {name: _like(f"{what}.{name}", parts[name], saved[name], decoder) for name in parts}
+        if hasattr(fresh, "restored"):  # a value: another one is made
+            return fresh.restored(values)
+        fresh.restore(values)
         return fresh
     match fresh:
         case np.ndarray():
@@ -215,18 +240,6 @@ def _like(what: str, fresh: Any, value: Any, decoder: "Decoder") -> Any:
     if isinstance(plain, int) and abs(plain) > LARGEST_COUNT:
         raise InvalidInputError(f"{what} is {shown(plain)}, which nobody can have counted")
     return plain
-
-
-def _check_bounds(what: str, value: ArrayLike, low: ArrayLike, high: ArrayLike) -> None:
-    """Refuse what is below `low`, above `high`, or not finite."""
-    values, low, high = np.broadcast_arrays(np.asarray(value), low, high)
-    outside = ~((low <= values) & (values <= high) & np.isfinite(values))
-    if outside.any():
-        at = np.unravel_index(int(np.argmax(outside)), outside.shape)
-        where = f" at index {', '.join(map(str, at))}" if at else ""
-        raise InvalidInputError(
-            f"{what} is {values[at]:.6g}{where}; by the rest of its state it is finite, {low[at]:.6g} to {high[at]:.6g}"
-        )
 
 
 class Encoder:
@@ -274,6 +287,8 @@ class Encoder:
                 return {"dict": self.encode_all(value, where)}
             case list() | tuple():
                 return [self.encode(item, f"{where}/{k}") for k, item in enumerate(value)]
+            case _ if hasattr(value, "state") and hasattr(value, "restored"):
+                return {"state": self.encode_all(value.state(), where)}
             case _ if dataclasses.is_dataclass(value) and not isinstance(value, type):
                 fields = {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
                 return {"dataclass": {"name": type(value).__name__, "fields": self.encode_all(fields, where)}}

@@ -1,6 +1,6 @@
 """What checkpoints looked like before, and how to read them as if they were written today.
 
-    4   as 3; what learners carry since then says so (`learners.parameters.carried`)
+    4   as 3; the fields of a state that are new in it say so (`storage.state.numbers`)
     3   state by attribute, an object's own inside it; everything but numbers, texts and lists under a key that names it
     2   state by dotted name ("counts.N"); dictionaries as they are, so that one could be taken for something else
 

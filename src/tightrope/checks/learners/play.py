@@ -6,7 +6,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tightrope.kernels.paths import sample_path
+from tightrope import core
 from tightrope.learners import BanditEpisode, Episode, Learner, Maker
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray, LayeredSpace
@@ -76,9 +76,9 @@ class World:
 
     def play(self, policy: Policy, feedback: str, episode: int, rng: np.random.Generator) -> Any:
         """One episode under `policy`, shown with this feedback; all arrays are fresh."""
-        space, L = self.space, self.space.n_layers
-        states, actions, steps = np.empty(L + 1, np.int64), np.empty(L, np.int64), np.empty(L, np.int64)
-        sample_path(space.csr, policy.probabilities, self.mdp.transitions, rng.random(2 * L), states, actions, steps)
+        uniforms = rng.random(2 * self.space.n_layers)
+        path = core.sample_path(self.space.native, policy.probabilities, self.mdp.transitions, uniforms)
+        states, actions, steps = path
         f, g = self.loss(episode).copy(), rng.uniform(0.5, 1.5, (len(self.mean), 1)) * self.mean
         if feedback == "bandit":
             return BanditEpisode(states, actions, f[steps], g[:, steps])

@@ -7,16 +7,16 @@ units; the slack of a policy is half of what it is outside. A pair belongs to on
 SAH is n_pairs and S²AH is n_tuples.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import NDArray
 
 from tightrope.confidence import Counts
-from tightrope.learners.base import BanditEpisode, sums_of
-from tightrope.learners.parameters import carried
-from tightrope.learners.shared.counting import CountingLearner
-from tightrope.space import FloatArray
+from tightrope.learners.base import Seen
+from tightrope.space import FloatArray, LayeredSpace
+from tightrope.storage.state import State, numbers, part, state
+from tightrope.ties import Ties
 
 
 class Estimates(NamedTuple):
@@ -28,44 +28,33 @@ class Estimates(NamedTuple):
     costs: FloatArray  # (1 + I, n_pairs) averages: of the loss, then of each constraint; 0 without visits
 
 
-class Sums(NamedTuple):
-    """What was counted and added up."""
+@state
+class AveragesState(State):
+    """Visits, and sums of the costs met at each pair."""
 
-    counts: Counts
-    cost_sum: FloatArray  # (1 + I, n_pairs) of what was met at each pair: the loss, then each constraint
-
-    def estimates(self) -> Estimates:
-        """The averages so far."""
-        visits, _ = self.counts.totals()
-        return Estimates(visits, *self.counts.laws_so_far, self.cost_sum / np.maximum(1, visits))
+    counts: Counts = part()
+    cost_sum: FloatArray = numbers(least=-1e-3)  #: (1 + I, n_pairs) of the loss, then of each constraint; 0 or more
 
 
-class AveragingLearner(CountingLearner):
-    """Counts, and sums of what was met at each pair. Its `observe` begins with `_sums_after`."""
+def estimates(counts: Counts, cost_sum: FloatArray) -> Estimates:
+    """Return the averages of these sums (1 + I, n_pairs)."""
+    visits, _ = counts.totals()
+    return Estimates(visits, *counts.laws_so_far, cost_sum / np.maximum(1, visits))
 
-    feedback = "bandit"
 
-    cost_sum: FloatArray = carried()
+def no_sums(space: LayeredSpace, n_budgets: int, ties: Ties | None) -> dict[str, Any]:
+    """Return the counts and sums before the first episode, by field of `AveragesState`."""
+    return {"counts": Counts(space, ties), "cost_sum": np.zeros((1 + n_budgets, space.n_pairs))}
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.cost_sum = np.zeros((1 + len(self.budgets), self.space.n_pairs))
-        self.alpha = (self.budgets + self.space.n_layers) / 2  #: (I,) the budgets for constraints in [0, 1]
 
-    @property
-    def sums(self) -> Sums:
-        """Those so far."""
-        return Sums(self.counts, self.cost_sum)
+def sums_after(state: AveragesState, seen: Seen, space: LayeredSpace) -> tuple[Counts, FloatArray]:
+    """Return counts and cost_sum with one more episode; a new epoch begins where one ends."""
+    cost_sum = state.cost_sum.copy()
+    cost_sum[:, space.pair_of_tuple[seen.path]] += (np.vstack([seen.loss, seen.constraints]) + 1) / 2
+    return state.counts.counted(seen.path), cost_sum
 
-    def _sums_after(self, episode: BanditEpisode) -> Sums:
-        """Those with one more episode; a new epoch begins where one ends."""
-        return self._sums_with(*self._read(episode))
 
-    def _sums_with(self, path: NDArray[np.int64], losses: FloatArray, g: FloatArray) -> Sums:
-        """The same, of an episode that was read."""
-        cost_sum = self.cost_sum.copy()
-        cost_sum[:, self.space.pair_of_tuple[path]] += (np.vstack([losses, g]) + 1) / 2
-        return Sums(self._counted(path), cost_sum)
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        return super().bounds() | {"cost_sum": sums_of(self.counts.totals()[0])}
+def budgets_of_shares(budgets: FloatArray, space: LayeredSpace) -> FloatArray:
+    """Return (I,) α, the budgets for constraints in [0, 1]."""
+    alpha: FloatArray = (budgets + space.n_layers) / 2
+    return alpha

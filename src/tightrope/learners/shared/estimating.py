@@ -3,33 +3,39 @@
 Of δ a third each is for losses, constraints and transitions: 6/δ = 2 · 3/δ. The units are those of `shared.averaging`.
 """
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from tightrope.arithmetic import log
 from tightrope.learners.base import require
-from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
-from tightrope.learners.shared.averaging import AveragingLearner, Estimates
+from tightrope.learners.shared.averaging import Estimates
 from tightrope.model import flat
 from tightrope.planning.intervals import Intervals
 from tightrope.space import FloatArray, LayeredSpace
 
 
-class EstimatingLearner(AveragingLearner):
-    """Averages with their confidence radii."""
+@dataclass(frozen=True, slots=True)
+class Radii:
+    """How far averages and frequencies can be trusted, with probability 1 − δ for all of K episodes."""
 
-    level: float = parameter(PROBABILITY, default=0.01)
-    radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
+    space: LayeredSpace
+    n_budgets: int
+    episodes: int  #: K
+    level: float  #: δ
+    scale: float  #: multiplies every radius
 
-    def _cost_radius(self, visits: NDArray[np.int64]) -> FloatArray:
-        """β^c(s,a) = √(2 log(6 SAH max(1, I) K / δ) / max(1, n)) (Hoeffding), times the scale."""
-        log_term = np.log(6 * self.space.n_pairs * max(1, len(self.budgets)) * self.episodes / self.level)
-        radius: FloatArray = self.radius_scale * np.sqrt(2 * log_term / np.maximum(1, visits))
+    def of_costs(self, visits: NDArray[np.int64]) -> FloatArray:
+        """Return β^c(s,a) = √(2 log(6 SAH max(1, I) K / δ) / max(1, n)) (Hoeffding), times the scale."""
+        log_term = log(6 * self.space.n_pairs * max(1, self.n_budgets) * self.episodes / self.level)
+        radius: FloatArray = self.scale * np.sqrt(2 * log_term / np.maximum(1, visits))
         return radius
 
-    def _box(self, estimates: Estimates) -> Intervals:
-        """P̂ ± β^p with log(6 S²AH K / δ) (empirical Bernstein), β^p times the scale."""
-        log_term = float(np.log(6 * self.space.n_tuples * self.episodes / self.level))
-        return Intervals.of_counts(self.space, estimates.N, estimates.M, log_term, self.radius_scale)
+    def box(self, estimates: Estimates) -> Intervals:
+        """Return P̂ ± β^p with log(6 S²AH K / δ) (empirical Bernstein), β^p times the scale."""
+        log_term = log(6 * self.space.n_tuples * self.episodes / self.level)
+        return Intervals.of_counts(self.space, estimates.N, estimates.M, log_term, self.scale)
 
 
 def largest_multiplier(space: LayeredSpace, slack: float) -> float:

@@ -8,50 +8,36 @@ are ℓ = (f + 1)/2 in [0, 1], so Q lies between 0 and L.
 """
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.learners.base import LearnerBase
-from tightrope.learners.kernels.policies import evaluate, mirror_step
-from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, carried, parameter
+from tightrope import core
+from tightrope.arithmetic import log
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray, LayeredSpace
+from tightrope.storage.state import State, numbers, state
 
 
-class StateExperts(LearnerBase):
-    """The sum of the action values so far, and exponential weights of it."""
+@state
+class ExpertsState(State):
+    """The sum of the action values so far."""
 
-    learning_rate: float = parameter(NOT_NEGATIVE, default=PUBLISHED)
-    total_values: FloatArray = carried()  #: Σ_t Q_t (n_pairs,)
+    total_values: FloatArray = numbers(least=0)  #: (n_pairs,) Σ_t Q_t
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.total_values = np.zeros(self.space.n_pairs)
-        self.policy = Policy.uniform(self.space)
 
-    def _policy_for(self, total_values: FloatArray) -> Policy:
-        """π(a|s) ∝ exp(−η Σ_t Q_t(s,a))."""
-        pi = np.empty(self.space.n_pairs)
-        uniform = Policy.uniform(self.space).probabilities
-        mirror_step(self.space.csr, uniform, total_values, self.learning_rate, pi)
-        return Policy.unchecked(self.space, pi)
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        return super().bounds() | {"total_values": (0, np.inf)}
-
-    def _restored(self) -> None:
-        self.policy = self._policy_for(self.total_values)
+def exponential_weights(space: LayeredSpace, total_values: FloatArray, learning_rate: float) -> Policy:
+    """Return π(a|s) ∝ exp(−η Σ_t Q_t(s,a)) for total values (n_pairs,)."""
+    uniform = Policy.uniform(space).probabilities
+    return Policy.unchecked(space, core.mirror_step(space.native, uniform, total_values, learning_rate))
 
 
 def hedge_rate(space: LayeredSpace, rounds: float) -> float:
     """η = √(8 log|A| / rounds) / L, at which the regret of exponential weights is least: L √(rounds log|A| / 2)."""
-    return float(np.sqrt(8 * np.log(space.n_actions) / rounds)) / space.n_layers
+    return float(np.sqrt(8 * log(space.n_actions) / rounds)) / space.n_layers
 
 
 def action_values(model: LayeredMDP, policy: Policy, losses: FloatArray) -> FloatArray:
     """Q(s,a) = ℓ(s,a) + Σ_s' P(s'|s,a) V(s'), V(s) = Σ_a π(a|s) Q(s,a), of losses (n_pairs,) that are not negative."""
     space, unit = model.space, max(1.0, float(losses.max()))  # the kernel knows losses in [0, 1]
-    V, Q = np.empty((1, space.n_states)), np.empty((1, space.n_pairs))
     P, ones = model.transitions, np.ones(space.n_pairs)
-    evaluate(space.csr, policy.probabilities, P, ones, losses[np.newaxis] / unit, V, Q)
+    _, Q = core.evaluate(space.native, policy.probabilities, P, ones, losses[np.newaxis] / unit)
     values: FloatArray = unit * Q[0]
     return values

@@ -4,15 +4,28 @@ else at the most that it can be (Jin et al. 2020)."""
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope import core
+from tightrope.arithmetic import log
 from tightrope.confidence import Box
 from tightrope.errors import InvalidInputError
-from tightrope.learners.kernels.estimators import importance_weighted
-from tightrope.learners.kernels.upper_occupancy import upper_occupancy
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray, LayeredSpace
 
 #: A probability of which nothing comes: random numbers are multiples of it.
 NEVER = 2.0**-53
+
+
+def importance_weighted(
+    space: LayeredSpace, path: NDArray[np.int64], losses: FloatArray, weight: FloatArray, gamma: float = 0.0
+) -> FloatArray:
+    """(n_tuples,) ℓ̂(s,a) = ℓ_k / (weight_k + γ) at the pair of step k, for every k, and 0 elsewhere.
+
+    `path`, `losses` and `weight` are (L,). With weight the probability of passing (s,a) and γ = 0, ℓ̂ is unbiased for
+    the mean loss of (s,a); a larger weight or γ > 0 (implicit exploration) makes it smaller.
+    """
+    estimate = np.zeros(space.n_pairs)
+    estimate[np.searchsorted(space.csr.pair_ptr, path, side="right") - 1] = losses / (weight + gamma)
+    return space.expand_to_tuples(estimate)
 
 
 def unbiased(
@@ -31,27 +44,21 @@ def unbiased(
             f"episode {episode}: step {k} took action {a} at state {s}, which the policy that played it does with "
             f"probability {q[k]:.3g} under the model; play what `policy` says, or say who played (BanditEpisode.policy)"
         )
-    estimate = np.empty(space.n_tuples)
-    importance_weighted(space.csr.pair_ptr, path, losses, q, 0.0, estimate)
-    return estimate
+    return importance_weighted(space, path, losses, q)
 
 
 def upper_bounds(policy: Policy, box: Box, path: NDArray[np.int64]) -> FloatArray:
     """u (L,) at the pair of each step: the largest probability of passing it under any model of the box."""
-    space = policy.space
-    u, reach = np.empty(space.n_layers), np.empty(space.n_states)
-    upper_occupancy(space.csr, policy.probabilities, box.lower, box.upper, path, reach, u)
+    u: FloatArray = core.upper_occupancy(policy.space.native, policy.probabilities, box.lower, box.upper, path)
     return u
 
 
 def estimated(policy: Policy, box: Box, path: NDArray[np.int64], losses: FloatArray, exploration: float) -> FloatArray:
     """(n_tuples,) losses / (u + γ) where the path went and 0 elsewhere, from the losses (L,) that it met."""
-    estimate, pair_ptr = np.empty(policy.space.n_tuples), policy.space.csr.pair_ptr
-    importance_weighted(pair_ptr, path, losses, upper_bounds(policy, box, path), exploration, estimate)
-    return estimate
+    return importance_weighted(policy.space, path, losses, upper_bounds(policy, box, path), exploration)
 
 
 def published_exploration(space: LayeredSpace, level: float, episodes: int) -> float:
     """γ = sqrt(L log(L|S||A|/δ) / (T|S||A|)) of Theorem 3, which is its η too."""
     L, n_pairs = space.n_layers, space.n_states * space.n_actions
-    return float(np.sqrt(L * np.log(L * n_pairs / level) / (episodes * n_pairs)))
+    return float(np.sqrt(L * log(L * n_pairs / level) / (episodes * n_pairs)))

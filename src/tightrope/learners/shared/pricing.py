@@ -1,29 +1,64 @@
-"""What `ucpd-practical` and its kin have in common: blocks, prices and mirror steps; its docstring has the equations.
+"""Blocks, prices and mirror steps of `ucpd-practical` and its kin; its docstring has the equations.
 
-They differ in what they know of losses and constraints when a step is due: a `View`.
+The learners differ in what they know of losses and constraints when a step is due: a `View`.
 """
 
-from dataclasses import field
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from tightrope.arguments import whole
-from tightrope.confidence import ConfidenceRule, Counts
-from tightrope.learners.base import sums_of
-from tightrope.learners.kernels.played import assess, from_least, in_spans, least_prices
-from tightrope.learners.kernels.primal_dual import mix_pairs, weigh
-from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, SHARE, carried, parameter
-from tightrope.learners.shared.mirror import ConfidentLearner, Laws
+from tightrope import core
+from tightrope.confidence import Counts
+from tightrope.learners.parts import Dynamics, MirrorStep, WarmStart, even_measure
+from tightrope.learners.shared.mirror import MirrorState
 from tightrope.learners.shared.rates import rate
-from tightrope.model import LayeredMDP, Policy
-from tightrope.space import FloatArray
+from tightrope.model import Policy
+from tightrope.space import FloatArray, LayeredSpace
+from tightrope.storage.state import numbers, state
 
 #: After so many episodes blocks may be longer by one.
 BLOCK_GROWTH = 250
 #: A price may be as high as if what is charged differed by so much, in shares of the constraint's span.
 LEAST_SPAN = 1e-3
+
+
+@state
+class PricingState(MirrorState):
+    """The measure, the prices, and the block."""
+
+    integrals: FloatArray = numbers(least=0)  #: (I,) Q, per span of the constraint
+    multipliers: FloatArray = numbers(least=0)  #: (I,) the prices, per unit of the constraint
+    losses: FloatArray = numbers(since=4)  #: (n_tuples,) sum of the losses of the block
+    waiting: int = numbers(least=0, since=4)  #: how many they are
+    last_use: FloatArray = numbers(since=4)  #: (I,) of the path before
+    squares: FloatArray = numbers(least=0, since=4)  #: (I,) of the differences between uses of successive paths, summed
+    changes: float = numbers(least=0)  #: S
+    steps: int = numbers(least=0)  #: m
+
+
+class Block(NamedTuple):
+    """The block after one more episode."""
+
+    loss: FloatArray | None  #: (n_tuples,) the mean loss, if the block has ended
+    losses: FloatArray
+    waiting: int
+    last_use: FloatArray
+    squares: FloatArray
+
+
+def block_after(state: PricingState, f: FloatArray, met: FloatArray, most: int) -> Block:
+    """Add a loss f (n_tuples,) and the constraints met on the path (I, L) to the block of at most `most` episodes."""
+    use, losses, waiting = met.sum(axis=1), state.losses + f, state.waiting + 1
+    squares = state.squares + (use - state.last_use) ** 2 if state.observed > 0 else state.squares
+    if waiting < block_length(state, most):
+        return Block(None, losses, waiting, use, squares)
+    losses /= waiting
+    return Block(losses, np.zeros_like(losses), 0, use, squares)
+
+
+def block_length(state: PricingState, most: int) -> int:
+    """Return how many episodes are in the block of the episode just played."""
+    return min(most, 1 + (state.observed + 1) // BLOCK_GROWTH)
 
 
 class View(NamedTuple):
@@ -35,129 +70,66 @@ class View(NamedTuple):
     optimism: FloatArray | None = None  #: (I, n_tuples) what is taken off ḡ where θ is moved; None: nothing
 
 
-class PricingLearner(ConfidentLearner):
-    """Blocks of one policy, and a step after each. Its `observe` asks `_gather`, then `_step_on`, what changes."""
+class Stepped(NamedTuple):
+    """What a step changes."""
 
-    ties_by_default = True
-    plans = False
-    tolerance = 1e-6
+    theta: FloatArray
+    solver: WarmStart
+    integrals: FloatArray
+    multipliers: FloatArray
 
-    episodes: Any = None
-    confidence: str | ConfidenceRule = "kl"
-    renewal: float = parameter(POSITIVE, default=0.1)
-    first_rate: float = parameter(POSITIVE, default=1.0)
-    change_rate: float = parameter(POSITIVE, default=5.0)
-    correction: float = parameter(POSITIVE, default=0.3)
-    prudence: float = parameter(NOT_NEGATIVE, default=0.5)
-    integral: float = parameter(POSITIVE, default=3.0)
-    realism: float = parameter(SHARE, default=0.5)
-    largest_tilt: float = parameter(POSITIVE, default=100.0)
-    block: int = 6
 
-    integrals: FloatArray = carried()  #: (I,) Q, per span of the constraint
-    multipliers: FloatArray = carried()  #: (I,) the prices, per unit of the constraint
-    losses: FloatArray = carried(since=4)  #: (n_tuples,) sum of the losses of the block
-    waiting: int = carried(since=4)  #: how many they are
-    last_use: FloatArray = carried(since=4)  #: (I,) of the path before
-    squares: FloatArray = carried(since=4)  #: (I,) of the differences between uses of successive paths, summed
-    changes: float = carried()  #: S
-    steps: int = carried()  #: m
-    _laws: Laws = field(init=False)
-    _renewed: int = field(init=False)
+class PriceStep:
+    """Lines 1 to 5 of `ucpd-practical`, given a learner with its parameters and what it knows of the dynamics."""
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.block = whole(self.block, "block", 1)
-        space = self.space
-        even = LayeredMDP.even(space).occupancy(Policy.uniform(space))
-        self._even = even[space.csr.pair_ptr[:-1]]  # the same for all successors of a pair
-        self.integrals, self.last_use, self.squares = np.zeros((3, len(self.budgets)))
-        self.losses = np.zeros(space.n_tuples)
-        self.changes = 0.0
-        self.waiting = self.steps = 0
-        self._tuples_before = space.tuples_before
-        self._renewed, self._laws = self.counts.epoch, self._evidence(self.counts)
+    def __init__(self, learner: Any, dynamics: Dynamics) -> None:
+        space: LayeredSpace = learner.space
+        self._learner, self._dynamics = learner, dynamics
+        self.mirror_step = MirrorStep(space, dynamics.rule, tolerance=1e-6)
+        self._even = even_measure(space)[space.csr.pair_ptr[:-1]]  # the same for all successors of a pair
+        self._laws: tuple[Any, Any] | None = None  # the last counts N, and the evidence that they are
 
-    def _block_now(self) -> int:
-        """How many episodes are in the block of the episode just played."""
-        return min(self.block, 1 + (self.observed + 1) // BLOCK_GROWTH)
+    def _evidence(self, counts: Counts) -> tuple[Any, Any]:
+        """Return the evidence of the epoch of these counts; the last one is kept."""
+        kept = self._laws
+        if kept is None or kept[0] is not counts.N:
+            kept = self._laws = (counts.N, self._dynamics.evidence(counts))
+        evidence: tuple[Any, Any] = kept[1]
+        return evidence
 
-    def _gather(self, f: FloatArray, met: FloatArray) -> tuple[FloatArray | None, dict[str, Any]]:
-        """The mean loss of the block if this f ends it, else None; and what changes with the constraints (I, L) met."""
-        use, losses, waiting = met.sum(axis=1), self.losses + f, self.waiting + 1
-        squares = self.squares + (use - self.last_use) ** 2 if self.observed > 0 else self.squares
-        changes = {"last_use": use, "squares": squares}
-        if waiting < self._block_now():
-            return None, changes | {"losses": losses, "waiting": waiting}
-        losses /= waiting
-        return losses, changes | {"losses": np.zeros_like(losses), "waiting": 0}
-
-    def _aims(self, squares: FloatArray) -> FloatArray:
+    def _aims(self, t: int, squares: FloatArray) -> FloatArray:
         """Line 2: c − z σ/√t."""
-        t = self.observed + 1
-        aims: FloatArray = self.budgets - self.prudence * np.sqrt(squares / 2 / max(t - 1, 1) / t)
+        learner = self._learner
+        aims: FloatArray = learner.budgets - learner.prudence * np.sqrt(squares / 2 / max(t - 1, 1) / t)
         return aims
 
-    def _step_on(self, view: View, F: float, S: float, squares: FloatArray, counts: Counts) -> dict[str, Any]:
-        """Lines 1 to 5 with the span F, the changes S and the squares of line 2: what they change."""
-        confidence_set, laws = self.confidence_set, self._laws
-        if counts.epoch != self._renewed:
-            confidence_set, laws = self._set_of(counts), self._evidence(counts)
-        space, n, m = self.space, len(self.budgets), self.steps + 1
-        loss, costs = np.empty(space.n_tuples), np.empty((n, space.n_tuples))
-        limits, units, over, b, prices, spans, A = *np.empty((6, n)), np.empty((n, n))
-        from_least(self._tuples_before, view.loss, loss)
-        in_spans(self._tuples_before, view.mean, self._aims(squares), costs, limits, units)
+    def __call__(
+        self, state: PricingState, policy: Policy, view: View, F: float, S: float, squares: FloatArray, counts: Counts
+    ) -> Stepped:
+        """Take the step after `policy`, with the span F, the changes S and the squares (I,) of line 2."""
+        learner, space, m = self._learner, counts.space, state.steps + 1
+        loss = core.from_least(space.native, view.loss)
+        aims = self._aims(state.observed + 1, squares)
+        costs, limits, units = core.in_spans(space.native, view.mean, aims)
         picture = loss if view.picture is view.loss else view.picture
-        assess(
-            space.csr, self.policy.probabilities, *laws, self.theta, picture, costs, self.realism, limits, over, b, A
-        )
-        for i in range(n):
-            spans[i], _ = from_least(self._tuples_before, costs[i], costs[i])
+        over, b, A, spans = core.assess(
+            space.native, policy.probabilities, *self._evidence(counts), state.theta, picture, costs, learner.realism,
+            limits,
+        )  # fmt: skip
 
-        eta = rate(F, S, self.first_rate, self.change_rate)
-        rho, mixing = self.integral * F / (space.n_layers * np.sqrt(m)), 1 / (10 + m)
-        most = self.largest_tilt / eta / np.maximum(spans, LEAST_SPAN)
+        eta = rate(F, S, learner.first_rate, learner.change_rate)
+        rho, mixing = learner.integral * F / (space.n_layers * np.sqrt(m)), 1 / (10 + m)
+        most = learner.largest_tilt / eta / np.maximum(spans, LEAST_SPAN)
 
-        integrals = np.clip(self.integrals + rho * over, 0.0, most)
-        least_prices(A, A @ integrals + self.correction / eta * over - b, prices)
+        integrals = np.clip(state.integrals + rho * over, 0.0, most)
+        prices = core.least_prices(A, (A * integrals).sum(axis=1) + learner.correction / eta * over - b)
         np.minimum(prices, most, out=prices)
-        priced = np.where(costs.any(axis=1), prices / units, 0.0)
+        multipliers = np.where(costs.any(axis=1), prices / units, 0.0)
         if view.optimism is not None:
             costs -= view.optimism / units[:, None]
-        np.minimum(loss, self.largest_tilt / eta, out=loss)
-        weigh(1.0, loss, prices, costs, 1 / eta, loss)  # η (f + Σ_i w_i g̃_i), in place of f
-        del picture, costs  # the solver needs the memory next
-        reference = np.empty(space.n_tuples)
-        mix_pairs(space.csr.pair_ptr, self.theta, mixing, self._even, reference)
-        theta = self._step(reference, loss, confidence_set)
-        return {
-            "confidence_set": confidence_set,
-            "_laws": laws,
-            "_renewed": counts.epoch,
-            "theta": theta,
-            "policy": self._policy_of(theta),
-            "integrals": integrals,
-            "multipliers": priced,
-            "changes": S,
-            "steps": m,
-        }
-
-    def bounds(self) -> dict[str, tuple[ArrayLike, ArrayLike]]:
-        return super().bounds() | {
-            "integrals": (0, np.inf),
-            "multipliers": (0, np.inf),
-            "last_use": sums_of(self.space.n_layers, least=-1),
-            "squares": (0, 17 * (self.space.n_layers * self.space.n_layers) * self.observed),
-            "waiting": (0, self.block - 1),
-            "steps": (0, self.observed),
-        }
-
-    def _restored(self) -> None:
-        super()._restored()
-        self._renewed, self._laws = self.counts.epoch, self._evidence(self.counts)
-
-    @property
-    def settings(self) -> dict[str, float | str]:
-        planned = self.confidence == "paper"
-        return {name: value for name, value in super().settings.items() if planned or name != "episodes"}
+        np.minimum(loss, learner.largest_tilt / eta, out=loss)
+        cost = core.weigh(1.0, loss, prices, costs, 1 / eta)  # η (f + Σ_i w_i g̃_i)
+        del loss, picture, costs  # the solver needs the memory next
+        reference = core.mix_pairs(space.native, state.theta, mixing, self._even)
+        theta, solver = self.mirror_step(state.solver, counts, reference, cost)
+        return Stepped(theta, solver, integrals, multipliers)

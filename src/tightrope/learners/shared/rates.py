@@ -4,9 +4,9 @@
 that do not change leave η at h/F; those that change all the time make it fall like 1/√m.
 """
 
-import numpy as np
+import math
 
-from tightrope.learners.kernels.played import SMALLEST, from_least
+from tightrope import core
 from tightrope.space import FloatArray, LayeredSpace
 
 
@@ -14,12 +14,15 @@ def spans_after(
     space: LayeredSpace, f: FloatArray, last: FloatArray, F: float, S: float, steps: int
 ) -> tuple[float, float]:
     """F and S with one more f, after so many."""
-    shifted = np.empty_like(f)
-    change, _ = from_least(space.tuples_before, f - last, shifted)
-    span, _ = from_least(space.tuples_before, f, shifted)
-    return max(F, span if span >= SMALLEST else 0.0), S + (change**2 if steps > 0 else 0.0)
+    span = core.span(space.native, f)
+    change = core.span(space.native, f - last) if steps > 0 else 0.0
+    return max(F, span if span >= core.SMALLEST else 0.0), S + change * change
 
 
 def rate(F: float, S: float, first_rate: float, change_rate: float) -> float:
     """η; 1 as long as no loss made a difference."""
-    return float(1 / np.hypot(F / first_rate, np.sqrt(S) / change_rate)) if F > 0 else 1.0
+    if F <= 0:
+        return 1.0
+    fixed, grown = F / first_rate, math.sqrt(S) / change_rate
+    largest = max(fixed, grown)  # taken out of the root, lest a square underflow
+    return 1 / (largest * math.sqrt((fixed / largest) ** 2 + (grown / largest) ** 2))

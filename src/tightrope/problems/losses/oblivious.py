@@ -12,8 +12,10 @@ from typing import Any, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from tightrope import core
 from tightrope.arguments import choice, number, whole
 from tightrope.arguments.arrays import floats
+from tightrope.arithmetic import cosine
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy
 from tightrope.space import FloatArray
@@ -34,8 +36,7 @@ class Scenarios(ABC):
 
     def mixed(self, weights: FloatArray) -> FloatArray:
         """Σ_k w_k f_k, for weights that sum to one up to rounding."""
-        # not a BLAS product: these bits do not depend on the number of its threads
-        f: FloatArray = np.einsum("k,kj->j", weights, self.scenarios)
+        f: FloatArray = core.weigh(weights[0], self.scenarios[0], weights[1:], self.scenarios[1:], 1.0)
         return np.clip(f, -1.0, 1.0, out=f)
 
 
@@ -130,7 +131,7 @@ class Drifting(Oblivious):
         if K == 1:  # one cosine does not sum to zero
             return np.ones(1)
         turns = (episode - 1) % self.period / self.period - np.arange(K) / K
-        w: FloatArray = (1 + np.cos(2 * np.pi * turns)) / K
+        w: FloatArray = (1 + cosine(turns)) / K
         return w
 
     def loss(self, episode: int) -> FloatArray:

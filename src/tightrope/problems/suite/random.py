@@ -20,7 +20,7 @@ from itertools import pairwise
 import numpy as np
 
 from tightrope.arguments import listed, room, whole
-from tightrope.model import LayeredMDP
+from tightrope.model import LayeredMDP, inner
 from tightrope.planning.hindsight import best_policy, slater_slack
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice, largest_factor, make_constraints
@@ -78,7 +78,7 @@ def random(
 def _middle_budgets(mdp: LayeredMDP, loss: FloatArray, mean: FloatArray) -> FloatArray:
     """c = u − σ/2 as above; a tenth more than u where no policy undercuts it."""
     _, policy = best_policy(mdp, loss)
-    usage: FloatArray = mean @ mdp.occupancy(policy)
+    usage: FloatArray = inner(mean, mdp.occupancy(policy))
     slack = slater_slack(mdp, mean, usage)
     return usage - slack / 2 if slack > NO_CHOICE else 1.1 * usage
 

@@ -1,0 +1,273 @@
+// Newton's step by conjugate gradients, H never formed: for models whose dense blocks would be too large.
+//
+// Let θ = q p. From each layer to the next, H has the blocks B, B(s, s') = −Σ_a θ(s, a, s'). Inside a layer it is D + E:
+// D = inflow + outflow, without the θ of fixed entries of p; E is 0 but for clipped pairs, which add to (E x)_j
+//
+//     θ_j Σ p x                               at a successor j where p is fixed,
+//     θ_j ( Σ p x − Σ_G p x / Σ_G p )         at one where it is scaled, with its group G.
+//
+// The preconditioner is M = Uᵀ C⁻¹ U, U = C + B: one sweep over the layers forward and one back. C is what elimination
+// would leave on the diagonal if all that it fills in beside the diagonal, and E, were added to the diagonal. Then M and H
+// agree on every x that is constant on the layers, and almost on those that differ little between the successors of a
+// state: where H is smallest, and what would take most iterations, the more the larger the layers. `FILL` of it is added,
+// short of all, and nothing of what the first state fills in: its successors may be anywhere.
+//
+// The two sweeps are the product with H too, since H = U + Uᵀ + D + E − 2 C: with t = U⁻¹ x
+//
+//     U⁻ᵀ H U⁻¹ x = t + U⁻ᵀ (x + (D + E − 2 C) t)
+//
+// (S. C. Eisenstat, Efficient implementation of a class of preconditioned conjugate gradient methods, SIAM Journal on
+// Scientific and Statistical Computing 2, 1981; the lumping is I. Gustafsson's modified incomplete factorisation, BIT 18,
+// 1978).
+#pragma once
+
+#include "arithmetic.hpp"
+#include "interrupt.hpp"
+#include "sparse.hpp"
+#include "workspace.hpp"
+
+namespace tightrope {
+
+inline constexpr double FILL = 0.99;
+
+/// Take the θ of what does not move from D, for a chunk of which some pairs are not WHOLE.
+template <class Set>
+void hold(const Set& set, const Lanes& lanes, const Chunk& chunk, Workspace& work) {
+    if constexpr (requires { &Set::hold; }) return set.hold(chunk, work.flow(lanes), work.D.data());
+    const Index n = chunk.n_lanes;
+    double factor[LANES];
+    for (Index v = 0; v < n; ++v) factor[v] = work.label[chunk.first + v] != WHOLE ? work.share[chunk.pair + v] : 0.0;
+    for (Index row = chunk.first; row < chunk.last; row += n)
+        for (Index v = 0; v < n; ++v)
+            work.D[lanes.successor[row + v]] -= work.label[row + v] == FIXED ? factor[v] * work.p[row + v] : 0.0;
+}
+
+/// Add E t to y, for a chunk of which some pairs are not WHOLE, and write Σ p t of every pair into `all`.
+template <class Set>
+void respond(const Set& set, const Lanes& lanes, const Chunk& chunk, const Workspace& work, const double* __restrict t,
+             double* __restrict y, double* __restrict all) {
+    for (Index v = 0; v < chunk.n_lanes; ++v) all[v] = 0.0;
+    if constexpr (requires { &Set::respond; }) return set.respond(chunk, work.flow(lanes), t, y, all);
+    const Index n = chunk.n_lanes;
+    const double *__restrict p = work.p.data(), *__restrict W = work.W.data() + chunk.pair;
+    const double* __restrict share = work.share.data() + chunk.pair;
+    const std::int8_t* __restrict label = work.label.data();
+    const std::uint32_t* __restrict successor = lanes.successor.data();
+    double mean[LANES], moved[LANES], factor[LANES], group_1[LANES], group_2[LANES], mass_1[LANES], mass_2[LANES];
+    for (Index v = 0; v < n; ++v) group_1[v] = group_2[v] = mass_1[v] = mass_2[v] = 0.0;
+    for (Index row = chunk.first; row < chunk.last; row += n) {
+        for (Index v = 0; v < n; ++v) moved[v] = p[row + v] * t[successor[row + v]];  // look-ups: a loop of their own
+        for (Index v = 0; v < n; ++v) {
+            const std::int8_t mine = label[row + v];
+            all[v] += moved[v];
+            group_1[v] += mine == SCALED_1 ? moved[v] : 0.0;
+            group_2[v] += mine > SCALED_1 ? moved[v] : 0.0;
+            mass_1[v] += mine == SCALED_1 ? p[row + v] : 0.0;
+            mass_2[v] += mine > SCALED_1 ? p[row + v] : 0.0;
+        }
+    }
+    for (Index v = 0; v < n; ++v) {
+        mean[v] = all[v] / W[v];
+        group_1[v] = mean[v] - (mass_1[v] > 0.0 ? group_1[v] / mass_1[v] : 0.0);
+        group_2[v] = mean[v] - (mass_2[v] > 0.0 ? group_2[v] / mass_2[v] : 0.0);
+        factor[v] = label[chunk.first + v] != WHOLE ? share[v] : 0.0;
+    }
+    for (Index row = chunk.first; row < chunk.last; row += n) {
+        for (Index v = 0; v < n; ++v) {
+            const std::int8_t mine = label[row + v];
+            const double change = mine == SCALED_1 ? group_1[v] : (mine > SCALED_1 ? group_2[v] : mean[v]);
+            moved[v] = factor[v] * p[row + v] * change;
+        }
+        for (Index v = 0; v < n; ++v) y[successor[row + v]] += moved[v];
+    }
+}
+
+/// The sweeps with H as it is: Σ over pairs, for any model.
+template <class Set>
+class MatrixFree {
+public:
+    MatrixFree(const Lanes& lanes, const Set& set, Workspace& work) : lanes_(lanes), set_(set), work_(work) {}
+
+    /// C and D for H + damping · diag(inflow + outflow). C is at least the outflow, so M is positive definite.
+    void find_pivots(double damping) {
+        start_pivots(damping);
+        for (Index k = 0; k < lanes_.n_layers(); ++k) fill_in(k);
+    }
+
+    void start_pivots(double damping) {
+        for (Index s = 0; s < lanes_.n_states(); ++s)
+            work_.D[s] = work_.C[s] = (1.0 + damping) * (work_.inflow[s] + work_.outflow[s]) + TINY;
+    }
+
+    /// What the elimination of layer k fills in, from C of the next; what does not move, from D.
+    void fill_in(Index k) {
+        double factor[LANES];
+        for (Index c = lanes_.first_chunk(k); c < lanes_.first_chunk(k + 1); ++c) {
+            const Chunk chunk = lanes_.chunk(c);
+            const Index n = chunk.n_lanes;
+            const std::uint32_t* origin = lanes_.origin.data() + chunk.pair;
+            const double fill = k > 0 ? FILL : 0.0;
+            for (Index v = 0; v < n; ++v)
+                factor[v] = fill * work_.share[chunk.pair + v] * work_.outflow[origin[v]] / work_.C[origin[v]];
+            for (Index row = chunk.first; row < chunk.last; row += n)
+                for (Index v = 0; v < n; ++v) work_.C[lanes_.successor[row + v]] -= factor[v] * work_.p[row + v];
+            if (work_.clipped[c]) hold(set_, lanes_, chunk, work_);
+        }
+    }
+
+    /// For layer k: t = C⁻¹ (x + B t), given t of the next layer, and y of the next layer = E t.
+    void pull(Index k, const double* x) {
+        double all[LANES], *t = work_.t.data(), *y = work_.y.data();
+        const Index begin = lanes_.first_state(k), after = lanes_.first_state(k + 1), end = lanes_.first_state(k + 2);
+        for (Index s = begin; s < after; ++s) t[s] = x[s];
+        for (Index s = after; s < end; ++s) y[s] = 0.0;
+        for (Index c = lanes_.first_chunk(k); c < lanes_.first_chunk(k + 1); ++c) {
+            const Chunk chunk = lanes_.chunk(c);
+            const Index n = chunk.n_lanes;
+            if (work_.clipped[c]) {
+                respond(set_, lanes_, chunk, work_, t, y, all);
+            } else {
+                for (Index v = 0; v < n; ++v) all[v] = 0.0;
+                for (Index row = chunk.first; row < chunk.last; row += n)
+                    for (Index v = 0; v < n; ++v) all[v] += work_.p[row + v] * t[lanes_.successor[row + v]];
+            }
+            for (Index v = 0; v < n; ++v) t[lanes_.origin[chunk.pair + v]] += work_.share[chunk.pair + v] * all[v];
+        }
+        for (Index s = begin; s < after; ++s) t[s] /= work_.C[s];
+    }
+
+    /// For layer k: add Bᵀ y to y of the next layer.
+    void push(Index k) {
+        double factor[LANES], *__restrict y = work_.y.data();
+        const double *__restrict p = work_.p.data(), *__restrict share = work_.share.data();
+        const std::uint32_t *__restrict successor = lanes_.successor.data(), *__restrict origin = lanes_.origin.data();
+        for (Index c = lanes_.first_chunk(k); c < lanes_.first_chunk(k + 1); ++c) {
+            const Chunk chunk = lanes_.chunk(c);
+            const Index n = chunk.n_lanes;
+            for (Index v = 0; v < n; ++v) factor[v] = share[chunk.pair + v] * y[origin[chunk.pair + v]];
+            for (Index row = chunk.first; row < chunk.last; row += n)
+                for (Index v = 0; v < n; ++v) y[successor[row + v]] += factor[v] * p[row + v];
+        }
+    }
+
+private:
+    const Lanes& lanes_;
+    const Set& set_;
+    Workspace& work_;
+};
+
+/// The sweeps with H assembled, but for the first layer; as `MatrixFree`.
+template <class Set>
+class Assembled {
+public:
+    Assembled(const Lanes& lanes, const Set& set, Workspace& work)
+        : lanes_(lanes), work_(work), H_(*work.sparse), first_(lanes, set, work) {}
+
+    void find_pivots(double damping) {
+        first_.start_pivots(damping);
+        first_.fill_in(0);
+        H_.assemble(lanes_, work_);
+        H_.eliminate(lanes_, FILL, work_.outflow.data(), work_.C.data());
+    }
+
+    void pull(Index k, const double* x) {
+        if (k == 0) return first_.pull(0, x);
+        double *__restrict t = work_.t.data(), *__restrict y = work_.y.data();
+        const Index begin = lanes_.first_state(k), after = lanes_.first_state(k + 1), end = lanes_.first_state(k + 2);
+        for (Index s = after; s < end; ++s) y[s] = 0.0;
+        H_.add_beside(after, end, t, y);
+        for (Index s = begin; s < after; ++s) t[s] = (x[s] + H_.pull(s, t)) / work_.C[s];
+    }
+
+    void push(Index k) {
+        if (k == 0) return first_.push(0);
+        for (Index s = lanes_.first_state(k); s < lanes_.first_state(k + 1); ++s)
+            H_.push(s, work_.y[s], work_.y.data());
+    }
+
+private:
+    const Lanes& lanes_;
+    Workspace& work_;
+    SparseHessian& H_;
+    MatrixFree<Set> first_;
+};
+
+/// t = U⁻¹ x and y = E t; the last state takes no part.
+template <class Sweeps>
+void sweep_back(const Lanes& lanes, Sweeps& sweeps, Workspace& work, const double* x) {
+    work.t[lanes.n_states() - 1] = 0.0;
+    for (Index k = lanes.n_layers() - 1; k >= 0; --k) sweeps.pull(k, x);
+    work.y[0] = 0.0;
+}
+
+/// y = t + U⁻ᵀ (y + x + (D − 2 C) t), and return x · y; the last state takes no part.
+template <class Sweeps>
+double sweep_forward(const Lanes& lanes, Sweeps& sweeps, Workspace& work, const double* __restrict x) {
+    double* __restrict y = work.y.data();
+    const double *__restrict t = work.t.data(), *__restrict C = work.C.data(), *__restrict D = work.D.data();
+    double product = 0.0;
+    for (Index k = 0; k < lanes.n_layers(); ++k) {
+        const Index begin = lanes.first_state(k), end = lanes.first_state(k + 1);
+        for (Index s = begin; s < end; ++s) y[s] = (y[s] + x[s] + (D[s] - 2.0 * C[s]) * t[s]) / C[s];
+        sweeps.push(k);
+        for (Index s = begin; s < end; ++s) y[s] += t[s];
+        product += dot(x + begin, y + begin, end - begin);
+    }
+    y[lanes.n_states() - 1] = 0.0;
+    return product;
+}
+
+/// Overwrite the right-hand side b that x holds with (H + damping · diag(inflow + outflow))⁻¹ b.
+///
+/// The unknowns are U x, the residual r is U⁻ᵀ (b − H x) and its preconditioner C. It ends when the norm √(r · C r), which
+/// does not depend on how much mass a state has, is down to `accuracy` times what it was. Returns the iterations.
+template <class Sweeps>
+Index conjugate_gradients(const Lanes& lanes, Sweeps sweeps, double accuracy, Index max_iterations, Workspace& work,
+                          double* __restrict x, Interrupt& interrupt) {
+    const Index n = lanes.n_states();
+    double *__restrict r = work.r.data(), *__restrict direction = work.direction.data();
+    const double *__restrict C = work.C.data(), *__restrict t = work.t.data(), *__restrict y = work.y.data();
+    std::fill(work.t.begin(), work.t.end(), 0.0);
+    std::fill(work.direction.begin(), work.direction.end(), 0.0);
+    work.y.assign(x, x + n);
+    sweep_forward(lanes, sweeps, work, direction);  // with t = 0 and x = 0: y = U⁻ᵀ b
+    double product = 0.0;
+    for (Index s = 0; s < n; ++s) {
+        r[s] = y[s];
+        x[s] = 0.0;
+        direction[s] = C[s] * r[s];
+        product += direction[s] * r[s];
+    }
+    const double target = accuracy * accuracy * product;
+    for (Index iteration = 0; iteration < max_iterations; ++iteration) {
+        interrupt.check();
+        sweep_back(lanes, sweeps, work, direction);
+        const double curvature = sweep_forward(lanes, sweeps, work, direction);
+        if (!(curvature > 0.0)) return iteration;
+        const double length = product / curvature, old = product;
+        product = 0.0;
+        for (Index s = 0; s < n; ++s) {
+            x[s] += length * t[s];
+            r[s] -= length * y[s];
+            product += C[s] * r[s] * r[s];
+        }
+        if (product <= target) return iteration + 1;
+        for (Index s = 0; s < n; ++s) direction[s] = C[s] * r[s] + product / old * direction[s];
+    }
+    return max_iterations;
+}
+
+/// The same, with the sweeps that suit the model; `renew`: with H of the last evaluation, not with that of the last call.
+template <class Set>
+Index conjugate_gradients(const Lanes& lanes, const Set& set, bool renew, double damping, double accuracy,
+                          Workspace& work, double* x, Interrupt& interrupt) {
+    constexpr Index MAX_ITERATIONS = 500;
+    const auto with = [&](auto sweeps) {
+        if (renew) sweeps.find_pivots(damping);
+        return conjugate_gradients(lanes, sweeps, accuracy, MAX_ITERATIONS, work, x, interrupt);
+    };
+    const bool by_labels = !requires { &Set::respond; };
+    return by_labels && work.sparse ? with(Assembled(lanes, set, work)) : with(MatrixFree(lanes, set, work));
+}
+
+}  // namespace tightrope

@@ -1,1 +1,0 @@
-"""Compiled mathematics: arrays in, arrays out. No classes, no randomness, no words."""

@@ -1,1 +1,0 @@
-"""Compiled lines of single algorithms."""

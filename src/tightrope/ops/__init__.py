@@ -1,0 +1,1 @@
+"""Operations: a learner kept in a directory on disk, and served over HTTP."""

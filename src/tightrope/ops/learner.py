@@ -1,0 +1,684 @@
+"""The durable learner: a learner in a directory. What a call acknowledges is on disk, and is counted once.
+
+A change is applied to the state in memory, committed to the journal, and then published:
+
+    new = apply(state, event); commit(event); self._state = new
+
+Whatever interrupts this (an error, a signal, a full disk), the disk decides: the next call restores the newest snapshot
+and replays the journal, to the same bits. So every event in the journal is one that the learner could learn.
+"""
+
+import json
+import os
+import secrets
+from collections.abc import Callable, Mapping
+from contextlib import ExitStack
+from dataclasses import asdict, dataclass
+from functools import wraps
+from os import PathLike
+from pathlib import Path
+from tempfile import TemporaryFile
+from threading import RLock
+from types import TracebackType
+from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+
+import msgspec
+from numpy.typing import ArrayLike
+
+from tightrope import __version__
+from tightrope.arguments import file_path, function, instance, listed, printable, shown, text, texts, unknown, whole
+from tightrope.errors import ConflictError, InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
+from tightrope.learners import load
+from tightrope.learners.base import Feedback, LearnerBase
+from tightrope.learners.episodes import checked_budgets
+from tightrope.model import Policy
+from tightrope.ops import snapshots
+from tightrope.ops.state import LARGEST_SUM, State, StopLoss, apply
+from tightrope.ops.status import BudgetUnits, Status, status_of
+from tightrope.ops.store import (
+    FORMAT,
+    REMEDY,
+    UNKNOWN,
+    EpisodeRow,
+    Event,
+    Journal,
+    bytes_of,
+    digest_of,
+    digest_of_row,
+    floats_of,
+    no_learner,
+    owned_directory,
+)
+from tightrope.space import FloatArray, LayeredSpace
+from tightrope.storage import checkpoints
+
+#: Bytes that a commit may take beside the arrays of an episode, and more.
+COMMIT_BYTES = 2**17
+
+#: Characters of the name of a challenger; and names that mean something else in a URL.
+LONGEST_NAME, DOTS = 100, (".", "..")
+
+Arguments = ParamSpec("Arguments")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True, slots=True)
+class OpenEpisode:
+    """An episode to play: pass its id to `tell` or `give_up`."""
+
+    id: str  #: unique across directories, crashes and restored backups
+    policy: Policy  #: the policy to play
+
+
+def exclusive(
+    method: Callable[Concatenate["DurableLearner", Arguments], Result],
+) -> Callable[Concatenate["DurableLearner", Arguments], Result]:
+    """Let one thread at a time run a method, with memory and disk in agreement."""
+
+    @wraps(method)
+    def call(self: "DurableLearner", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        self._refuse_nested()
+        with self._lock:
+            self._make_usable()
+            return method(self, *args, **kwargs)
+
+    return call
+
+
+class DurableLearner:
+    """A learner in a directory of its own.
+
+    Calls from several threads run one after another; `status` and `policy` never wait.
+
+    Parameters
+    ----------
+    directory : path
+        A new directory is created for `learner`; an existing one continues with the learner that it contains.
+    learner : LearnerBase, optional
+        Needed for a new directory. For an existing one it must have the same parameters, or may be left out.
+    problem : optional
+        Its names and units are stored in the directory, and spending is reported in them. Without a problem, spending
+        is reported in the units of the learner.
+    classes : tuple of types
+        Learners and confidence rules of your own that the directory may contain, as for `tightrope.load`.
+    snapshot_every : int
+        Number of events between two snapshots; no more are replayed when the directory is opened.
+    keep_journal : int
+        Number of events to keep at least, even if no snapshot needs them.
+    remember : int
+        Number of episodes, the last that were opened, whose outcome is remembered: `tell` answers "already" for them.
+        Open episodes are never forgotten.
+    most_open : int
+        Number of episodes that may be open at once.
+    progress : callable, optional
+        Called before each event that is replayed, with the number of events replayed so far. An exception that it
+        raises ends the opening, without loss.
+
+    Raises
+    ------
+    InvalidInputError
+        If the directory belongs to another process, contains something else, or contains another learner.
+    StorageError
+        If the directory is damaged, or cannot be read or written.
+
+    Example
+    -------
+    >>> import tempfile, tightrope as tr
+    >>> problem = tr.make("river-swim")
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     with DurableLearner(folder, tr.make_learner("uniform", problem, episodes=100), problem=problem) as learner:
+    ...         episode = learner.ask()
+    ...         answer = learner.give_up(episode.id)
+    ...     (answer, learner.status.given_up)
+    ('given up', 1)
+    """
+
+    def __init__(
+        self,
+        directory: str | PathLike[str],
+        learner: LearnerBase | None = None,
+        *,
+        problem: Any = None,
+        classes: tuple[type, ...] = (),
+        snapshot_every: int = 1000,
+        keep_journal: int = 0,
+        remember: int = 100_000,
+        most_open: int = 1000,
+        progress: Callable[[int], None] | None = None,
+    ) -> None:
+        path = file_path(directory, "directory")
+        self._progress = None if progress is None else function(progress, "progress")
+        self._snapshot_every = whole(snapshot_every, "snapshot_every", 1)
+        self._keep_journal = whole(keep_journal, "keep_journal", 0)
+        self._remember = whole(remember, "remember", 0)
+        self._most_open = whole(most_open, "most_open", 1)
+        self._classes = tuple(instance(kind, "classes", type) for kind in listed(classes, "classes"))
+        if learner is not None:
+            _check_learner(learner)
+        self._lock = RLock()
+        self._process = os.getpid()
+        self._state: State
+        self._status: Status
+        self._open: dict[str, EpisodeRow]  #: open episodes by id
+        self._stale = True  #: memory may differ from disk
+        self._since_snapshot = 0  #: events
+        self._arrays: dict[bytes, bytes] = {}  #: of the last event by digest: the next one often has the same
+        self._snapshot_error = ""
+        with ExitStack() as stack:
+            self.directory = stack.enter_context(owned_directory(path, create=learner is not None))
+            self._store = Journal(self.directory)
+            stack.callback(self._store.close)
+            self._store.check_end()
+            for damage in self._store.file_damage():
+                raise StorageError(f"{damage}; {REMEDY}")
+            damaged_rows: list[str] = []
+            if self._store.snapshots(damaged_rows) or damaged_rows:
+                _refuse_other(self._store.facts(), learner, self.directory)
+            else:
+                self._create(learner, problem)
+            self._units = BudgetUnits.read(self._store.facts()["units"])
+            self._recover()
+            self._resources: ExitStack | None = stack.pop_all()
+
+    def _create(self, learner: LearnerBase | None, problem: Any) -> None:
+        """Store the facts, then snapshot 0, without which the directory is not complete."""
+        if learner is None:
+            raise no_learner(self.directory)
+        if self._store.last_event or self._store.last_episode:
+            raise StorageError(f"{self._store}: the snapshots are missing; {REMEDY}")
+        self._store.create(_facts(learner, BudgetUnits.of(problem, len(learner.budgets)), problem))
+        snapshots.write(self.directory, self._store, State.new(learner))
+
+    def _refuse_nested(self) -> None:
+        """Refuse a call from a signal handler that interrupts another call in the same thread."""
+        if self._lock._is_owned():  # type: ignore[attr-defined]
+            raise ConflictError("a call is in progress in this thread; a signal handler cannot make another one")
+
+    def _make_usable(self) -> None:
+        """Refuse a learner that is closed or was opened by another process; recover after an interrupted call."""
+        if self._resources is None:
+            raise InvalidInputError(f"the learner in {printable(self.directory)} is closed")
+        if os.getpid() != self._process:
+            raise InvalidInputError(
+                f"another process opened {printable(self.directory)} before it forked; open it in this process"
+            )
+        if self._stale:
+            self._store.reload()
+            self._recover()
+
+    def _recover(self) -> None:
+        """Restore memory from disk."""
+        self._state, self._since_snapshot = snapshots.restore(self.directory, self._store, self._load, self._progress)
+        self._open = {episode.id: episode for episode in self._store.open_episodes()}
+        self._publish()
+
+    def _publish(self) -> None:
+        """Make the state on disk visible."""
+        store, open_ = self._store, len(self._open)
+        self._status = status_of(
+            self._state, self._units, store.last_event, store.last_episode, open_, self._snapshot_error
+        )
+        self._stale = False
+
+    def _load(self, checkpoint: bytes) -> LearnerBase:
+        return load(checkpoint, *self._classes)
+
+    def _apply_and_commit(self, event: Event, arrays: Mapping[bytes, bytes] | None = None, id: str = "") -> None:
+        """Apply an event in memory, commit it to disk with the arrays it refers to, and publish the new state.
+
+        If it is the outcome of an episode, that has this id.
+        """
+        store, new_arrays = self._store, arrays or {}
+
+        def array(digest: bytes) -> FloatArray:
+            return floats_of(new_arrays[digest]) if digest in new_arrays else store.array(digest)
+
+        self._stale = True
+        try:
+            new = apply(self._state, event, array, self._load)
+        except InvalidInputError as error:
+            self._stale = type(error) is not InvalidInputError  # a learner that refuses an episode stays as it was
+            raise
+        events = [event]
+        for name, one in new.entrants.items():
+            if one.failed and not self._state.entrants[name].failed:  # recorded, so that every replay agrees
+                events.append(self._event("failed", f"{name}\0{one.failed}".encode(), len(events)))
+        store.append(events, new_arrays)
+        self._state = new
+        self._open.pop(id, None)
+        self._since_snapshot += len(events)
+        self._publish()
+        if self._since_snapshot >= self._snapshot_every:
+            self._snapshot()
+
+    def _event(self, kind: str, body: bytes, ahead: int = 0) -> Event:
+        """Return the next event, or the one so many ahead of it; it is not about an episode."""
+        return Event(self._store.last_event + 1 + ahead, kind, body)
+
+    def _snapshot(self) -> None:
+        """Write a snapshot. An error is reported in the status, and the next event tries again: no event is lost."""
+        self._stale = True
+        try:
+            snapshots.write(self.directory, self._store, self._state)
+            snapshots.prune(self.directory, self._store, self._keep_journal, self._remember)
+            self._since_snapshot, self._snapshot_error = 0, ""
+        except StorageError as error:
+            self._snapshot_error = str(error)
+        self._publish()
+
+    def _find(self, id: str) -> EpisodeRow:
+        if isinstance(id, str) and id in self._open:
+            return self._open[id]
+        number, *_ = text(id, "id").partition("-")
+        if number.isascii() and number.isdecimal() and len(number) < 19:
+            episode = self._store.episode(int(number))
+            if episode is not None and episode.id == id:
+                return episode
+        raise UnknownEpisodeError(
+            f"there is no episode {shown(id)} here; it was opened in another directory, or closed more than "
+            f"{self._remember} episodes ago"
+        )
+
+    def _open_episode(self, policy: Policy | None) -> EpisodeRow:
+        """Commit a new episode; None: the policy that plays it is not known."""
+        if len(self._open) >= self._most_open:
+            raise TooManyOpenError(f"{self._most_open} episodes are open, which is the limit; tell or give up some")
+        self._stale = True
+        episode = self._store.open_episode(secrets.token_hex(4), None if policy is None else policy.probabilities)
+        self._open[episode.id] = episode
+        self._publish()
+        return episode
+
+    @exclusive
+    def ask(self) -> OpenEpisode:
+        """Open an episode, and return its id and the policy to play it with; on disk when it returns.
+
+        Raises
+        ------
+        TooManyOpenError
+            If `most_open` episodes are open.
+        """
+        policy = self._state.policy
+        episode = self._open_episode(policy)
+        return OpenEpisode(episode.id, Policy.unchecked(policy.space, policy.probabilities.copy()))
+
+    @exclusive
+    def tell(
+        self, id: str, states: ArrayLike, actions: ArrayLike, loss: ArrayLike, constraints: ArrayLike
+    ) -> Literal["learned", "already"]:
+        """Learn from the outcome of an open episode. Episodes are learned in the order of these calls.
+
+        Parameters
+        ----------
+        id : str
+            The id of the episode.
+        states, actions : array_like
+            The path, (L + 1,) and (L,).
+        loss : array_like
+            With full feedback (n_tuples,); with bandit feedback (L,), along the path.
+        constraints : array_like
+            With full feedback (I, n_tuples); with bandit feedback (I, L), along the path.
+
+        Returns
+        -------
+        "learned", or "already" if the same outcome was told before.
+
+        Raises
+        ------
+        UnknownEpisodeError
+            If the episode is not known.
+        ConflictError
+            If the episode was given up or told with another outcome, or if the champion cannot learn from its policy.
+        InvalidInputError
+            If the outcome is impossible or violates Assumption 2; the episode stays open.
+        ConvergenceError
+            If the champion cannot learn from the outcome; the episode stays open.
+        """
+        episode = self._find(id)
+        outcome, seq = (states, actions, loss, constraints), self._store.last_event + 1
+        event, self._arrays = self._state.format.event(seq, episode, outcome, self._arrays)
+        if episode.fate != "open":
+            if episode.contents == event.contents:
+                return "already"
+            fate = "told with another outcome" if episode.fate == "told" else "given up"
+            raise ConflictError(f"episode {id} was {fate} before; nothing was changed")
+        self._refuse_foreign(episode)
+        self._apply_and_commit(event, self._arrays, id)
+        return "learned"
+
+    @exclusive
+    def give_up(self, id: str) -> Literal["given up", "already"]:
+        """Close an episode without an outcome; what it spent is not known.
+
+        Returns
+        -------
+        "given up", or "already" if it was given up before.
+
+        Raises
+        ------
+        UnknownEpisodeError, ConflictError
+            If the episode is not known, or was told.
+        """
+        episode = self._find(id)
+        if episode.fate == "told":
+            raise ConflictError(f"episode {id} was told before; nothing was changed")
+        if episode.fate != "open":
+            return "already"
+        self._stale = True
+        self._store.give_up(episode)
+        del self._open[id]
+        self._publish()
+        return "given up"
+
+    @exclusive
+    def watch(self, policy: Policy | None = None) -> str:
+        """Open an episode that somebody else plays (shadow mode), and return its id.
+
+        All learners learn from it. What each would have spent is estimated by importance; if the policy is not known,
+        the costs of the played path are reported instead.
+
+        Parameters
+        ----------
+        policy : Policy, optional
+            The policy that plays the episode, if it is known.
+
+        Raises
+        ------
+        InvalidInputError
+            If a learner cannot learn from episodes of others, or of others with an unknown policy.
+        TooManyOpenError
+            If `most_open` episodes are open.
+        """
+        for name, one in self._state.learning.items():
+            if one.learner.learns_from == "own":
+                raise InvalidInputError(f"{name} cannot learn from episodes that others play")
+            if one.learner.learns_from == "told" and policy is None:
+                raise InvalidInputError(f"{name} can learn from episodes that others play only with their policy")
+        return self._open_episode(None if policy is None else self._checked_policy(policy, "policy")).id
+
+    @exclusive
+    def set_budgets(self, budgets: ArrayLike | Mapping[str, float]) -> None:
+        """Change the budgets of all episodes that are told from now on. The learners keep what they learned.
+
+        Parameters
+        ----------
+        budgets : mapping or array_like
+            The budgets to change, by name and in their own units; or all of them (I,), in the units of the learner.
+
+        Raises
+        ------
+        InvalidInputError
+            If a budget is unknown or too large, or a learner was made for the budgets that it has.
+        """
+        if isinstance(budgets, Mapping):
+            budgets = self._units.changed(self._state.learner.budgets, budgets)
+        self._apply_and_commit(self._event("budgets", bytes_of(checked_budgets(self.space, budgets))))
+
+    @exclusive
+    def stop_loss(self, rules: Mapping[str, StopLoss], safe_policy: Policy | None = None) -> None:
+        """Replace the stop-loss rules: `ask` returns the safe policy while a rule stops the learner.
+
+        Parameters
+        ----------
+        rules : mapping
+            Rules by the name of the budget; without rules nothing stops.
+        safe_policy : Policy, optional
+            The policy to play then; needed if there are rules.
+
+        Raises
+        ------
+        InvalidInputError
+            If a budget is unknown, a number is too large, or the champion cannot learn from other policies.
+        """
+        names, scales, learner = self._units.names, self._units.scales, self._state.learner
+        if learner.learns_from == "own":
+            raise InvalidInputError(f"{learner.name} cannot learn from episodes that the safe policy plays")
+        for name, rule in instance(rules, "rules", Mapping).items():  # type: ignore[type-abstract]
+            if name not in names:
+                raise unknown("there is no budget", name, names)
+            instance(rule, f"the rule of {name}", StopLoss).refuse_beyond(LARGEST_SUM * scales[names.index(name)], name)
+        if safe_policy is None and rules:
+            raise InvalidInputError("safe_policy is missing; pass the policy to play when a rule stops the learner")
+        safe = learner.policy if safe_policy is None else self._checked_policy(safe_policy, "safe_policy")
+        body = {
+            "rules": {names.index(name): msgspec.structs.asdict(rule) for name, rule in rules.items()},
+            "safe": safe.probabilities.tolist(),
+            "scales": scales,
+        }
+        self._apply_and_commit(self._event("stop-loss", json.dumps(body).encode()))
+
+    @exclusive
+    def challenge(self, name: str, learner: LearnerBase) -> None:
+        """Add a learner that learns from the same episodes; `status.standings` shows what it would have spent.
+
+        A challenger that cannot learn from an episode has failed and learns no more; the others continue.
+
+        Parameters
+        ----------
+        name : str
+            A name of its own, of at most 100 characters, without "/".
+        learner : LearnerBase
+            A learner for the same space and number of budgets.
+
+        Raises
+        ------
+        InvalidInputError
+            If the name is taken or invalid, or the learner cannot learn from these episodes.
+        """
+        state = self._state
+        if not text(name, "name").isprintable() or "/" in name or not 1 <= len(name) <= LONGEST_NAME or name in DOTS:
+            raise InvalidInputError(
+                f"name is {shown(name)}; expected at most {LONGEST_NAME} printable characters without /, and not a dot"
+            )
+        if name in state.entrants:
+            raise InvalidInputError(f"name is {shown(name)}, which another learner has; choose a different one")
+        if state.learner.learns_from == "own":
+            raise InvalidInputError(f"{state.champion} cannot learn from episodes that a challenger plays")
+        state.refuse_unfit(_check_learner(learner))
+        checkpoint = snapshots.checkpoint_of(learner)
+        self._load(checkpoint)  # refuses a learner that could not be restored
+        self._apply_and_commit(self._event("challenge", name.encode() + b"\0" + checkpoint))
+
+    @exclusive
+    def promote(self, name: str) -> None:
+        """Make a challenger the champion: `ask` returns its policy. The former champion becomes a challenger.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such learner, or it has failed.
+        """
+        if self._checked_name(name) == self._state.champion:
+            return
+        if reason := self._state.entrants[name].failed:
+            raise InvalidInputError(f"{name} has failed, {reason}; dismiss it")
+        self._apply_and_commit(self._event("promote", name.encode()))
+
+    @exclusive
+    def dismiss(self, name: str) -> None:
+        """Remove a challenger.
+
+        Raises
+        ------
+        InvalidInputError
+            If there is no such learner, or it is the champion.
+        """
+        if self._checked_name(name) == self._state.champion:
+            raise InvalidInputError(f"{name} is the champion; promote another learner first")
+        self._apply_and_commit(self._event("dismiss", name.encode()))
+
+    @exclusive
+    def snapshot(self) -> None:
+        """Write a snapshot now, and delete what it makes unnecessary.
+
+        Raises
+        ------
+        StorageError
+            If it cannot be written; nothing is lost.
+        """
+        self._snapshot()
+        if self._snapshot_error:
+            raise StorageError(self._snapshot_error)
+
+    @exclusive
+    def check_disk(self) -> None:
+        """Write as much as an episode may take, and keep none of it.
+
+        Raises
+        ------
+        StorageError
+            If the directory cannot be written.
+        """
+        format = self._state.format
+        try:
+            with TemporaryFile(dir=self.directory) as file:
+                file.write(bytes(COMMIT_BYTES + 8 * format.space.n_tuples * (1 + format.n_constraints)))
+                file.flush()
+                os.fsync(file.fileno())
+        except OSError as error:
+            raise StorageError(f"{printable(self.directory)} cannot be written: {error.strerror}") from error
+        self._store.check_writable()
+
+    @exclusive
+    def open_episodes(self) -> dict[str, OpenEpisode]:
+        """Return the open episodes whose policy is known, by id, oldest first."""
+        found = {}
+        for episode in self._open.values():
+            if episode.policy != UNKNOWN:
+                policy = Policy.unchecked(self.space, self._store.array(episode.policy))
+                found[episode.id] = OpenEpisode(episode.id, policy)
+        return found
+
+    @exclusive
+    def open_ids(self) -> list[str]:
+        """Return the ids of all open episodes, oldest first."""
+        return list(self._open)
+
+    @property
+    def status(self) -> Status:
+        """The status after the last call that returned; never waits."""
+        return self._status
+
+    @property
+    def policy(self) -> Policy:
+        """A copy of the policy that `ask` returns now; never waits."""
+        return self._status.policy
+
+    @property
+    def space(self) -> LayeredSpace:
+        """The space of all its learners."""
+        return self._state.format.space
+
+    @property
+    def feedback(self) -> Feedback:
+        """The feedback that `tell` takes: "full" or "bandit"."""
+        return self._state.format.feedback
+
+    @property
+    def settings(self) -> dict[str, float | str]:
+        """Every parameter of the champion; never waits."""
+        status = self._status
+        return dict(next(one.settings for one in status.entrants if one.name == status.champion))
+
+    @property
+    @exclusive
+    def facts(self) -> dict[str, Any]:
+        """What the directory was created with: names of states and actions, units, the first learner."""
+        return self._store.facts()
+
+    @exclusive
+    def fingerprint(self, name: str | None = None) -> bytes:
+        """Return the bytes of a checkpoint of a learner, by default the champion.
+
+        They are equal for learners that will continue alike.
+        """
+        name = self._state.champion if name is None else self._checked_name(name)
+        return checkpoints.fingerprint(self._state.entrants[name].learner)
+
+    def close(self) -> None:
+        """Release the directory. Everything that was acknowledged is on disk already."""
+        self._refuse_nested()
+        with self._lock:
+            if self._resources is not None:
+                resources, self._resources = self._resources, None
+                resources.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"DurableLearner({str(self.directory)!r}, {self.status.champion}, told={self.status.told})"
+
+    def _refuse_foreign(self, episode: EpisodeRow) -> None:
+        """Refuse an episode with a policy that the champion cannot learn from."""
+        learner = self._state.learner
+        if learner.learns_from == "told" and episode.policy == UNKNOWN:
+            raise ConflictError(
+                f"the policy that played episode {episode.id} is not known, and {learner.name} cannot learn without "
+                "it; give the episode up"
+            )
+        if learner.learns_from == "own" and episode.policy != digest_of(bytes_of(learner.policy.probabilities)):
+            raise ConflictError(
+                f"episode {episode.id} was played with an earlier policy, and {learner.name} learns only from its "
+                "current one; give the episode up, and have one open at a time"
+            )
+
+    def _checked_name(self, name: str) -> str:
+        if not isinstance(name, str) or name not in self._state.entrants:
+            raise unknown("there is no learner here called", name, self._state.entrants)
+        return name
+
+    def _checked_policy(self, policy: Policy, name: str) -> Policy:
+        if instance(policy, name, Policy).space != self.space:
+            raise InvalidInputError(f"{name} is for {policy.space!r}; the learner has {self.space!r}")
+        return Policy(self.space, policy.probabilities)  # checks the probabilities again, which may have been changed
+
+
+def _check_learner(learner: LearnerBase) -> LearnerBase:
+    return instance(learner, "learner", LearnerBase)  # type: ignore[type-abstract]
+
+
+def _facts(learner: LearnerBase, units: BudgetUnits, problem: Any) -> dict[str, Any]:
+    """Return what is stored of a new directory: to show it, and to refuse another learner."""
+    return {
+        "format": FORMAT,
+        "tightrope": __version__,
+        "learner": learner.settings,
+        "budgets": learner.budgets.tolist(),
+        "space": _digest_of_space(learner.space),
+        "problem": str(getattr(problem, "name", "")),
+        "units": asdict(units),
+        "states": texts(getattr(problem, "state_names", ()), "problem.state_names"),
+        "actions": texts(getattr(problem, "action_names", ()), "problem.action_names"),
+    }
+
+
+def _refuse_other(facts: Mapping[str, Any], learner: LearnerBase | None, folder: Path) -> None:
+    """Raise InvalidInputError if a learner differs from the one that a directory was created with."""
+    if learner is None:
+        return
+    words = difference(facts["learner"], learner.settings)
+    if not words and learner.budgets.tolist() != facts["budgets"]:
+        words = "other budgets"
+    if not words and _digest_of_space(learner.space) != facts["space"]:
+        words = "another space"
+    if words:
+        raise InvalidInputError(
+            f"the learner in {folder} was made with {words}; leave the learner out to continue with the one in the "
+            "directory, or choose another directory"
+        )
+
+
+def difference(here: Mapping[str, Any], given: Mapping[str, Any]) -> str:
+    """Return the first setting that differs between the learner here and the one given, in words; "" if none does."""
+    for name in {**here, **given}:
+        if here.get(name) != given.get(name):
+            return f"{name} = {here.get(name)!r}, the one given with {given.get(name)!r}"
+    return ""
+
+
+def _digest_of_space(space: LayeredSpace) -> str:
+    return digest_of_row(repr(space.layer_sizes), space.n_actions, space.tuples.astype("<i8").tobytes()).hex()

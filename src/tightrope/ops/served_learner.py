@@ -1,0 +1,370 @@
+"""A learner of the service: one thread changes it, and all other requests are answered from what it published.
+
+Whatever is published is immutable (a status, a policy, a list that is replaced), so it is read without a lock.
+"""
+
+import asyncio
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+
+from tightrope.errors import InvalidInputError, StorageError, UnknownEpisodeError
+from tightrope.learners.base import LearnerBase
+from tightrope.learners.registry import learner_for
+from tightrope.model import Policy
+from tightrope.ops import api
+from tightrope.ops.api import CHANGE, WITH_BODY, ApiError, endpoint
+from tightrope.ops.inputs import ProblemTables, Translator, digits
+from tightrope.ops.learner import DurableLearner, OpenEpisode, difference
+from tightrope.ops.snapshots import checkpoint_of
+from tightrope.ops.state import LARGEST_SUM, StopLoss
+from tightrope.ops.status import BudgetUnits, Spending
+from tightrope.ops.warm_up import warm_up
+from tightrope.streams import streams
+
+Result = TypeVar("Result")
+
+#: Rows of the series; when there are more, every second one is dropped.
+MOST_RECORDS = 600
+
+#: Learners in one directory: all of them learn from every episode.
+MOST_LEARNERS = 10
+
+
+@dataclass(frozen=True)
+class NewLearner:
+    """A learner to create, and the problem that it is for."""
+
+    folder: Path
+    problem: Any
+    learner: Any
+
+
+class ServedLearner:
+    """A durable learner, and the endpoints below /learners/{name}.
+
+    Parameters
+    ----------
+    name : in the URL.
+    folder : the directory of the learner.
+    most_waiting : requests that may wait for the thread that changes the learner.
+    new : the learner to create in the directory, None to open an existing one.
+    options : of `DurableLearner`.
+    """
+
+    def __init__(self, name: str, folder: Path, most_waiting: int, new: NewLearner | None, **options: Any) -> None:
+        self.name, self.folder, self._most_waiting, self._new, self._options = name, folder, most_waiting, new, options
+        self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writes {name}")
+        self._rng = np.random.default_rng()
+        self.learner: DurableLearner
+        self.waiting = 0  #: requests
+        self.ready = self._abandoned = False
+        self.disk_error = ""  #: of the last write; "" if it succeeded
+        self._retry: asyncio.Task[None] | None = None
+        self.open_policies: dict[str, Policy | None] = {}  #: of open episodes by id; None: not known
+        self.history = api.Series([], [], [], [])
+        self._recorded = -1  #: the event of the last row of the history
+
+    async def open(self) -> None:
+        """Open the learner; until then its endpoints answer "not-ready"."""
+        await self.change(self._open)
+
+    def _open(self) -> None:
+        with ExitStack() as stack:
+            given = {} if self._new is None else {"learner": self._new.learner, "problem": self._new.problem}
+            learner = DurableLearner(self.folder, progress=self._check_abandoned, **given, **self._options)
+            self.learner = stack.enter_context(learner)
+            if self._new is not None:
+                ProblemTables.of(self._new.problem).write(self.folder)
+            facts, space = learner.facts, learner.space
+            self.tables = ProblemTables.read(self.folder, space.n_tuples, facts["problem"])
+            self._space = space.named(facts["states"], facts["actions"])
+            units = BudgetUnits.read(facts["units"])
+            self.translator = Translator(self._space, learner.feedback, units, self.tables)
+            known = {id: episode.policy for id, episode in learner.open_episodes().items()}
+            self.open_policies = dict.fromkeys(learner.open_ids()) | known
+            self._record()
+            for one in learner.status.entrants:
+                self._check_abandoned(learner.status.event)
+                warm_up(learner.fingerprint(one.name), learner.feedback)
+            self._check_abandoned(learner.status.event)
+            stack.pop_all()
+        self.ready = True
+
+    def _check_abandoned(self, replayed: int) -> None:
+        if self._abandoned:
+            raise ApiError("not-ready", f"{self.name} was closed after {replayed} events, before it was open")
+
+    async def close(self) -> None:
+        """Finish the requests that wait, and close the directory. Opening is abandoned at the next event."""
+        if not self.ready:
+            self._abandoned = True
+            return
+        self.ready = False
+        await asyncio.get_running_loop().run_in_executor(self._writer, self.learner.close)
+        self._writer.shutdown()
+
+    async def change(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        """Run a function in the thread that changes the learner, and return its result."""
+        if self.waiting >= self._most_waiting:
+            raise ApiError("busy", f"{self.waiting} requests are waiting for {self.name}")
+        self.waiting += 1
+        try:
+            result = await asyncio.get_running_loop().run_in_executor(self._writer, self._run, function, *arguments)
+        except StorageError as error:
+            self.disk_error = str(error)
+            raise
+        finally:
+            self.waiting -= 1
+        self.disk_error = ""
+        return result
+
+    def _run(self, function: Callable[..., Result], *arguments: Any) -> Result:
+        result = function(*arguments)
+        if self.learner.status.event != self._recorded:
+            self._record()
+        return result
+
+    def retry_disk(self) -> None:
+        """After an error of the disk, try to write again, in the background and once at a time."""
+        if self._retry is None or self._retry.done():
+            self._retry = asyncio.create_task(self._check_disk())
+
+    async def _check_disk(self) -> None:
+        with suppress(StorageError, ApiError):
+            await self.change(self.learner.check_disk)
+
+    def _record(self) -> None:
+        """Add a row to the history, in a new object; it replaces a row after as many episodes."""
+        status, old = self.learner.status, self.history
+        every = 2 if len(old.told) >= MOST_RECORDS else 1
+        kept = slice(0, -1 if old.told[-1:] == [status.told] else None, every)
+        spending, told = status.spending, max(status.told, 1)
+        self.history = api.Series(
+            [*old.told[kept], status.told],
+            [*old.use[kept], [one.spent / told for one in spending]],
+            [*old.allowed[kept], [one.allowed / told for one in spending]],
+            [*old.price[kept], [one.price for one in spending]],
+        )
+        self._recorded = status.event
+
+    @endpoint("POST", "/ask", "too-many-open", *CHANGE)
+    async def ask(self) -> api.Asked:
+        """Open an episode."""
+        return await self.change(lambda: self._opened(self.learner.ask()))
+
+    @endpoint("GET", "/act", "refused", "unknown-episode")
+    def act(self, state: str | None = None, number: str | None = None, episode: str | None = None) -> api.Acted:
+        """Draw an action for a state."""
+        found = digits(number or "")
+        if (state is None) == (number is None) or (state is None and found is None):
+            raise ApiError("malformed", "pass either state=… or number=…, the number in digits")
+        found = self.translator.state_in_url(state) if state is not None else self.translator.state(found or 0)
+        policy, space = self._policy(episode), self._space
+        action = policy.sample(found, self._rng)
+        return api.Acted(found, space.state_name(found), action, space.action_name(action), policy[found][action])
+
+    @endpoint("POST", "/episodes/{episode}/tell", *WITH_BODY, "unknown-episode", "conflict", "cannot-learn", *CHANGE)
+    async def tell(self, episode: str, body: api.Tell) -> api.Answered:
+        """Learn from the outcome of an episode."""
+        return await self.change(
+            lambda: self._closed(episode, self.learner.tell(episode, **self.translator.outcome(body)))
+        )
+
+    @endpoint("POST", "/episodes/{episode}/give-up", "unknown-episode", "conflict", *CHANGE)
+    async def give_up(self, episode: str) -> api.Answered:
+        """Close an episode without an outcome."""
+        return await self.change(lambda: self._closed(episode, self.learner.give_up(episode)))
+
+    def _opened(self, episode: OpenEpisode) -> api.Asked:
+        self.open_policies[episode.id] = episode.policy
+        return api.Asked(episode.id)
+
+    def _closed(self, episode: str, answer: Literal["learned", "given up", "already"]) -> api.Answered:
+        self.open_policies.pop(episode, None)
+        return api.Answered(episode, answer)
+
+    @endpoint("GET", "/episodes")
+    def episodes(self) -> api.Episodes:
+        """List the open episodes."""
+        return api.Episodes(list(self.open_policies))
+
+    @endpoint("GET", "/policy", "unknown-episode")
+    def policy(self, episode: str | None = None) -> api.Table:
+        """Return a policy as a table."""
+        return api.Table(**self._policy(episode).table())
+
+    def _policy(self, episode: str | None) -> Policy:
+        """Return the policy of an open episode; without one, the policy that `ask` returns now."""
+        found = self.learner.policy if episode is None else self.open_policies.get(episode)
+        if found is None:
+            unknown = "is played by a policy that is not known" if episode in self.open_policies else "is not open"
+            raise UnknownEpisodeError(f"episode {episode!r} {unknown}")
+        return Policy.unchecked(self._space, found.probabilities)
+
+    @endpoint("GET", "/spending")
+    def spending(self) -> list[Spending]:
+        """Return what was spent of each budget, in its own units."""
+        return list(self.learner.status.spending)
+
+    @endpoint("GET", "/state")
+    def state(self) -> api.State:
+        """Return a summary of the learner."""
+        status = self.learner.status
+        counts = {name: getattr(status, name) for name in ("event", "asked", "open", "told", "given_up", "epoch")}
+        return api.State(
+            name=self.name,
+            **counts,
+            learner=self.learner.settings,
+            feedback=self.learner.feedback,
+            loss=self.tables.own_loss(status.loss, status.told * self._space.n_layers),
+            loss_unit=self.tables.loss_unit,
+            spending=self.spending(),
+            trouble=status.trouble or self.disk_error,
+        )
+
+    @endpoint("GET", "/series")
+    def series(self) -> api.Series:
+        """Return the history since the service was started."""
+        return self.history
+
+    @endpoint("GET", "/space")
+    def space(self) -> api.Space:
+        """Return the states, the actions and the moves."""
+        space = self._space
+        return api.Space(
+            states=[space.state_name(state) for state in range(space.n_states)],
+            actions=[space.action_name(action) for action in range(space.n_actions)],
+            layers=list(space.layer_sizes),
+            moves=space.tuples.tolist(),
+            scenarios=len(self.tables.scenarios),
+            budgets=list(self.translator.budgets.names),
+        )
+
+    @endpoint("POST", "/watch", *WITH_BODY, "too-many-open", *CHANGE)
+    async def watch(self, body: api.Watch) -> api.Asked:
+        """Open an episode that somebody else plays."""
+
+        def watch() -> api.Asked:
+            policy = None if body.policy is None else self.translator.policy(body.policy, "policy")
+            episode = self.learner.watch(policy)
+            self.open_policies[episode] = policy
+            return api.Asked(episode)
+
+        return await self.change(watch)
+
+    @endpoint("PUT", "/budgets", *WITH_BODY, *CHANGE)
+    async def set_budgets(self, body: api.Budgets) -> list[Spending]:
+        """Change the budgets of all episodes that are told from now on."""
+
+        def set_budgets() -> None:
+            budgets = self.translator.budgets.changed(self.learner.status.budgets, body.budgets)
+            self.translator.refuse_beyond(budgets, self._space.n_layers, body.budgets)
+            self.learner.set_budgets(budgets)
+
+        await self.change(set_budgets)
+        return self.spending()
+
+    @endpoint("GET", "/stop-loss")
+    def rules(self) -> api.Rules:
+        """Return the stop-loss rules, in the units of the budgets."""
+        guard, budgets = self.learner.status.guard, self.translator.budgets
+        rules = {}
+        for i, (name, scale) in enumerate(zip(budgets.names, budgets.scales, strict=True)):
+            if guard.most[i] < LARGEST_SUM:
+                most, back, horizon = float(guard.most[i] * scale), float(guard.back[i] * scale), int(guard.horizon[i])
+                by = "predicted" if horizon else "spent"
+                rules[name] = StopLoss(most, by, back, horizon, int(guard.window[i]))  # type: ignore[arg-type]
+        return api.Rules(rules, guard.safe.tolist() if rules else None)
+
+    @endpoint("PUT", "/stop-loss", *WITH_BODY, *CHANGE)
+    async def set_rules(self, body: api.Rules) -> api.Rules:
+        """Replace the stop-loss rules."""
+
+        def set_rules() -> None:
+            safe = None if body.safe_policy is None else self.translator.policy(body.safe_policy, "safe_policy")
+            self.learner.stop_loss(body.rules, safe)
+
+        await self.change(set_rules)
+        return self.rules()
+
+    @endpoint("GET", "/challengers")
+    def challengers(self) -> list[api.Standing]:
+        """Return all learners, and what each would have spent."""
+        status, names = self.learner.status, self.translator.budgets.names
+
+        def by_name(values: tuple[float, ...]) -> dict[str, float]:
+            return dict(zip(names, values, strict=True))
+
+        return [
+            api.Standing(
+                name=one.name,
+                champion=one.name == status.champion,
+                learner=dict(one.settings),
+                weighed=one.weighed,
+                would_have_lost=self.tables.own_loss(one.loss, one.weighed * self._space.n_layers),
+                would_have_spent=by_name(one.would_have_spent),
+                standard_errors=by_name(one.standard_errors),
+                on_paths=one.on_paths,
+                spent_on_paths=by_name(one.spent_on_paths),
+                uncovered=one.uncovered,
+                failed=one.failed,
+            )
+            for one in status.standings
+        ]
+
+    @endpoint("PUT", "/challengers/{challenger}", *WITH_BODY, "name-taken", *CHANGE)
+    async def challenge(self, challenger: str, body: api.Challenger) -> list[api.Standing]:
+        """Add a learner that learns without playing."""
+
+        def challenge() -> None:
+            learner, settings = self._made(body), {one.name: one.settings for one in self.learner.status.entrants}
+            if challenger not in settings:
+                if len(settings) >= MOST_LEARNERS:
+                    raise InvalidInputError(f"there are {MOST_LEARNERS} learners already; dismiss one")
+                self.learner.challenge(challenger, learner)
+            elif words := difference(settings[challenger], learner.settings):
+                raise ApiError(
+                    "name-taken", f"{challenger} was made with {words}; choose another name, or dismiss it first"
+                )
+
+        if challenger not in self._names():
+            await asyncio.to_thread(lambda: warm_up(checkpoint_of(self._made(body)), self.learner.feedback))
+        await self.change(challenge)
+        return self.challengers()
+
+    def _made(self, body: api.Challenger) -> LearnerBase:
+        """Return a learner as `make_learner` makes it, from what the directory contains of the problem."""
+
+        def tell(need: str) -> Any:
+            if need != "rng":
+                raise InvalidInputError(f"{body.learner} needs its {need}, which only Python can pass; challenge there")
+            return streams(body.seed).learner
+
+        space, budgets = self.learner.space, self.learner.status.budgets
+        return learner_for(body.learner, space, budgets, self.tables.ties(space), tell, body.episodes, body.options)
+
+    @endpoint("DELETE", "/challengers/{challenger}", "unknown-challenger", "refused", *CHANGE)
+    async def dismiss(self, challenger: str) -> list[api.Standing]:
+        """Remove a challenger."""
+        await self.change(lambda: self.learner.dismiss(self._known(challenger)))
+        return self.challengers()
+
+    @endpoint("POST", "/challengers/{challenger}/promote", "unknown-challenger", "refused", *CHANGE)
+    async def promote(self, challenger: str) -> list[api.Standing]:
+        """Make a challenger the champion."""
+        await self.change(lambda: self.learner.promote(self._known(challenger)))
+        return self.challengers()
+
+    def _names(self) -> list[str]:
+        return [one.name for one in self.learner.status.entrants]
+
+    def _known(self, name: str) -> str:
+        if name not in self._names():
+            raise ApiError("unknown-challenger", f"the learners here are {', '.join(self._names())}")
+        return name

@@ -1,0 +1,345 @@
+"""`tightrope serve`: learners over HTTP, with Starlette on uvicorn."""
+
+import asyncio
+import inspect
+import os
+import socket
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tightrope.arguments import printable
+from tightrope.errors import InvalidInputError, TightropeError, in_words, missing
+from tightrope.ops.api import ApiError, Endpoint, Health, Names, endpoints_of
+from tightrope.ops.store import JOURNAL
+
+try:
+    import uvicorn
+    from starlette.applications import Starlette
+    from starlette.exceptions import HTTPException
+    from starlette.requests import ClientDisconnect, Request
+    from starlette.responses import HTMLResponse, Response
+    from starlette.routing import Route
+    from starlette.types import ASGIApp
+
+    from tightrope.ops import openapi
+    from tightrope.ops.auth import Auth, Limits, error_response, is_loopback
+    from tightrope.ops.metrics import CONTENT_TYPE, Metrics
+    from tightrope.ops.served_learner import NewLearner as NewLearner
+    from tightrope.ops.served_learner import ServedLearner
+except ImportError as error:
+    raise missing(str(error.name), "service") from error
+
+#: The environment variable with the token, if no file is given.
+VARIABLE = "TIGHTROPE_TOKEN"
+
+#: Characters; shorter tokens can be guessed.
+SHORTEST_TOKEN = 16
+
+#: Seconds that requests may take after a signal, and that an idle connection is kept.
+GRACE, KEEP_ALIVE = 10, 30
+
+#: Seconds after which a thread yields to another one, so that readers do not wait for the thread that learns.
+SWITCH_INTERVAL = 0.0005
+
+#: Bytes of the headers of a request.
+MOST_HEADERS = 16 * 2**10
+
+#: Connections and requests at once; a process may open only so many files.
+MOST_CONNECTIONS = 500
+
+HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+
+#: Exceptions that are answered; all others are bugs, logged with their traceback.
+EXPECTED = (HTTPException, msgspec.DecodeError, UnicodeDecodeError, ClientDisconnect, TightropeError, ApiError)
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where to listen, and who may connect."""
+
+    host: str = "127.0.0.1"
+    port: int = 0
+    token: str | None = None
+    certificate: Path | None = None
+    key: Path | None = None
+    limits: Limits = field(default_factory=Limits)
+
+    def __post_init__(self) -> None:
+        if self.token is None and not self.loopback:
+            raise InvalidInputError(
+                f"everybody who reaches {self.host} could change the learner; give a token (--token-file, or the "
+                f"variable {VARIABLE}), or serve on 127.0.0.1"
+            )
+        if self.token is not None and (len(self.token) < SHORTEST_TOKEN or not self.token.isascii()):
+            raise InvalidInputError(f"the token must have at least {SHORTEST_TOKEN} characters, all ASCII")
+        if self.key is not None and self.certificate is None:
+            raise InvalidInputError("a key needs its certificate; pass both")
+
+    @property
+    def loopback(self) -> bool:
+        """Whether only this machine can connect."""
+        return is_loopback(self.host)
+
+    def listen(self) -> socket.socket:
+        """Return a bound socket, so that its port is known."""
+        try:
+            family, _, _, _, address = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0]
+            return socket.create_server(address[:2], family=family)
+        except (OSError, OverflowError, UnicodeError) as error:
+            raise InvalidInputError(
+                f"cannot serve at {self.host}, port {self.port}: {error}; choose another address or port"
+            ) from error
+
+
+def token_of(file: Path | None) -> str | None:
+    """Return the token from a file, or from the environment; None if there is none."""
+    if file is None:
+        found = os.environ.get(VARIABLE)
+        return None if found is None else found.strip()  # a shell may leave a newline
+    try:
+        return file.read_text("utf-8").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        words = in_words(error) if isinstance(error, OSError) else f"{file}: not a text file"
+        raise InvalidInputError(f"cannot read the token: {words}") from error
+
+
+def learners_in(directory: Path, new: NewLearner | None) -> dict[str, Path]:
+    """Return the directories of learners by name: the directory itself, or those in it."""
+    folders = [directory] if (directory / JOURNAL).is_file() else []
+    if not folders and directory.is_dir():
+        folders = sorted(path for path in directory.iterdir() if (path / JOURNAL).is_file())
+    if new is not None and new.folder not in folders:
+        if directory in folders:
+            raise InvalidInputError(
+                f"{printable(directory)} is the directory of one learner; choose another one to serve several"
+            )
+        folders.append(new.folder)
+    if not folders:
+        raise InvalidInputError(f"there is no learner in {printable(directory)}; make one with --problem and --learner")
+    found = {path.resolve().name: path for path in folders}
+    for name in found:
+        if any("\ud800" <= character <= "\udfff" for character in name):  # Python's escape for other bytes
+            raise InvalidInputError(f"the name of the folder {printable(name)} is not UTF-8; rename it")
+    return found
+
+
+class Service:
+    """The endpoints of all learners, by name.
+
+    Parameters
+    ----------
+    learners : by name.
+    limits : of requests.
+    failed : called with the error if a learner cannot be opened.
+    """
+
+    def __init__(
+        self, learners: Mapping[str, ServedLearner], limits: Limits, failed: Callable[[Exception], None]
+    ) -> None:
+        self.learners, self.limits, self._failed = learners, limits, failed
+        self.metrics, self.endpoints = Metrics(learners.values()), endpoints_of(ServedLearner)
+        self._document = openapi.document(self.endpoints, list(learners))
+        self._docs = openapi.docs_page(self._document)
+
+    @asynccontextmanager
+    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+        """Open the learners while the service answers already; close them at the end."""
+        opening = asyncio.create_task(self._open())
+        try:
+            yield
+        finally:
+            opening.cancel()
+            await asyncio.gather(*(learner.close() for learner in self.learners.values()))
+
+    async def _open(self) -> None:
+        for learner in self.learners.values():
+            try:
+                await learner.open()
+            except Exception as error:
+                self._failed(error)
+
+    def routes(self) -> list[Route]:
+        """Return a route for each path, with all its methods."""
+        by_path: dict[str, dict[str, Endpoint]] = {}
+        for endpoint in self.endpoints:
+            by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
+        return [
+            *(_route(path, self._answer(methods), *methods) for path, methods in by_path.items()),
+            _route("/learners", lambda request: _json(Names(list(self.learners)))),
+            _route("/health", lambda request: _json(Health("ok"))),
+            _route("/ready", self._ready),
+            _route("/metrics", lambda request: Response(self.metrics.text(), headers=HEADERS, media_type=CONTENT_TYPE)),
+            _route("/openapi.json", lambda request: _json(self._document)),
+            _route("/docs", lambda request: HTMLResponse(self._docs, headers=HEADERS)),
+            _route("/", lambda request: HTMLResponse(openapi.live_page(list(self.learners)), headers=HEADERS)),
+        ]
+
+    def _answer(self, methods: Mapping[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
+        decoders = {one.method: msgspec.json.Decoder(one.body) for one in methods.values() if one.body is not None}
+
+        async def answer(request: Request) -> Response:
+            endpoint = methods["GET" if request.method == "HEAD" else request.method]
+            self._refuse_large(request)
+            arguments: dict[str, Any] = {name: request.path_params[name] for name in endpoint.path_parameters}
+            arguments |= {name: request.query_params.get(name) for name in endpoint.query}
+            if endpoint.body is not None:
+                arguments["body"] = decoders[endpoint.method].decode(await self._body(request))
+            found = endpoint.function(self._learner(request.path_params["name"]), **arguments)
+            return _json(await found if inspect.isawaitable(found) else found)
+
+        return answer
+
+    def _learner(self, name: str) -> ServedLearner:
+        learner = self.learners.get(name)
+        if learner is None:
+            raise ApiError("unknown-learner", f"the learners here are {', '.join(self.learners)}")
+        _refuse_unready(learner)
+        return learner
+
+    async def _body(self, request: Request) -> bytes:
+        """Return the body; refuse it as soon as it is too large, whatever its header says."""
+        chunks, size = [], 0
+        try:
+            async with asyncio.timeout(self.limits.patience):
+                async for chunk in request.stream():
+                    size += len(chunk)
+                    if size > self.limits.body:
+                        raise self._too_large()
+                    chunks.append(chunk)
+        except TimeoutError:
+            words = f"the body was not complete after {self.limits.patience:g} s"
+            raise ApiError("too-slow", words, Connection="close") from None
+        return b"".join(chunks)
+
+    def _refuse_large(self, request: Request) -> None:
+        length = request.headers.get("content-length", "0")
+        if length.isdecimal() and int(length[:20]) > self.limits.body:
+            raise self._too_large()
+
+    def _too_large(self) -> ApiError:
+        return ApiError("too-large", f"the limit is {self.limits.body} bytes", Connection="close")
+
+    def _ready(self, request: Request) -> Response:
+        for learner in self.learners.values():
+            _refuse_unready(learner)
+            if learner.disk_error:
+                learner.retry_disk()
+                raise ApiError("storage", learner.disk_error)
+        return _json(Health("ok"))
+
+
+def _refuse_unready(learner: ServedLearner) -> None:
+    if not learner.ready:
+        raise ApiError("not-ready", f"{learner.name} is being opened or closed")
+
+
+def _json(value: Any) -> Response:
+    return Response(msgspec.json.encode(value), headers=HEADERS, media_type="application/json")
+
+
+def _route(path: str, answer: Callable[[Request], Awaitable[Response] | Response], *methods: str) -> Route:
+    async def placed(request: Request) -> Response:
+        request.scope["place"] = path  # for the metrics
+        found = answer(request)
+        return found if isinstance(found, Response) else await found
+
+    return Route(path, placed, methods=methods or ["GET"])
+
+
+async def _error(request: Request, error: Exception) -> Response:
+    """Return the response to an exception."""
+    if isinstance(error, msgspec.ValidationError) and isinstance(error.__cause__, TightropeError):
+        error = error.__cause__  # a value of the right type that a constructor refused
+    if isinstance(error, HTTPException):
+        kind = {404: "not-found", 405: "wrong-method"}.get(error.status_code, "malformed")
+        return error_response(
+            ApiError(kind, f"{request.method} {request.url.path}; see /docs", **(error.headers or {}))
+        )
+    if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
+        return error_response(ApiError("malformed", str(error)))
+    if isinstance(error, ClientDisconnect):
+        return error_response(ApiError("malformed", "the body is incomplete"))
+    return error_response(ApiError.of(error) or ApiError("failed", "see the log of the service"))
+
+
+def make_app(learners: Mapping[str, ServedLearner], address: Address, failed: Callable[[Exception], None]) -> ASGIApp:
+    """Return the service of these learners as an ASGI app; `failed` is called if a learner cannot be opened."""
+    service = Service(learners, address.limits, failed)
+    app = Starlette(
+        routes=service.routes(),
+        exception_handlers=dict.fromkeys((*EXPECTED, Exception), _error),
+        lifespan=service.lifespan,
+    )
+    app.router.redirect_slashes = False
+    return Auth(app, address.token, address.limits, service.metrics)
+
+
+class Server:
+    """A service that listens from the start, so that its address is known, and answers once it runs.
+
+    Parameters
+    ----------
+    directory : of one learner, or with a directory for each of several.
+    address : where to listen.
+    new : a learner to create.
+    options : of `DurableLearner`.
+    """
+
+    def __init__(self, directory: Path, address: Address, new: NewLearner | None = None, **options: Any) -> None:
+        waiting, created = address.limits.waiting, None if new is None else new.folder
+        self.learners = {
+            name: ServedLearner(name, folder, waiting, new if folder == created else None, **options)
+            for name, folder in learners_in(directory, new).items()
+        }
+        self._failures: list[Exception] = []
+        config = uvicorn.Config(
+            make_app(self.learners, address, self._fail),
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            http="h11",  # limits the headers, and passes on the body of a request to upgrade
+            h11_max_incomplete_event_size=MOST_HEADERS,
+            ws="none",
+            lifespan="on",
+            limit_concurrency=MOST_CONNECTIONS,
+            timeout_keep_alive=KEEP_ALIVE,
+            timeout_graceful_shutdown=GRACE,
+            ssl_certfile=address.certificate,
+            ssl_keyfile=address.key,
+        )
+        try:
+            config.load()
+        except OSError as error:
+            given = " and ".join(printable(file) for file in (address.certificate, address.key) if file is not None)
+            words = f"{given}: {in_words(error)}; pass PEM files"
+            raise InvalidInputError(f"the certificate or its key cannot be used: {words}") from error
+        self._server, self._socket = uvicorn.Server(config), address.listen()
+        host, port = self._socket.getsockname()[:2]
+        scheme = "https" if address.certificate else "http"
+        self.address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
+
+    def _fail(self, error: Exception) -> None:
+        self._failures.append(error)
+        self.stop()
+
+    def run(self) -> None:
+        """Answer until a signal or `stop`; then finish the requests in progress.
+
+        Raises the error of a learner that could not be opened.
+        """
+        sys.setswitchinterval(SWITCH_INTERVAL)
+        with self._socket:
+            self._server.run(sockets=[self._socket])
+        if self._failures:
+            raise self._failures[0]
+
+    def stop(self) -> None:
+        """Stop soon; may be called from any thread."""
+        self._server.should_exit = True

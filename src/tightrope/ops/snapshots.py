@@ -1,0 +1,218 @@
+"""Snapshots: the state after an event, as one checkpoint file for each learner, with digests in the journal.
+
+The last two are kept, with the journal since the older one. If the newer one is damaged, the older one and the journal
+give the same bits.
+"""
+
+import io
+import json
+import logging
+from collections.abc import Callable, Mapping
+from dataclasses import fields
+from itertools import islice
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tightrope.arguments import printable
+from tightrope.errors import ConvergenceError, InvalidInputError, StorageError, in_words
+from tightrope.learners.base import LearnerBase
+from tightrope.ops.state import Account, Entrant, Guard, Loader, Shadow, State, apply
+from tightrope.ops.store import REMEDY, Journal, SnapshotRow, digest_of
+from tightrope.storage import checkpoints
+from tightrope.storage.files import write_bytes
+from tightrope.storage.replacing import is_temporary
+
+log = logging.getLogger("tightrope")
+
+KEPT = 2
+
+
+class Fields:
+    """Values by name, in the form in which a checkpoint stores and restores them beside its learner."""
+
+    def __init__(self, **values: Any) -> None:
+        self.values = values
+
+    @classmethod
+    def of(cls, value: Account | Guard | Shadow) -> "Fields":
+        """Return the fields of a dataclass."""
+        return cls(**{field.name: getattr(value, field.name) for field in fields(value)})
+
+    def state(self) -> dict[str, Any]:
+        """Return the values to be stored."""
+        return self.values
+
+    def restore(self, state: Mapping[str, Any]) -> None:
+        """Take the values that were stored."""
+        self.values = dict(state)
+
+
+def _entrant_fields(entrant: Entrant) -> Fields:
+    return Fields(shadow=Fields.of(entrant.shadow), failed=entrant.failed)
+
+
+def _state_fields(state: State) -> Fields:
+    """Return everything but the learners, and what belongs to the first of them."""
+    first, *_ = state.entrants.values()
+    return Fields(
+        account=Fields.of(state.account),
+        guard=Fields.of(state.guard),
+        first=_entrant_fields(first),
+        champion=state.champion,
+        feedback=str(state.format.feedback),
+        names=json.dumps(list(state.entrants)),
+    )
+
+
+def _entrant(learner: LearnerBase, found: Fields) -> Entrant:
+    shadow = Shadow(**found.values["shadow"].values)
+    if min(shadow.weighed, shadow.met, shadow.uncovered) < 0 or not np.isfinite(shadow.sums).all():
+        raise InvalidInputError("its estimates of what a learner would have spent are negative or not finite")
+    return Entrant(learner, shadow, found.values["failed"])
+
+
+def _state(files: list[bytes], load: Loader) -> State:
+    """Return the state from the contents of its files."""
+    first, *others = files
+    learner = load(first)
+    fresh = State.new(learner)
+    found = _state_fields(fresh)
+    checkpoints.restore(first, found)
+    account, guard = Account(**found.values["account"].values), Guard(**found.values["guard"].values)
+    if account.told < 0 or not np.isfinite(account.sums).all():
+        raise InvalidInputError("its account is negative or not finite")
+    numbers = np.hstack([guard.safe, guard.most, guard.back, guard.rate])
+    if not np.isfinite(numbers).all() or guard.safe.min() < 0 or guard.window.min(initial=1) < 1:
+        raise InvalidInputError("its stop-loss rules are invalid")
+    if guard.stops and not guard.safe.any():
+        raise InvalidInputError("its stop-loss has stopped the learner without a safe policy")
+    names = json.loads(found.values["names"])
+    entrants = {names[0]: _entrant(learner, found.values["first"])}
+    for name, data in zip(names[1:], others, strict=True):
+        beside = _entrant_fields(Entrant.new(other := load(data)))
+        checkpoints.restore(data, beside)
+        entrants[name] = _entrant(other, beside)
+    form = fresh.format._replace(feedback=found.values["feedback"])  # the first learner may have been dismissed
+    return State(found.values["champion"], entrants, form, account, guard)
+
+
+def checkpoint_of(learner: LearnerBase, beside: Fields | None = None) -> bytes:
+    """Return the bytes of a checkpoint of a learner, and of values beside it."""
+    buffer = io.BytesIO()
+    checkpoints.write(learner, buffer, beside)
+    return buffer.getvalue()
+
+
+def write(folder: Path, journal: Journal, state: State) -> None:
+    """Write the state after the last event, and record it in the journal.
+
+    Raises StorageError if a file cannot be written, or if the directory was moved meanwhile.
+    """
+    journal.mark.refuse_moved()
+    beside = [_state_fields(state), *(_entrant_fields(one) for one in islice(state.entrants.values(), 1, None))]
+    learners = [one.learner for one in state.entrants.values()]
+    files = [checkpoint_of(learner, values) for learner, values in zip(learners, beside, strict=True)]
+    snapshot = SnapshotRow(journal.last_event, journal.chain, b"".join(map(digest_of, files)))
+    for name, data in zip(snapshot.files, files, strict=True):
+        try:
+            write_bytes(folder / name, data)
+        except OSError as error:
+            raise StorageError(f"cannot write {in_words(error)}") from error
+        except InvalidInputError as error:  # a directory or a device has the name of the file
+            raise StorageError(f"cannot write a snapshot: {error}") from error
+    journal.record_snapshot(snapshot)
+
+
+def read(folder: Path, snapshot: SnapshotRow) -> list[bytes]:
+    """Return the contents of the files of a snapshot; raise StorageError if one is missing or damaged."""
+    files = []
+    for name, digest in snapshot.files.items():
+        try:
+            files.append((folder / name).read_bytes())
+        except OSError as error:
+            raise StorageError(f"cannot read {in_words(error)}") from error
+        if digest_of(files[-1]) != digest:
+            raise StorageError(f"{printable(folder / name)} is damaged")
+    return files
+
+
+def newest(folder: Path, journal: Journal, load: Loader) -> tuple[State, SnapshotRow]:
+    """Return the state of the newest snapshot that is intact, and its row; log a warning for each newer one."""
+    damage: list[str] = []
+    for snapshot in journal.snapshots(damage):
+        try:
+            files = read(folder, snapshot)
+        except StorageError as error:
+            damage.append(str(error))
+            continue
+        for words in damage:
+            log.warning("%s; the state is restored from the snapshot before it and the journal", words)
+        try:
+            return _state(files, load), snapshot
+        except InvalidInputError as error:
+            raise StorageError(f"cannot restore the snapshot in {printable(folder)}: {error}") from error
+    raise StorageError(f"{'; '.join(damage) or 'there is no snapshot'}; {REMEDY}")
+
+
+def prune(folder: Path, journal: Journal, keep_events: int, keep_episodes: int) -> None:
+    """Delete all but the newest two intact snapshots, and the rows of the journal that they make unnecessary."""
+    kept = list(islice((one for one in journal.snapshots() if _is_intact(folder, one)), KEPT))
+    if not kept:
+        raise StorageError(f"no snapshot in {printable(folder)} can be read; {REMEDY}")
+    last_event = min(kept[-1].seq, journal.last_event - keep_events)
+    journal.prune(last_event, kept, journal.last_episode + 1 - keep_episodes)
+    journal.mark.refuse_moved()
+    wanted = {name for snapshot in kept for name in snapshot.files}
+    for path in folder.iterdir():
+        # a temporary file belongs to a process that was killed: only one process writes here
+        if (path.match("snapshot-*.npz") and path.name not in wanted) or is_temporary(path):
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise StorageError(f"cannot remove {in_words(error)}") from error
+
+
+def _is_intact(folder: Path, snapshot: SnapshotRow) -> bool:
+    """Return whether a snapshot can be restored; raise StorageError if that cannot be found out now."""
+    try:
+        read(folder, snapshot)
+    except StorageError as error:
+        if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
+            raise
+        return False
+    return True
+
+
+def restore(
+    folder: Path, journal: Journal, load: Loader, progress: Callable[[int], None] | None = None
+) -> tuple[State, int]:
+    """Return the state that is on disk: the newest intact snapshot, and the events of the journal after it.
+
+    Parameters
+    ----------
+    folder, journal : of the directory.
+    load : returns a learner from the bytes of a checkpoint.
+    progress : called before each event with the number of events replayed so far.
+
+    Returns
+    -------
+    The state, and the number of events after the snapshot.
+
+    Raises
+    ------
+    StorageError : if the directory is damaged.
+    """
+    journal.check_end()
+    state, snapshot = newest(folder, journal, load)
+    journal.settled = snapshot.seq
+    for event in journal.events(snapshot):
+        if progress is not None:
+            progress(event.seq - snapshot.seq - 1)
+        try:
+            state = apply(state, event, journal.array, load)
+        except (InvalidInputError, ConvergenceError, ArithmeticError) as error:
+            words = f"event {event.seq} was learned before and cannot be learned again: {error}"
+            raise StorageError(f"{journal}: {words}") from error
+    return state, journal.last_event - snapshot.seq

@@ -1,1 +1,0 @@
-"""One solve of the subproblem, from the tilted reference to θ: read `newton`, then `dual`, then `kinds` and `l1`."""

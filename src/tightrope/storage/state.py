@@ -1,0 +1,97 @@
+"""What a learner carries from episode to episode: a frozen dataclass, and what its fields may hold.
+
+    @state
+    class MyState(State):
+        theta: FloatArray = measure()
+        multipliers: FloatArray = numbers(least=0)
+
+A state is a value: a step makes a new one and never writes to the old one. From the fields follow what a checkpoint
+holds, and what is refused when one is read: a number or array has the type and shape that a new learner has there, is
+finite, and lies between `least` and `most`.
+"""
+
+import dataclasses
+import math
+from typing import Any, NamedTuple, TypeVar, dataclass_transform
+
+import numpy as np
+
+from tightrope.errors import InvalidInputError
+from tightrope.model import check_measure
+from tightrope.space import LayeredSpace
+
+
+class Limits(NamedTuple):
+    """What a field of a state may hold."""
+
+    least: float = -math.inf
+    most: float = math.inf
+    is_measure: bool = False  #: an occupancy measure of the learner's space
+    since: int = 0  #: the first schema of checkpoints that has the field
+    written_as: str = ""  #: its name in a checkpoint, where that is another
+
+
+def numbers(
+    *,
+    least: float = -math.inf,
+    most: float = math.inf,
+    since: int = 0,
+    written_as: str = "",
+    default: Any = dataclasses.MISSING,
+) -> Any:
+    """Declare a field for a number, or an array of them, between `least` and `most`.
+
+    A checkpoint of a schema before `since` does not have it; it keeps the value that a new learner has.
+    """
+    limits = {"limits": Limits(least, most, since=since, written_as=written_as)}
+    return dataclasses.field(default=default, metadata=limits)
+
+
+def measure() -> Any:
+    """Declare a field for an occupancy measure (n_tuples,), or an array of them (k, n_tuples)."""
+    return dataclasses.field(metadata={"limits": Limits(0.0, is_measure=True)})
+
+
+def part(*, written_as: str = "") -> Any:
+    """Declare a field for a policy, a generator, or a value with `state` and `restored`, which checks itself."""
+    return dataclasses.field(metadata={"limits": Limits(written_as=written_as)})
+
+
+T = TypeVar("T")
+
+
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(numbers, measure, part))
+def state(cls: type[T]) -> type[T]:
+    """Make a class a frozen dataclass with keyword-only fields."""
+    return dataclasses.dataclass(frozen=True, slots=True, kw_only=True)(cls)
+
+
+@state
+class State:
+    """What every learner carries."""
+
+    observed: int = numbers(least=0, default=0)  #: episodes so far
+
+
+def limits_of(state: State | type[State]) -> dict[str, Limits]:
+    """Return what each field may hold, by its name in the class."""
+    return {field.name: field.metadata.get("limits", Limits()) for field in dataclasses.fields(state)}
+
+
+def check_field(space: LayeredSpace, name: str, value: Any, limits: Limits) -> None:
+    """Raise `InvalidInputError` unless a number or array is finite and within its limits; other values pass."""
+    if not isinstance(value, int | float | np.ndarray):
+        return
+    values = np.asarray(value)
+    outside = ~((limits.least <= values) & (values <= limits.most) & np.isfinite(values))
+    if outside.any():
+        at = np.unravel_index(int(np.argmax(outside)), outside.shape)
+        where = f" at index {', '.join(map(str, at))}" if at else ""
+        raise InvalidInputError(
+            f"{name} is {values[at]:.6g}{where}; expected a finite number from {limits.least:g} to {limits.most:g}"
+        )
+    if limits.is_measure and values.ndim == 1:
+        check_measure(space, values, name)
+    elif limits.is_measure:
+        for i, row in enumerate(values):
+            check_measure(space, row, f"{name}[{i}]")
