@@ -173,5 +173,5 @@ def test_polars_takes_them_too() -> None:
 def test_units_of_another_problem_are_refused() -> None:
     history = tr.run(tr.make("edge-cloud"), "uniform", episodes=2)
     for ask in (history.table, history.plot):
-        with pytest.raises(tr.InvalidInputError, match=r"no runs? of 'media-streaming': .*'use_fast_steps'"):
+        with pytest.raises(tr.InvalidInputError, match=r"is not of 'media-streaming': .*'use_fast_steps'"):
             ask(tr.make("media-streaming"))

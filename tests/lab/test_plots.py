@@ -53,7 +53,7 @@ def test_notebooks_show_the_last_record_and_the_settings() -> None:
 
 
 def test_runs_of_another_problem_are_refused() -> None:
-    with pytest.raises(tr.InvalidInputError, match="no runs of 'edge-cloud': they have no 'use_delay'"):
+    with pytest.raises(tr.InvalidInputError, match="is not of 'edge-cloud': it has no column 'use_delay'"):
         history(1).plot(tr.make("edge-cloud"))
 
 
@@ -85,5 +85,5 @@ def test_columns_of_a_history_are_equally_long() -> None:
 @pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan, np.inf])
 def test_records_of_no_episode_cannot_be_drawn(wrong: float) -> None:
     columns = dict.fromkeys(COLUMNS, np.ones(2)) | {"episode": np.array([1.0, wrong])}
-    with pytest.raises(InvalidInputError, match="records before episode 1, or of none"):
+    with pytest.raises(InvalidInputError, match="a record before episode 1, or without an episode"):
         History(columns, {}).plot()

@@ -1,4 +1,4 @@
-"""How far a mean over seeds can be trusted: a bootstrap over the seeds, which gives the same whoever asks."""
+"""Bootstrap intervals of means over seeds, and fitted powers of T. The same input gives the same interval."""
 
 from typing import NamedTuple
 
@@ -6,18 +6,18 @@ import numpy as np
 
 from tightrope.space import FloatArray
 
-#: How many times the seeds are drawn anew, and the share of the means that lies in the band.
+#: How many times the seeds are resampled, and the share of the means inside the band.
 RESAMPLES, LEVEL = 1000, 0.95
 
 #: The band, in words.
 SPREAD = f"{100 * LEVEL:.0f} % bootstrap interval of the mean over seeds"
 
-#: A power of T is fitted to the last decade of episodes, and to so many records at least.
+#: A power of T is fitted to the last factor of ten in episodes, and to this many records at least.
 DECADE, FEWEST = 10.0, 3
 
 
 class Band(NamedTuple):
-    """A mean over seeds and the interval around it, (n,) each; the interval is NaN where there are no two seeds."""
+    """A mean over seeds and the interval around it, (n,) each; the interval is NaN with fewer than two seeds."""
 
     mean: FloatArray
     low: FloatArray
@@ -25,7 +25,7 @@ class Band(NamedTuple):
 
 
 class Power(NamedTuple):
-    """factor · t^exponent, fitted to the mean from episode `first` on; `low` and `high` are of the exponent."""
+    """factor · t^exponent, fitted to the mean from episode `first` on; [low, high] is the interval of the exponent."""
 
     exponent: float
     low: float
@@ -35,7 +35,7 @@ class Power(NamedTuple):
 
 
 def band(values: FloatArray) -> Band:
-    """Mean over seeds of (n_seeds, n) values, NaN where a seed has none."""
+    """Mean over seeds of (n_seeds, n) values, and its interval; NaN marks values that a seed does not have."""
     mean, resampled = _mean(values), _resampled(values)
     low, high = np.nanquantile(np.where(np.isnan(mean), 0.0, resampled), _tails(), axis=0)
     unknown = np.isfinite(values).sum(axis=0) < 2
@@ -43,9 +43,9 @@ def band(values: FloatArray) -> Band:
 
 
 def power(episodes: FloatArray, values: FloatArray) -> Power | None:
-    """The power of t that the mean of (n_seeds, n) values grows with, by least squares in the logarithms.
+    """Fit a power of t to the mean of (n_seeds, n) values, by least squares in the logarithms.
 
-    None where the mean is not positive, or there are too few records.
+    Returns None where the mean is not positive, or there are too few records.
     """
     mean = _mean(values)
     known = np.isfinite(mean)
@@ -71,14 +71,14 @@ def _tails() -> list[float]:
 
 
 def _mean(values: FloatArray) -> FloatArray:
-    """(n,), over the seeds that have a value."""
+    """(n,) the mean over the seeds that have a value."""
     known = np.isfinite(values)
     with np.errstate(invalid="ignore"):
         return np.asarray(np.where(known, values, 0.0).sum(axis=0) / known.sum(axis=0))
 
 
 def _resampled(values: FloatArray) -> FloatArray:
-    """(RESAMPLES, n) means over seeds that were drawn with replacement; NaN where none of them has a value."""
+    """(RESAMPLES, n) means over seeds drawn with replacement; NaN where none of them has a value."""
     n_seeds, known = len(values), np.isfinite(values)
     drawn = np.random.default_rng(0).multinomial(n_seeds, np.full(n_seeds, 1 / n_seeds), RESAMPLES).astype(np.float64)
     with np.errstate(invalid="ignore"):

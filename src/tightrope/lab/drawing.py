@@ -1,4 +1,4 @@
-"""What all pictures have in common: colours, letters, logarithmic axes, and how they are written."""
+"""What all figures share: colours, fonts, logarithmic axes, and writing to files."""
 
 import unicodedata
 import warnings
@@ -23,19 +23,19 @@ from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray
 from tightrope.storage.files import write_bytes
 
-#: The forms of a picture, and what is written into each; a date would make every file another one.
+#: File formats and their metadata; no dates, so that equal figures are equal files.
 FORMS: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"CreationDate": None}}
 
-#: Inches of the widest label that is given room.
+#: Inches of the widest label that a figure makes room for.
 WIDEST = 8.0
 
-#: Points of a title, and of the longest, which is cut where it is still too long.
+#: Points of a title, and of one that is too long; what is still too long is cut.
 TITLE, SMALLEST = 13.0, 7.0
 
 INK, MUTED, GRID = "#222222", "#6f6f6f", "#e6e6e6"
-#: The colours of Okabe and Ito, which colour-blind readers tell apart; without yellow, too faint for a line.
+#: The colours of Okabe and Ito, which colour-blind readers can tell apart; without yellow, too faint for a line.
 PALETTE = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
-#: When there are more learners than colours, the lines change, and labels have a mark that says to which.
+#: Line styles for more learners than colours, and marks for their labels.
 DASHES: Any = (("solid", ""), ((0, (5, 1.5)), "╌ "), ((0, (1, 1.3)), "┈ "))
 STYLE: Any = {
     "font.family": "DejaVu Sans",
@@ -55,13 +55,13 @@ STYLE: Any = {
     "lines.solid_capstyle": "round",
     "xtick.color": MUTED,
     "ytick.color": MUTED,
-    "text.parse_math": False,  # names are words, whatever is in them
+    "text.parse_math": False,  # $ in a name is not mathematics
     "svg.hashsalt": "tightrope",  # the same run gives the same file
 }
 
 
 def save(figure: Figure, folder: Path, name: str) -> list[Path]:
-    """Write `name`.png and `name`.svg into `folder`, each whole or not at all; return where they are."""
+    """Write `name`.png and `name`.svg into `folder`, atomically; return where they are."""
     paths = [folder / f"{name}.{form}" for form in ("png", "svg")]
     for path in paths:
         write(figure, path)
@@ -69,7 +69,7 @@ def save(figure: Figure, folder: Path, name: str) -> list[Path]:
 
 
 def write(figure: Figure, path: Path) -> None:
-    """Write a picture in the form that the name ends in, whole or not at all."""
+    """Write a figure atomically, in the format of its suffix."""
     buffer, form = BytesIO(), form_of(path)
     with mpl.rc_context(STYLE), _unknown_letters():
         figure.savefig(buffer, format=form, metadata=FORMS[form])
@@ -78,22 +78,22 @@ def write(figure: Figure, path: Path) -> None:
 
 @contextmanager
 def _unknown_letters() -> Iterator[None]:
-    """What the font lacks is drawn as a box, which says enough."""
+    """Ignore warnings about missing glyphs, which are drawn as boxes."""
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Glyph")
         yield
 
 
 def form_of(path: Path) -> str:
-    """The form of a picture, by the end of its name."""
+    """The format of a figure, by its suffix."""
     form = path.suffix.lower().removeprefix(".")
     if form not in FORMS:
-        raise InvalidInputError(f"{printable(path)}: a picture's name ends in .{' or .'.join(FORMS)}")
+        raise InvalidInputError(f"{printable(path)}: the name of a picture must end in .{' or .'.join(FORMS)}")
     return form
 
 
 def entitle(figure: Figure, title: str, meaning: str) -> None:
-    """What the picture shows, in a line as large as there is room for, and what is drawn, below it."""
+    """Write the title, as large as there is room for, and an explanation below it."""
     height, room = figure.get_figheight(), 0.96 * figure.get_figwidth()
     size = max(SMALLEST, TITLE * min(1.0, room / max(_inches(title, TITLE), 1.0)))
     figure.text(0.02, 1 - 0.26 / height, drawable(title), size=size, weight="bold", va="center")
@@ -106,7 +106,7 @@ def head(axes: Axes, name: str, meaning: str) -> None:
 
 
 def against_episodes(axes: Axes) -> None:
-    """Powers of T are straight only where this axis is logarithmic."""
+    """Label the axis of episodes and make it logarithmic."""
     axes.set_xscale("log")
     axes.set_xlabel("episode", loc="left", color=MUTED)
     axes.tick_params(length=3, width=0.8)
@@ -114,13 +114,13 @@ def against_episodes(axes: Axes) -> None:
 
 
 def plain_ticks(axis: Axis) -> None:
-    """10, 1k, 1M, and nothing between them."""
+    """Ticks at 10, 1k, 1M, and no minor ones."""
     axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
     axis.set_minor_locator(NullLocator())
 
 
 def logarithmic(axes: Axes, values: FloatArray) -> str:
-    """A logarithmic vertical axis; linear around zero if there is anything at or below it, which is told in words."""
+    """Make the vertical axis logarithmic, linear around zero if a value is at or below it; return a note about that."""
     note = ""
     if values.min() > 0:
         axes.set_yscale("log")
@@ -138,37 +138,37 @@ def logarithmic(axes: Axes, values: FloatArray) -> str:
 
 
 def spread(heights: Sequence[float] | FloatArray, *, gap: float) -> FloatArray:
-    """Heights nearest to these ascending ones (least squares) that are `gap` apart, in 0..1 if they fit."""
+    """The heights nearest to these ascending ones (least squares) that are `gap` apart; in 0..1 if they fit."""
     steps = gap * np.arange(len(heights))
     pooled = isotonic_regression(heights - steps).x  # with the gaps taken out, neighbours in the wrong order pool
     return np.asarray(np.clip(pooled, 0.0, max(0.0, 1.0 - steps[-1])) + steps)
 
 
 def width_of(labels: Iterable[str]) -> float:
-    """Inches that the widest of these labels takes at the end of a line, up to a width that no page has."""
+    """The width of the widest of these labels in inches, at most WIDEST."""
     widest = max((_inches(label, STYLE["font.size"]) for label in labels), default=0.0)
     return min(WIDEST, 9 / 72 + widest + 0.1)
 
 
 def _inches(text: str, size: float) -> float:
-    """How wide it is, in bold letters of so many points."""
+    """The width of a text in inches, in bold letters of this size in points."""
     bold = FontProperties(family=STYLE["font.family"], size=size, weight="bold")
     with _unknown_letters():
         return float(TextToPath().get_text_width_height_descent(drawable(text), bold, ismath=False)[0]) / 72
 
 
 def drawable(text: str) -> str:
-    """Characters that stand for nothing one could see, and that neither fonts nor SVG take, replaced."""
+    """Replace characters that have no glyph and are not allowed in SVG."""
     return "".join("\ufffd" if unicodedata.category(c).startswith("C") else c for c in text)
 
 
 def grouped(value: float) -> str:
-    """Thousands set apart by thin spaces: 20 000; three digits where it is small."""
+    """A number with thin spaces between thousands, 20 000, and three digits if it is small."""
     return (f"{value:,.0f}" if abs(value) >= 100 else f"{value:.3g}").replace(",", "\u2009").replace("-", "−")
 
 
 def short(value: float) -> str:
-    """A tick: 1, 10, 100, 1k, 10k, 1M."""
+    """The label of a tick: 1, 10, 100, 1k, 10k, 1M."""
     for unit, name in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
             return f"{value / unit:g}{name}".replace("-", "−")

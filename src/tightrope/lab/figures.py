@@ -1,11 +1,11 @@
-"""The picture of a run, against the episode: what was used of each budget, then regret, violation, strong violation.
+"""The figure of one or several learners, against the episode: use of each budget, regret, violation, strong violation.
 
-Several learners have a panel for each of these, in which every learner has a line of its own; for one learner, both
-violations share a panel.
+With several learners there is a panel for each of these and a line for each learner; with one learner, both violations
+share a panel.
 
 In the panels of regret and violation both axes are logarithmic, so a power of T is a straight line with the exponent as
-its slope: what grows like √T runs parallel to the dashed line. Zero and negative values have no place on such an axis;
-a panel that holds any is linear around zero, logarithmic outside on either side, and says so.
+its slope, and what grows like √T is parallel to the dashed line. A panel with zero or negative values is linear around
+zero, logarithmic outside, and says so.
 """
 
 import math
@@ -43,13 +43,13 @@ from tightrope.space import FloatArray
 #: The columns of one run, as a `History` holds them.
 Columns = Mapping[str, FloatArray]
 
-#: For the picture of one learner; strong violation is the darker one, so that grey prints tell it too.
+#: For the figure of one learner; strong violation is darker, so that it can be told apart in grey.
 COLOURS = {"regret": "#0072B2", "violation": "#D55E00", "strong_violation": "#882255"}
 
 
 @dataclass(frozen=True)
 class Curve:
-    """One line of a panel: what it is called, how it is drawn, and its values where every seed has one."""
+    """One line of a panel: its label and style, and its values where every seed has one."""
 
     label: str
     colour: str
@@ -60,7 +60,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Panel:
-    """What is drawn side by side."""
+    """A panel: the columns that it shows, its heading and its explanation."""
 
     columns: tuple[str, ...]
     name: str
@@ -93,17 +93,19 @@ def title(conditions: str, learners: Sequence[str], episodes: int, seeds: Sequen
 
 
 def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Sequence[Budget] = ()) -> Figure:
-    """Draw the runs of one or several learners: name → one history per seed, all logged at the same episodes.
+    """Draw the runs of one or several learners. Lines are means over seeds, bands bootstrap intervals of the mean.
 
-    Lines are means over the seeds; bands are bootstrap intervals of it. The first panels are for the
-    `budgets`: what an episode used of each on average up to there.
+    Parameters
+    ----------
+    histories : for each learner one history for each seed, all recorded at the same episodes.
+    budgets : each has a panel: its mean use per episode up to each record.
     """
     runs = [run for of_learner in histories.values() for run in of_learner]
     if not runs:
-        raise InvalidInputError("there is no run to draw")
+        raise InvalidInputError("histories is empty; there is no run to draw")
     episodes = np.asarray(runs[0]["episode"], dtype=np.float64)
     if any(not np.array_equal(run["episode"], episodes) for run in runs):
-        raise InvalidInputError("the runs were logged at different episodes; draw them one by one")
+        raise InvalidInputError("the runs were recorded at different episodes; draw them one by one")
     n_seeds = sorted({len(of_learner) for of_learner in histories.values()})
 
     panels = TWO_PANELS if len(histories) == 1 else THREE_PANELS
@@ -127,9 +129,13 @@ def draw(histories: Mapping[str, Sequence[Columns]], *, title: str, budgets: Seq
 def plot_comparison(
     histories: Mapping[str, Sequence[History]], problem: Problem | None = None, *, title: str = ""
 ) -> Figure:
-    """Draw what `compare` returns: of each learner the mean over seeds, with its bootstrap interval.
+    """Draw what `compare` returns: for each learner the mean over seeds, with its bootstrap interval.
 
-    With the `problem`, numbers are in its own units, and what was used of each budget stands against its limit.
+    Parameters
+    ----------
+    histories : for each learner one history for each seed.
+    problem : draws everything in its own units, and the use of each budget against its limit.
+    title : of the figure; by default the name of the problem.
     """
     named = dict(instance(histories, "histories", Mapping))  # type: ignore[type-abstract]
     runs = {text(name, "a learner"): listed(of_seeds, f"histories[{name!r}]") for name, of_seeds in named.items()}
@@ -139,19 +145,19 @@ def plot_comparison(
             if not len(episodes):
                 raise InvalidInputError(f"histories[{name!r}] has a history without records")
             if not ((episodes >= 1) & (episodes <= LARGEST)).all():
-                raise InvalidInputError(f"histories[{name!r}] has records before episode 1, or of none")
+                raise InvalidInputError(f"histories[{name!r}] has a record before episode 1, or without an episode")
     if problem is None:
         return draw(runs, title=text(title, "title"))
     for column in use_columns(instance(problem, "problem", Problem)):
         for name, of_seeds in runs.items():
             if any(column not in history for history in of_seeds):
-                raise InvalidInputError(f"histories[{name!r}] are no runs of {problem.name!r}: they have no {column!r}")
+                raise InvalidInputError(f"histories[{name!r}] is not of {problem.name!r}: it has no column {column!r}")
     own = {name: [in_units(problem, history) for history in of_seeds] for name, of_seeds in runs.items()}
     return draw(own, title=text(title, "title") or problem.name, budgets=budgets_of(problem))
 
 
 def _empty_figure(n_panels: int, n_learners: int, label_width: float) -> Figure:
-    """Panels in rows of two, as wide as a page, or of three where that leaves fewer empty places; labels fit in."""
+    """Panels in rows of two or three, with room for labels of this width."""
     columns = 3 if n_learners > 1 and n_panels != 4 else 2
     rows = math.ceil(n_panels / columns)
     panel_width = 3.5 if n_learners == 1 else 3.2
@@ -177,7 +183,7 @@ def _empty_figure(n_panels: int, n_learners: int, label_width: float) -> Figure:
 
 
 def _per_episode(histories: Mapping[str, Sequence[Columns]], budget: Budget) -> list[Curve]:
-    """What an episode used of a budget, on average up to each."""
+    """Mean use of a budget per episode, up to each record."""
     averages = {
         name: [{"episode": run["episode"], budget.column: run[budget.column] / run["episode"]} for run in runs]
         for name, runs in histories.items()
@@ -186,7 +192,7 @@ def _per_episode(histories: Mapping[str, Sequence[Columns]], budget: Budget) -> 
 
 
 def _spending(axes: Axes, curves: Sequence[Curve], budget: Budget, *, last: float) -> None:
-    """Lines that should end below the limit; above it, the ground is coloured."""
+    """Draw the use of a budget; the area above the limit is coloured."""
     values = np.concatenate([curve.values.ravel() for curve in curves])
     low, high = min(values.min(), budget.limit), max(values.max(), budget.limit)
     room = 0.12 * (high - low or abs(high) or 1.0)
@@ -203,7 +209,7 @@ def _spending(axes: Axes, curves: Sequence[Curve], budget: Budget, *, last: floa
 
 
 def _curves(histories: Mapping[str, Sequence[Columns]], columns: Sequence[str]) -> list[Curve]:
-    """One curve per learner and column; colours tell columns apart for one learner, learners for several."""
+    """A curve for each learner and column; colours distinguish the columns of one learner, or several learners."""
     curves = []
     for i, (learner, runs) in enumerate(histories.items()):
         for column in columns:
@@ -257,7 +263,7 @@ def _lines(axes: Axes, curves: Sequence[Curve]) -> None:
 
 
 def _square_root(axes: Axes, curves: Sequence[Curve]) -> None:
-    """A thin dashed c·√T above every curve: the slope that the theorem promises."""
+    """Draw a dashed c·√T above every curve: the slope that the theorem promises."""
     c = 1.35 * max(float((curve.values / np.sqrt(curve.episodes)).max()) for curve in curves)
     if c > 0:
         low, high = axes.get_ylim()
@@ -268,7 +274,7 @@ def _square_root(axes: Axes, curves: Sequence[Curve]) -> None:
 
 
 def _label_ends(axes: Axes, curves: Sequence[Curve], one_line: bool) -> None:
-    """Name and last mean at the right end of every line, moved apart where they would overlap."""
+    """Write name and last mean at the right end of every line, moved apart where they would overlap."""
     ends = [(float(curve.episodes[-1]), float(curve.values[:, -1].mean())) for curve in curves]
     heights = axes.transAxes.inverted().transform(axes.transData.transform(ends))[:, 1]
     order = np.argsort(heights, kind="stable")

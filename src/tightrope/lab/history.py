@@ -1,4 +1,4 @@
-"""What a run recorded: columns over the logged episodes, in the learner's units or in the problem's own."""
+"""The history of a run: columns over the recorded episodes, in the learner's units or in the problem's own."""
 
 import re
 from collections.abc import Iterator, KeysView, Mapping
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 
 class Column(NamedTuple):
-    """What stands over a column in a table, and what to say about it below."""
+    """The heading of a column in tables, and its explanation."""
 
     heading: str
     meaning: str
@@ -35,27 +35,27 @@ COLUMNS = {
     "epoch": Column("epoch", "how often the learner's picture of the dynamics was renewed"),
 }
 
-#: What there is besides where constraints change (`lab.comparators`).
+#: More columns where constraints change (`lab.account`).
 ALWAYS = {
     "hindsight_always": Column("LP value, always", "least loss of a fixed policy within the budgets in every episode"),
     "regret_always": Column("regret, always", "loss − that"),
 }
 
-#: Columns of whole numbers.
+#: Columns of integers.
 WHOLE = ("episode", "epoch")
 
-#: What the columns of a constraint begin with: what was used of its budget, and by how much that is too much.
+#: Prefixes of the columns of a constraint: use of its budget, and by how much that exceeds it.
 USE = "use_"
 VIOLATION = "violation_"
 
 
 def use_columns(problem: Problem, prefix: str = USE) -> list[str]:
-    """The columns of what was used of each budget, in the order of the constraints; or those that begin otherwise."""
+    """The columns of the use of each budget, in the order of the constraints; or those with another prefix."""
     return [prefix + re.sub(r"\W+", "_", name) for name in problem.constraint_names]
 
 
 class Budget(NamedTuple):
-    """What is shown of a budget: in its own units, for an episode."""
+    """A budget as tables and figures show it: its column, name, unit and limit of an episode."""
 
     column: str
     name: str
@@ -67,23 +67,23 @@ class Budget(NamedTuple):
 
 
 def budgets_of(problem: Problem) -> list[Budget]:
-    """Every budget of a problem."""
+    """The budgets of a problem, in their own units."""
     units = problem.constraint_units or [""] * len(problem.budgets)
     limits = problem.use_in_units(problem.budgets).tolist()
     return [Budget(*row) for row in zip(use_columns(problem), problem.constraint_names, units, limits, strict=True)]
 
 
 class History(Mapping[str, FloatArray]):
-    """Columns over the logged episodes; loss, hindsight, regret and both violations are cumulative up to there.
+    """Columns over the recorded episodes: a mapping from names to arrays (n_records,), cumulative up to each record.
 
     loss              Σ <f^τ, θ̄^τ>
     hindsight         the smallest Σ <f^τ, θ> of a fixed policy that meets the budgets in expectation
     regret            loss − hindsight
     violation         ‖[Σ (g^τ(θ̄^τ) − c)]_+‖₂: good episodes pay for bad ones
     strong_violation  Σ ‖[g(θ̄^τ) − c]_+‖₂, g the mean: no paying back
-    multiplier_norm   ‖Q(t)‖₂, and epoch, ℓ(t): as they were while the episode was played
-    use_…             Σ g_i^τ(θ̄^τ), one for each constraint, by its name: what was used of its budget
-    violation_…       [Σ (g_i^τ(θ̄^τ) − c_i)]_+, likewise: how far that is over the budget
+    multiplier_norm   ‖Q(t)‖₂, and epoch, ℓ(t), while the episode was played
+    use_…             Σ g_i^τ(θ̄^τ), one for each constraint, by its name: use of its budget
+    violation_…       [Σ (g_i^τ(θ̄^τ) − c_i)]_+, likewise: by how much that exceeds the budget
 
     Where constraints change, hindsight is for budgets that are met on average over the episodes so far (NaN if no fixed
     policy does), strong_violation is with g^τ in place of the mean, and there are
@@ -91,7 +91,14 @@ class History(Mapping[str, FloatArray]):
     hindsight_always  the smallest Σ <f^τ, θ> of a fixed policy that meets the budgets in every episode, whatever comes
     regret_always     loss − hindsight_always
 
-    There may be more: what else was measured (`tightrope.theory.measure`).
+    `tightrope.theory.measure` adds more. `settings` holds the parameters of the learner and of the run.
+
+    Examples
+    --------
+    >>> import tightrope as tr
+    >>> history = tr.run("media-streaming", "uniform", episodes=10)
+    >>> len(history["regret"]), history.settings["learner"]
+    (10, 'uniform')
     """
 
     def __init__(self, columns: Mapping[str, FloatArray], settings: Mapping[str, float | str]) -> None:
@@ -103,7 +110,7 @@ class History(Mapping[str, FloatArray]):
         n = len(self._columns["episode"])
         for name, column in self._columns.items():
             if len(column) != n:
-                raise InvalidInputError(f"{name} has {len(column)} records; episode has {n}, and all have as many")
+                raise InvalidInputError(f"{name} has {len(column)} records; it must have as many as episode, {n}")
         self.settings = dict(instance(settings, "settings", Mapping))  # type: ignore[type-abstract]
 
     def __getitem__(self, name: str) -> FloatArray:
@@ -127,11 +134,11 @@ class History(Mapping[str, FloatArray]):
         return f"History({len(self['episode'])} records; last: {last or 'none'})"
 
     def _last(self) -> dict[str, float]:
-        """The last record; nothing where there is none."""
+        """The last record; empty where there is none."""
         return {name: float(column[-1]) for name, column in self.items() if len(column)}
 
     def _repr_html_(self) -> str:
-        """For notebooks: the last record, and what the learner ran with."""
+        """For notebooks: the last record and the settings."""
         named = {name: COLUMNS[name].heading if name in COLUMNS else name for name in self}
         last = {named[name]: f"{value:.6g}" for name, value in self._last().items()}
         rows = "".join(
@@ -141,10 +148,13 @@ class History(Mapping[str, FloatArray]):
         return f"<table><caption>the last of {len(self['episode'])} records</caption>{rows}</table>"
 
     def table(self, problem: Problem | None = None) -> dict[str, list[Any]]:
-        """Columns with a row for each record, as `pandas.DataFrame` and `polars.DataFrame` take them.
+        """Columns with a row for each record, for `pandas.DataFrame` or `polars.DataFrame`.
 
-        Before them stand problem, learner and seed, so that tables of several runs can be put below each other. With
-        the problem everything is in its own units.
+        The first columns are problem, learner and seed, so that tables of several runs can be concatenated.
+
+        Parameters
+        ----------
+        problem : converts everything to the problem's own units.
         """
         columns = self if problem is None else in_units(instance(problem, "problem", Problem), self)
         which = {name: self.settings[name] for name in ("problem", "learner", "seed") if name in self.settings}
@@ -154,7 +164,7 @@ class History(Mapping[str, FloatArray]):
         }
 
     def plot(self, problem: Problem | None = None) -> "Figure":
-        """Draw regret and violation against the episode; with the problem in its own units, and its budgets too."""
+        """Draw regret and violation against the episode; with the problem, in its own units and with its budgets."""
         from tightrope.lab.figures import plot_comparison
 
         words = [str(self.settings[name]) for name in ("problem", "learner") if name in self.settings]
@@ -162,7 +172,7 @@ class History(Mapping[str, FloatArray]):
 
 
 def in_units(problem: Problem, history: History) -> History:
-    """`history` with loss, hindsight and regret in the units of the losses, violations and uses in the budgets'.
+    """`history` in the problem's own units: losses and regret in those of the losses, the rest in those of the budgets.
 
     The violation of each constraint has the unit of its budget. That over all constraints is one number: if they were
     scaled differently it has no unit, and stays as it is, each constraint in shares of what Assumption 2 allows it.
@@ -178,19 +188,19 @@ def in_units(problem: Problem, history: History) -> History:
     for prefix in (USE, VIOLATION):
         for name, scale in zip(use_columns(problem, prefix), problem.constraint_scales, strict=True):
             if name not in columns:
-                raise InvalidInputError(f"the history is no run of {problem.name!r}: it has no {name!r}")
+                raise InvalidInputError(f"the history is not of {problem.name!r}: it has no column {name!r}")
             columns[name] = columns[name] * scale
     return History(columns, history.settings)
 
 
 def violation_scale(problem: Problem) -> float:
-    """What a violation of 1 is in the units of the budgets, if they were all scaled alike; else 1."""
+    """A violation of 1 in the units of the budgets, if all were scaled alike; otherwise 1."""
     scales = np.unique(problem.constraint_scales)
     return float(scales[0]) if len(scales) == 1 else 1.0
 
 
 def describe_units(problem: Problem) -> str:
-    """One line about the units of `in_units`; empty if there is nothing to say."""
+    """The units of `in_units` in one line; empty if the problem has none."""
     parts = []
     if problem.loss_unit:
         parts.append(f"loss, LP value and regret in {problem.loss_unit}")

@@ -28,18 +28,18 @@ from tightrope.problems.losses import LOSSES
 #: The longest name of a folder, before its digest.
 LONGEST = 120
 
-#: What is not put into it.
+#: Characters that are replaced in it.
 UNSAFE = re.compile(r"[^A-Za-z0-9._=+,-]+")
 
 
 class Conditions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """What a learner is up against."""
+    """The problem of a run: its name and options, its losses, its noise, its budgets."""
 
     problem: Named
     losses: Named | None  # None: the problem's own
     noise: Named | None
-    contents: str | None = None  # digest of the files, where the problem is a folder: edited, it is another problem
-    place: str | None = None  # where that folder lies, which makes no difference
+    contents: str | None = None  # digest of the files of a problem in a folder: an edited one is another problem
+    place: str | None = None  # the path of that folder, which is not a part of the digest
     #: Limits that are not the problem's own, in own units; left out of files and digests where there are none.
     budgets: dict[str, int | float] | msgspec.UnsetType = msgspec.UNSET
 
@@ -61,7 +61,7 @@ class Conditions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
 
 
 class Configuration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """One run. Equal configurations give equal bits."""
+    """One run, with all that decides on its bits: equal configurations give equal results."""
 
     conditions: Conditions
     learner: Named
@@ -71,13 +71,13 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_
 
     @property
     def digest(self) -> str:
-        """Eight hexadecimal digits that differ where anything does."""
+        """Eight hexadecimal digits that differ where configurations do."""
         anywhere = msgspec.structs.replace(self.conditions, place=None)
         return digest(msgspec.structs.replace(self, conditions=anywhere))
 
     @property
     def name(self) -> str:
-        """What its folder is called: readable, and its own."""
+        """The name of its folder: readable, and unique by its digest."""
         words = [_words(part) for _, part in self._parts()]
         limits = [_words(Named("budget", {name: limit})) for name, limit in self.conditions.limits.items()]
         whole = "-".join([*words, *limits, f"T{self.episodes}", f"seed{self.seed}"])
@@ -90,14 +90,14 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_
         return chosen | {f"budget.{name}": limit for name, limit in self.conditions.limits.items()}
 
     def _parts(self) -> Iterator[tuple[str, Named]]:
-        """What was chosen, by kind."""
+        """Problem, losses, noise and learner, as far as they were chosen."""
         asked = self.conditions
         parts = {"problem": asked.problem, "losses": asked.losses, "noise": asked.noise, "learner": self.learner}
         return ((kind, part) for kind, part in parts.items() if part is not None)
 
     @property
     def how(self) -> dict[str, Any]:
-        """How it is played, whoever plays."""
+        """The arguments of its `Run`, besides problem and learner."""
         return {
             "episodes": self.episodes,
             "seed": self.seed,
@@ -107,18 +107,18 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_
         }
 
     def make_learner(self, problem: Problem) -> LearnerBase:
-        """The learner, for its problem."""
+        """Make the learner for its problem."""
         return make_learner(self.learner.name, problem, episodes=self.episodes, seed=self.seed, **self.learner.options)
 
 
 def digest(value: msgspec.Struct) -> str:
-    """Eight hexadecimal digits of all that is in it."""
+    """Eight hexadecimal digits of a hash of all fields."""
     text = json.dumps(msgspec.to_builtins(value), sort_keys=True)
     return blake2s(text.encode(), digest_size=4).hexdigest()
 
 
 def chosen_for(losses: Named | None, noise: Named | None) -> dict[str, Any]:
-    """Losses and noise as problems take them; nothing where the problem's own are meant."""
+    """Losses and noise as arguments of a problem; those that are None are left out."""
     parts = (("losses", losses), ("noise", noise))
     return {kind: {"name": part.name} | part.options for kind, part in parts if part is not None}
 
@@ -139,9 +139,9 @@ def _brief(value: Any) -> str:
 
 
 def planned(study: Study, beside: Path = Path()) -> list[Configuration]:
-    """Every run of a study, in the order of its table; folders of problems are found from `beside`.
+    """All runs of a study, in the order of its table; relative folders of problems are looked for in `beside`.
 
-    Whatever is wrong is refused here, before anything is played: every problem is made once.
+    Makes every problem and learner once, so that errors are found before anything is played.
     """
     plan = Plan(study)
     conditions = list(plan.conditions(beside))  # before the learners, which may have to be compiled
@@ -152,11 +152,11 @@ def planned(study: Study, beside: Path = Path()) -> list[Configuration]:
         for under, episodes, learner, seed in product(conditions, horizons, learners, seeds)
     ]
     plan.refuse_unused()
-    return list({one.digest: one for one in configurations}.values())  # asked for twice, played once
+    return list({one.digest: one for one in configurations}.values())  # equal runs are played once
 
 
 class Plan:
-    """How the lists and the grid of a study unfold."""
+    """Expands the lists and the grid of a study."""
 
     def __init__(self, study: Study) -> None:
         self.study = study
@@ -168,9 +168,9 @@ class Plan:
         found: list[Named] = []
         for choice in map(Named.of, self.study.learners):
             found += self._unfolded("learner", choice, options_of_learner(learner_called(choice.name)))
-        found = list({repr(one): one for one in found}.values())  # named twice, made once
+        found = list({repr(one): one for one in found}.values())  # equal learners are made once
         small = make("random", layer_sizes=[1, 2, 1], n_actions=2)
-        for learner in found:  # so that a value that is wrong is found before anything is played
+        for learner in found:  # finds wrong values before anything is played
             make_learner(learner.name, small, episodes=1, **learner.options)
         return found
 
@@ -180,7 +180,7 @@ class Plan:
         for choice in map(Named.of, self.study.problems):
             place = folder_of(choice.name, beside)
             if place is not None and places.setdefault(name_of(place), place.resolve()) != place.resolve():
-                raise InvalidInputError(f"two folders are called {name_of(place)}, so that no table tells them apart")
+                raise InvalidInputError(f"two folders are called {name_of(place)}; rename one of them")
             own = {} if place is not None else _problem_options(choice.name)
             for problem in self._unfolded("problem", choice, set(own) - {"losses", "noise"}):
                 for losses, noise in product(
@@ -190,7 +190,7 @@ class Plan:
                     yield from self._with_budgets(*_resolved(problem, losses, noise, place, "budget" in self.grid))
 
     def _with_budgets(self, under: Conditions, problem: Problem) -> Iterator[Conditions]:
-        """The conditions with each combination of the limits that the grid has for the budgets of their problem."""
+        """The conditions with every combination of the grid's limits for the budgets of their problem."""
         self.known.setdefault("budget", set()).update(problem.constraint_names)
         grid = self.grid.get("budget", {})
         values = {name: limits for name, limits in grid.items() if name in problem.constraint_names}
@@ -209,10 +209,10 @@ class Plan:
         own: Mapping[str, Any],
         makers: Mapping[str, Callable[..., object]],
     ) -> list[Named | None]:
-        """The losses or noises of a problem: those of the study, or what it says itself; None where nobody does."""
+        """The losses or noises of a problem: those of the study, or its own choice; None for its default."""
         if kind in problem.options:
             if chosen:
-                raise InvalidInputError(f"{problem} has {kind} of its own, and so has the study; leave out one")
+                raise InvalidInputError(f"{problem} has {kind} of its own, and so has the study; remove one of them")
             chosen = [problem.options[kind]]
         elif not chosen and self.grid[kind] and isinstance(own.get(kind), str | Mapping):
             chosen = [own[kind]]
@@ -224,7 +224,7 @@ class Plan:
         return found or [None]
 
     def _unfolded(self, kind: str, choice: Named, known: Iterable[str]) -> Iterator[Named]:
-        """The choice with each combination of the values that the grid has for its options."""
+        """The choice with every combination of the grid's values for its options."""
         self.known[kind].update(known)
         values = {option: values for option, values in self.grid[kind].items() if option in set(known)}
         _check_room(*map(len, values.values()))
@@ -232,7 +232,7 @@ class Plan:
             yield Named(choice.name, choice.options | dict(zip(values, combination, strict=True)))
 
     def refuse_unused(self) -> None:
-        """An option that nobody in the study has is a mistake."""
+        """Refuse keys of the grid that apply to nothing in the study."""
         for kind, values in self.grid.items():
             for option in values:
                 if option not in self.known[kind]:
@@ -275,14 +275,14 @@ def _is_file(path: Path) -> bool:
 def _is_there(path: Path) -> bool:
     try:
         return path.exists()
-    except OSError:  # its name is too long, or a folder above it is closed to us
+    except OSError:  # its name is too long, or a folder above it cannot be read
         return False
 
 
 def _check_room(*lengths: int) -> None:
-    """Refuse a study of more runs than there is room for, before they are listed."""
+    """Refuse a study of too many runs before they are listed."""
     if prod(lengths) > MOST_RUNS:
-        raise InvalidInputError(f"the study has {prod(lengths)} runs or more; at most {MOST_RUNS} are played in one")
+        raise InvalidInputError(f"the study has {prod(lengths)} runs or more; at most {MOST_RUNS} are allowed")
 
 
 def _resolved(

@@ -1,4 +1,4 @@
-"""How far a play has come, over all episodes of all runs: a bar on a terminal, a line now and then elsewhere."""
+"""Progress over all episodes of all runs: a bar on a terminal, a line now and then elsewhere."""
 
 import sys
 from collections.abc import Callable, Iterator
@@ -10,24 +10,24 @@ from rich.progress import BarColumn, Progress, TimeElapsedColumn
 
 from tightrope.ending import finally_
 
-#: What to call with how many episodes and how many runs are done.
+#: Called with the numbers of episodes and of runs that are done.
 Show = Callable[[int, int], None]
 
-#: Told how many episodes and runs there are, and how many of them were there before; yields what shows the rest.
+#: Takes the numbers of episodes and runs, in all and done before; yields a `Show`.
 Watch = Callable[[int, int, int, int], AbstractContextManager[Show]]
 
-#: Seconds after which a line is printed where there is no terminal; after the last, as often as that.
+#: Seconds after which lines are printed where there is no terminal; the last one is repeated.
 LINES = (5, 15, 30, 60)
 
 
 @contextmanager
 def silence(episodes: int, runs: int, episodes_before: int, runs_before: int) -> Iterator[Show]:
-    """Nothing is shown."""
+    """Show nothing."""
     yield lambda episodes_done, runs_done: None
 
 
 class Estimate:
-    """How long the rest will take, if it goes on as it went."""
+    """The remaining time, if the rest takes as long as what was done."""
 
     def __init__(self, episodes: int, before: int, clock: Callable[[], float] = monotonic) -> None:
         self.episodes, self.before, self.clock = episodes, before, clock
@@ -45,7 +45,7 @@ class Estimate:
 
 
 def lasting(seconds: float) -> str:
-    """A length of time as one says it."""
+    """A duration in words."""
     for unit, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
         if seconds >= 1.5 * unit:
             return f"{seconds / unit:.0f} {name}"
@@ -54,7 +54,7 @@ def lasting(seconds: float) -> str:
 
 @contextmanager
 def shown(episodes: int, runs: int, episodes_before: int, runs_before: int) -> Iterator[Show]:
-    """A progress bar on stderr, lines if that is no terminal."""
+    """Show a progress bar on stderr, or lines if that is not a terminal."""
     estimate = Estimate(episodes, episodes_before)
 
     def words(episodes_done: int, runs_done: int) -> str:
@@ -69,7 +69,7 @@ def shown(episodes: int, runs: int, episodes_before: int, runs_before: int) -> I
         return
     columns = (BarColumn(), "{task.percentage:>3.0f} %", "{task.description}", TimeElapsedColumn())
     bars = Progress(*columns, console=Console(stderr=True), transient=True)
-    with finally_(bars.stop):  # it gives back the cursor
+    with finally_(bars.stop):  # restores the cursor
         bars.start()
         task = bars.add_task("starting", total=episodes, completed=episodes_before)
 
@@ -80,7 +80,7 @@ def shown(episodes: int, runs: int, episodes_before: int, runs_before: int) -> I
 
 
 def lines(words: Callable[[int, int], str], clock: Callable[[], float] = monotonic) -> Show:
-    """What prints a line now and then."""
+    """Return a `Show` that prints a line now and then."""
     began, printed = clock(), 0
 
     def show(episodes_done: int, runs_done: int) -> None:

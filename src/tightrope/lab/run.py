@@ -77,7 +77,7 @@ def name_of(callback: Callback) -> str:
 
 
 def spaced(episodes: int, records: int = 60, spacing: Spacing = "log") -> NDArray[np.int64]:
-    """At most `records` episodes, evenly spaced (in their logarithm, or as they are) from the last down to 1."""
+    """At most `records` episodes from 1 to the last, evenly spaced in their logarithm or linearly."""
     choice(spacing, "spacing", ("log", "linear"))
     space = np.geomspace if spacing == "log" else np.linspace
     return np.unique(np.round(space(episodes, 1, records)).astype(np.int64))
@@ -254,7 +254,7 @@ class Run:
         table = self._table[: self._rows(self.episode)].T.copy()
         if self.stopped:
             settings["stopped"] = self.stopped
-            if self.regret == "last":  # here, for as long as it does not go on
+            if self.regret == "last":  # computed here; the run may continue
                 self._compare(table[:, -1])
         return History(dict(zip(self._columns, table, strict=True)), settings)
 

@@ -1,4 +1,4 @@
-"""What a play came to, as text: a line for each seed of one learner, or a line for each of several learners."""
+"""Tables of results as text: a line for each seed of one learner, or a line for each of several learners."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from io import StringIO
@@ -12,7 +12,7 @@ from tightrope.lab.history import ALWAYS, COLUMNS, Budget
 from tightrope.learners import LEARNERS
 from tightrope.space import FloatArray, IntArray
 
-#: One history per seed, by learner; and what each learner ran with.
+#: One history for each seed, by learner; and the parameters of each learner.
 Histories = Mapping[str, Sequence[Mapping[str, FloatArray]]]
 Settings = Mapping[str, Mapping[str, float | str]]
 
@@ -21,18 +21,18 @@ SHOWN = ("loss", "hindsight", "regret", "violation", "strong_violation")
 EXPLAINED = (("hindsight", "regret"), ("violation", "strong_violation"))
 HEADINGS = COLUMNS | ALWAYS
 
-#: What stands for a scale where there is no confidence term to scale.
+#: Shown where a learner has no confidence term to scale.
 NONE = "–"
 
-#: By which share a budget may be exceeded by rounding.
+#: The share by which rounding may exceed a budget.
 WITHIN = 1e-9
 
-#: No line is ever as wide as this, so none is wrapped.
+#: Wider than any line, so that none is wrapped.
 WIDTH = 10_000
 
 
 def aligned(headings: Sequence[str], rows: Iterable[Sequence[str]], text: Collection[str] = ()) -> list[str]:
-    """Lines with the cells of a column below each other: words (the headings in `text`) left, numbers right."""
+    """Align cells in columns: text (the headings in `text`) to the left, numbers to the right."""
     table = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="")
     for heading in headings:
         table.add_column(heading, justify="left" if heading in text else "right", no_wrap=True)
@@ -44,13 +44,13 @@ def aligned(headings: Sequence[str], rows: Iterable[Sequence[str]], text: Collec
 
 
 def results(episodes: int, seeds: Sequence[int], histories: Histories, settings: Settings) -> list[str]:
-    """The table of the last records, and what it means; `seeds` are all that any learner has a history of."""
+    """The table of the last records and an explanation of its columns; `seeds` are those of all learners together."""
     explained = (*EXPLAINED, *([tuple(ALWAYS)] if shown_columns(histories) != SHOWN else []))
     meanings = ["; ".join(f"{HEADINGS[name].heading}: {HEADINGS[name].meaning}" for name in line) for line in explained]
     if len(histories) == 1:
         [of_seeds] = histories.values()
-        told = [] if len(seeds) == 1 else [f"from, to: {SPREAD}"]
-        return [*by_seed(seeds, of_seeds), "", *told, *meanings]
+        interval = [] if len(seeds) == 1 else [f"from, to: {SPREAD}"]
+        return [*by_seed(seeds, of_seeds), "", *interval, *meanings]
     spread = "" if len(seeds) == 1 else f"mean over {len(seeds)} seeds [{SPREAD}]; "
     fewer = [f"{name} over {len(runs)} of them" for name, runs in histories.items() if len(runs) < len(seeds)]
     learners = list(dict.fromkeys(str(values.get("learner", name)) for name, values in settings.items()))
@@ -75,7 +75,7 @@ def used(budgets: Sequence[Budget], runs: Sequence[Mapping[str, FloatArray]]) ->
 
 
 def by_seed(seeds: Iterable[int], histories: Sequence[Mapping[str, FloatArray]]) -> list[str]:
-    """The last records of one learner: a line a seed, then the mean and its interval."""
+    """The last records of one learner: a line for each seed, then the mean and its interval."""
     shown = ("episode", *shown_columns({"": histories}))
     last = np.array([[history[column][-1] for column in shown] for history in histories])
     decimals = _decimals(last)
@@ -91,7 +91,7 @@ def by_seed(seeds: Iterable[int], histories: Sequence[Mapping[str, FloatArray]])
 
 
 def shown_columns(histories: Histories) -> tuple[str, ...]:
-    """The columns that are shown: both comparators, if all were played under constraints that change."""
+    """The columns of the tables; both comparators if the constraints of all runs change."""
     changing = all(set(ALWAYS) <= set(run) for runs in histories.values() for run in runs)
     return (*SHOWN, *ALWAYS) if changing else SHOWN
 
@@ -126,28 +126,28 @@ def compared(histories: Histories, settings: Settings) -> tuple[list[str], list[
 
 
 def _decimals(values: FloatArray) -> IntArray:
-    """(n_columns,) how many to show in each column, so that its largest value has about five digits."""
+    """(n_columns,) decimals of each column that give its largest value about five digits."""
     largest = np.nan_to_num(np.abs(values)).max(axis=0)
     decimals: IntArray = np.clip(4 - np.floor(np.log10(np.maximum(largest, 1))), 0, 4).astype(np.int64)
     return decimals
 
 
 def conditions(names: Sequence[str]) -> list[str]:
-    """Which learners were shown less than others, and which were told more; by name, for those of the registry."""
+    """Which learners of the registry have bandit feedback, and which know more than space and budgets."""
     known = [LEARNERS[name] for name in names if name in LEARNERS]
     bandit = [learner.name for learner in known if learner.feedback == "bandit"]
-    told = {learner.name: learner.needs for learner in known if set(learner.needs) - {"rng"}}
+    knowing = {learner.name: learner.needs for learner in known if set(learner.needs) - {"rng"}}
     lines = []
     if bandit:
         lines.append(f"bandit feedback: {', '.join(bandit)}; all others see whole loss and constraint functions")
-    if told:
-        words = (f"{name} ({', '.join(need.replace('_', ' ') for need in needs)})" for name, needs in told.items())
+    if knowing:
+        words = (f"{name} ({', '.join(need.replace('_', ' ') for need in needs)})" for name, needs in knowing.items())
         lines.append(f"told more than space and budgets: {', '.join(words)}")
     return lines
 
 
 def describe_settings(settings: Settings) -> list[str]:
-    """What each learner ran with, beyond what was asked for: a line each."""
+    """The parameters of each learner: a line each."""
     lines = []
     for learner, values in settings.items():
         own = {name: value for name, value in values.items() if name not in ("learner", "episodes")}

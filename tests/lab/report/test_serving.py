@@ -51,5 +51,5 @@ def test_other_names_and_other_places_are_refused(tmp_path: Path) -> None:
 def test_a_port_that_is_taken_is_refused_in_words(tmp_path: Path) -> None:
     with served(tmp_path) as address:
         port = int(address.rstrip("/").rpartition(":")[2])
-        with pytest.raises(InvalidInputError, match=f"cannot serve at port {port}: .*--port"), served(tmp_path, port):
+        with pytest.raises(InvalidInputError, match=f"cannot listen on port {port}: .*--port"), served(tmp_path, port):
             pass

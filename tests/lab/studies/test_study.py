@@ -216,7 +216,7 @@ def test_changes_are_said_in_words() -> None:
     [
         ("seeds = 9007199254740993", "line 2: Expected 'int' <= 100000"),
         ("seeds = [9007199254740993]", "line 2: Expected 'int' <= 9007199254740992"),
-        ("seeds = 50000\nepisodes = [1, 2, 3]", "has 300000 runs or more; at most 100000 are played"),
+        ("seeds = 50000\nepisodes = [1, 2, 3]", "has 300000 runs or more; at most 100000 are allowed"),
         (
             "learners = ['ucpd']\n[grid]\n" + "".join(f"learner.{o} = {[0.1] * 55}\n" for o in ("V", "alpha", "level")),
             "has 166375 runs or more",

@@ -1,1 +1,1 @@
-"""A study as one page that needs nothing else: read the folder, reduce it to what is shown, write or serve the page."""
+"""The report of a study: one HTML page that works offline, figures for a paper, and a live page."""

@@ -1,4 +1,4 @@
-"""The figures of the page for a paper: each alone, one column wide; those of a section together, two columns wide."""
+"""Figures for a paper: each alone, one column wide; those of a section together, two columns wide."""
 
 import re
 from collections.abc import Sequence
@@ -22,7 +22,7 @@ UNSAFE = re.compile(r"\W+")
 
 #: Inches: the width of a column and of two, and the height of a panel.
 ONE_COLUMN, TWO_COLUMNS, HEIGHT = 3.4, 7.0, 1.9
-PANELS = 3  # beside each other where there are two columns
+PANELS = 3  # in a row that is two columns wide
 
 SMALL: Any = STYLE | {"font.size": 7.5, "axes.titlesize": 8, "legend.fontsize": 7, "pdf.fonttype": 42}
 
@@ -41,7 +41,7 @@ def write_figures(folder: Path, form: str) -> list[Path]:
 
 
 def draw(section: Section, figures: Sequence[Figure], width: float) -> Sheet:
-    """These figures of a section on one sheet, with one legend."""
+    """Draw figures of a section on one sheet, with one legend."""
     columns = min(PANELS, len(figures))
     rows = -(-len(figures) // columns)
     with mpl.rc_context(SMALL):

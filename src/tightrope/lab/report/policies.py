@@ -1,6 +1,6 @@
-"""The policies that learners came to, layer by layer, next to the best fixed policy in hindsight.
+"""The last policies of the learners, layer by layer, next to the best fixed policy in hindsight.
 
-Of each learner the run of its first seed is read from its last checkpoint; hindsight is that of the first of these.
+The policy of a learner is read from the last checkpoint of its first seed; hindsight is for the first of these runs.
 """
 
 import re
@@ -19,18 +19,18 @@ from tightrope.model import Policy
 from tightrope.planning.hindsight import solve_cmdp
 from tightrope.problems.base import Problem
 
-#: More states than this nobody looks at, and the page stays small.
+#: The most states that the page shows.
 MOST_STATES = 1500
 
-#: Choices that are rarer are left out.
+#: Actions with a lower probability are left out.
 RAREST = 0.005
 
-#: States that are cells of a grid say so in their names.
+#: The names of states that are cells of a grid.
 CELL = re.compile(r"row (\d+), column (\d+)")
 
 
 def policies(folder: Path, section: Section) -> dict[str, Any]:
-    """What the page shows of them; or the reason why it shows none, in `words`."""
+    """The policies as plain data; `words` is the reason where there are none."""
     loaded: dict[str, Run] = {}
     words = ""
     for curve in section.curves:
@@ -62,12 +62,12 @@ def policies(folder: Path, section: Section) -> dict[str, Any]:
 def _load(folder: RunFolder) -> Run:
     report = folder.report()
     if report is None or not folder.checkpoint.is_file():
-        raise TightropeError("there is no checkpoint of it")
+        raise TightropeError("there is no checkpoint")
     return saved(folder, report.configuration)
 
 
 def _layers(problem: Problem) -> list[list[dict[str, Any]]]:
-    """For each layer but the last, where nothing is chosen, its states: the name, and the cell if it is on a grid."""
+    """For each layer except the last, its states: the name, and the cell if the problem is a grid."""
     starts = problem.space.csr.layer_ptr.tolist()
     layers = []
     for first, last in pairwise(starts[:-1]):
@@ -83,7 +83,7 @@ def _layers(problem: Problem) -> list[list[dict[str, Any]]]:
 
 
 def _states(problem: Problem, policy: Policy) -> list[list[Any]]:
-    """For each state how often an episode comes by, and what is chosen there: [visits, [[action, share], …]]."""
+    """For each state the expected visits per episode and the probabilities: [visits, [[action, probability], …]]."""
     space, theta = problem.space, problem.mdp.occupancy(policy)
     visits = np.bincount(space.tuples[:, 0], weights=theta, minlength=space.n_states)
     pairs = list(zip(space.pairs[:, 1].tolist(), policy.probabilities.round(3).tolist(), strict=True))

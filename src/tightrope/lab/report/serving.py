@@ -1,4 +1,4 @@
-"""The page of a study that is being played, on this machine alone: it can be read, and nothing else."""
+"""The live page of a study, served read-only on the loopback address."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ HOST = "127.0.0.1"
 
 
 class Latest:
-    """What the page shows of a study, made anew only where its runs have written something."""
+    """The content of the page, made again only when a run has written something."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -26,7 +26,7 @@ class Latest:
         self._content: dict[str, Any] = {}
 
     def content(self) -> dict[str, Any]:
-        """What is there now."""
+        """Return the current content."""
         with self._lock:
             found = sorted(self.folder.glob(f"{RUNS}/*/{HISTORY}"))
             stamps = [(path.parent.name, path.stat().st_mtime_ns) for path in found]
@@ -36,21 +36,21 @@ class Latest:
 
 
 class Handler(BaseHTTPRequestHandler):
-    """Two answers: the page, and what is new on it."""
+    """Answers two requests: the page, and its content."""
 
     latest: Latest
     server: ThreadingHTTPServer
 
     def do_GET(self) -> None:
-        """The page at /, its content at /content.json."""
-        # a name that leads here from elsewhere could let other pages read along
+        """Answer / with the page, /content.json with its content."""
+        # against DNS rebinding, by which other pages could read this one
         if self.headers.get("Host") not in [f"{name}:{self.server.server_port}" for name in (HOST, "localhost")]:
             return self.send_error(403)
         if self.path not in ("/", "/content.json"):
             return self.send_error(404)
         try:
             found = self.latest.content()
-        except FileNotFoundError:  # runs are being thrown away, to be played anew
+        except FileNotFoundError:  # runs are being discarded, to start over
             return self.send_error(503)
         if self.path == "/":
             return self._answer("text/html", page(found))
@@ -66,26 +66,26 @@ class Handler(BaseHTTPRequestHandler):
         self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:
-        """Say nothing: whoever plays has the terminal."""
+        """Print nothing: the terminal belongs to the command."""
 
 
 class Server(ThreadingHTTPServer):
-    """Ends with the command, and is silent about readers who go away in the middle of an answer."""
+    """Ends with the command, and prints nothing about clients that disconnect."""
 
     daemon_threads = True
 
     def handle_error(self, request: Any, client_address: Any) -> None:
-        """Say nothing: whoever plays has the terminal."""
+        """Print nothing: the terminal belongs to the command."""
 
 
 @contextmanager
 def served(folder: Path, port: int = 0) -> Iterator[str]:
-    """Yield the address at which the page of the study in `folder` can be read until the block is left."""
+    """Serve the page of the study in `folder` until the block ends; yield its address."""
     handler = type("OfFolder", (Handler,), {"latest": Latest(folder)})
     try:
         server = Server((HOST, port), handler)
     except (OSError, OverflowError) as error:
-        raise InvalidInputError(f"cannot serve at port {port}: {error}; choose another with --port") from error
+        raise InvalidInputError(f"cannot listen on port {port}: {error}; choose another with --port") from error
     thread = Thread(target=server.serve_forever, kwargs={"poll_interval": 0.1}, daemon=True)
     thread.start()
     try:
