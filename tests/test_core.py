@@ -44,13 +44,14 @@ CALLS: dict[str, tuple[Any, ...]] = {
     "mix": (SPACE.native, F, 0.1),
     "mix_pairs": (SPACE.native, F, 0.1, PI),
     "lift": (SPACE.native, F, 0.1),
+    "average": (G, G[::-1].copy(), 3.0),
     "dual_step": (C, G, F, C),
     "believe": (SPACE.native, N, M, P),
     "uses": (SPACE.native, PI, N, M, P, G),
     "assess": (SPACE.native, PI, N, M, P, F, G.copy(), 0.5, C),
     "from_least": (SPACE.native, F),
     "span": (SPACE.native, F),
-    "in_spans": (SPACE.native, G, C),
+    "in_spans": (SPACE.native, G.copy(), C),
     "least_prices": (np.eye(2), C),
     "evaluate": (SPACE.native, PI, M, N, R),
     "mirror_step": (SPACE.native, PI, R[0], 0.5),
@@ -86,7 +87,7 @@ def test_a_call_with_what_it_takes_answers_and_leaves_its_input_alone(name: str)
     arguments = deepcopy(CALLS[name])
     first = getattr(core, name)(*arguments)
     for given_, kept in zip(arguments, CALLS[name], strict=True):
-        if isinstance(kept, np.ndarray) and name not in ("play", "assess"):
+        if isinstance(kept, np.ndarray) and name not in ("play", "assess", "in_spans"):
             np.testing.assert_array_equal(given_, kept)
     again = getattr(core, name)(*deepcopy(CALLS[name]))
     for one, other in zip(parts(first), parts(again), strict=True):

@@ -133,7 +133,8 @@ def test_from_the_least_of_every_layer_by_hand() -> None:
 )
 def test_a_span_is_a_unit_unless_it_is_nothing(low: float, high: float, unit: float) -> None:
     space, g = LayeredSpace.dense([1, 1], 2), np.array([[low, high]])
-    costs, limits, units = in_spans(space.native, g, np.array([high]))
+    costs = g.copy()
+    limits, units = in_spans(space.native, costs, np.array([high]))
     np.testing.assert_allclose(units, unit, rtol=0.01)
     np.testing.assert_allclose(costs[0], [0, 0] if unit == 1 else [0, 1])
     np.testing.assert_allclose(limits, (high - low) / units)

@@ -61,6 +61,14 @@ nb::object lift_(const Csr& csr, Floats theta, double floor) {
     return reference.array;
 }
 
+nb::object average_(Table mean, Table x, double t) {
+    const Index rows = size(mean), columns = size(mean, 1);
+    require_shape(x, rows, columns, "x");
+    New<double> out(rows, columns);
+    unlocked([&] { average(mean.data(), x.data(), t, rows * columns, out.data); });
+    return out.array;
+}
+
 nb::object dual_step_(Floats Q, Table g, Floats theta, Floats c) {
     const Index n = size(theta), n_constraints = size(Q);
     require_shape(g, n_constraints, n, "g");
@@ -119,7 +127,7 @@ nb::tuple assess_(const Csr& csr, Floats pi, Counts<Count> N, Counts<Count> M, F
     unlocked([&] {
         std::vector<double> d(space.n_states);
         uses(belief, pi.data(), costs.data(), n, d.data(), over.data);
-        responses(belief, pi.data(), loss.data(), costs.data(), n, realism, d.data(), b.data, A.data);
+        Responses(belief, pi.data(), loss.data(), costs.data(), n, realism, d.data())(b.data, A.data);
         for (Index i = 0; i < n; ++i) {
             double* const cost = costs.data() + i * space.n_tuples;
             over.data[i] -= limits.data()[i];
@@ -144,20 +152,19 @@ double span_(const Csr& csr, Floats f) {
     return unlocked([&] { return span(space, f.data()); });
 }
 
-nb::tuple in_spans_(const Csr& csr, Table g, Floats budgets) {
+nb::tuple in_spans_(const Csr& csr, TableOut g, Floats budgets) {
     const Space& space = csr;
     const Index n = size(budgets);
     require_shape(g, n, space.n_tuples, "g");
-    New<double> costs(n, space.n_tuples), limits(n), units(n);
+    New<double> limits(n), units(n);
     unlocked([&] {
         for (Index i = 0; i < n; ++i) {
-            const Index row = i * space.n_tuples;
-            const auto [limit, unit] = in_span(space, g.data() + row, budgets.data()[i], costs.data + row);
+            const auto [limit, unit] = in_span(space, budgets.data()[i], g.data() + i * space.n_tuples);
             limits.data[i] = limit;
             units.data[i] = unit;
         }
     });
-    return nb::make_tuple(costs.array, limits.array, units.array);
+    return nb::make_tuple(limits.array, units.array);
 }
 
 nb::object least_prices_(Table A, Floats v) {
@@ -293,6 +300,8 @@ void bind_learners(nb::module_& m) {
           "(1 - lam) theta + lam even, of which every successor of pair i has even[i].");
     m.def("lift", lift_, "csr"_a, "theta"_a.noconvert(), "floor"_a,
           "theta with at least `floor` of its layer in every state and of its state in every tuple.");
+    m.def("average", average_, "mean"_a.noconvert(), "x"_a.noconvert(), "t"_a,
+          "mean + (x - mean) / t, (I, n_tuples): the mean of t draws, of which x is the last.");
     m.def("dual_step", dual_step_, "Q"_a.noconvert(), "g"_a.noconvert(), "theta"_a.noconvert(), "c"_a.noconvert(),
           "max(Q_i + <g_i, theta> - c_i, 0) for every i.");
     bind_counted<std::int64_t>(m);
@@ -300,7 +309,8 @@ void bind_learners(nb::module_& m) {
     m.def("from_least", from_least_, "csr"_a, "f"_a.noconvert(), "f - the least f of the layer.");
     m.def("span", span_, "csr"_a, "f"_a.noconvert(), "The largest span of f within a layer.");
     m.def("in_spans", in_spans_, "csr"_a, "g"_a.noconvert(), "budgets"_a.noconvert(),
-          "g from the least of each layer in shares of its span, the budgets in these units, and the units.");
+          "Replace g by its distance from the least of each layer, in shares of its span; return the budgets in these "
+          "units, and the units.");
     m.def("least_prices", least_prices_, "A"_a.noconvert(), "v"_a.noconvert(),
           "argmin over w >= 0 of w A w / 2 - v w, A positive definite.");
     m.def("mirror_step", mirror_step_, "csr"_a, "pi"_a.noconvert(), "q"_a.noconvert(), "step"_a,

@@ -89,8 +89,8 @@ nb::tuple play_(const Csr& csr, Floats pi, Floats P, Floats uniforms, Floats f, 
     double violation = 0.0;
     const double loss = unlocked([&] {
         sample_path(space, pi.data(), P.data(), uniforms.data(), path.states.data, path.actions.data, path.steps.data);
-        const Expectations e = expectations(space, pi.data(), P.data(), f.data(), g.data(), mean.data(), n);
-        add(f.data(), space.n_tuples, total_f.data());
+        const Expectations e =
+            account(space, pi.data(), P.data(), {f.data(), g.data(), mean.data(), n}, total_f.data());
         for (Index i = 0; i < n; ++i) over.data()[i] += e.g[i] - budgets.data()[i];
         violation = excess(e.mean.data(), budgets.data(), n);
         return e.f;
@@ -102,7 +102,7 @@ nb::tuple play_(const Csr& csr, Floats pi, Floats P, Floats uniforms, Floats f, 
 template <class T>
 New<T> copy(const T* from, Index n) {
     New<T> to(n);
-    std::copy(from, from + n, to.data);
+    in_blocks(n, [&](Index first, Index last) { std::copy(from + first, from + last, to.data + first); });
     return to;
 }
 

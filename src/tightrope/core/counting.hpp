@@ -1,8 +1,7 @@
 // Visits counted along paths, when an epoch is over, and what the counts say of the dynamics.
 #pragma once
 
-#include "arithmetic.hpp"
-#include "space.hpp"
+#include "blocks.hpp"
 
 namespace tightrope {
 
@@ -42,10 +41,13 @@ inline bool count_laws(const Space& space, const std::int64_t* path, const std::
 /// P̂(s'|s,a) = M(s,a,s') / max(1, N(s,a)). Writes P_hat.
 inline void frequencies(const Space& space, const std::int64_t* __restrict N, const std::int64_t* __restrict M,
                         double* __restrict P_hat) {
-    for (Index i = 0; i < space.n_pairs; ++i) {
-        const double visits = static_cast<double>(std::max<std::int64_t>(1, N[i]));
-        for (Index j = space.pair_ptr[i]; j < space.pair_ptr[i + 1]; ++j) P_hat[j] = static_cast<double>(M[j]) / visits;
-    }
+    in_state_blocks(space, state_blocks(space, 0, space.last_state()), [&](Index from, Index to, Index, int) {
+        for (Index i = space.state_ptr[from]; i < space.state_ptr[to]; ++i) {
+            const double visits = static_cast<double>(std::max<std::int64_t>(1, N[i]));
+            for (Index j = space.pair_ptr[i]; j < space.pair_ptr[i + 1]; ++j)
+                P_hat[j] = static_cast<double>(M[j]) / visits;
+        }
+    });
 }
 
 }  // namespace tightrope

@@ -1,8 +1,7 @@
 // Whether losses and constraints keep to their bounds.
 #pragma once
 
-#include "arithmetic.hpp"
-#include "space.hpp"
+#include "blocks.hpp"
 
 namespace tightrope {
 
@@ -14,11 +13,19 @@ inline double largest(const double* __restrict x, Index n) {
     return std::bit_cast<double>(most);
 }
 
+/// The same, in blocks side by side.
+inline double largest_in_blocks(const double* x, Index n) {
+    if (n <= BLOCK) return largest(x, n);
+    std::vector<double> parts((n + BLOCK - 1) / BLOCK);
+    in_blocks(n, [&](Index first, Index last) { parts[first / BLOCK] = largest(x + first, last - first); });
+    return largest(parts.data(), static_cast<Index>(parts.size()));
+}
+
 /// |f| <= bound and Σ_i max |g_i| <= bound, for f (n,) and g (I, n); NaN is never within.
 inline bool within(const double* f, const double* g, Index n_constraints, Index n, double bound) {
     double total = 0.0;
-    for (Index i = 0; i < n_constraints; ++i) total += largest(g + i * n, n);
-    return largest(f, n) <= bound && total <= bound;
+    for (Index i = 0; i < n_constraints; ++i) total += largest_in_blocks(g + i * n, n);
+    return largest_in_blocks(f, n) <= bound && total <= bound;
 }
 
 }  // namespace tightrope

@@ -63,28 +63,46 @@ struct Expectations {
     std::vector<double> g, mean;
 };
 
-/// Layer by layer, so that θ̄ is never in memory as a whole. `mean` may be g.
-inline Expectations expectations(const Space& space, const double* pi, const double* P, const double* f, const double* g,
-                                 const double* mean, Index n_constraints) {
-    std::vector<double> d(space.n_states), theta(space.widest_layer());
-    Expectations e{0.0, std::vector<double>(n_constraints), std::vector<double>(n_constraints)};
-    start(space, d.data());
-    for (Index k = 0; k < space.n_layers; ++k) {
-        const Index first = space.first_tuple(k), n = space.first_tuple(k + 1) - first;
-        occupancy_of_layer(space, k, pi, P, d.data(), theta.data());
-        e.f += dot(f + first, theta.data(), n);
-        for (Index i = 0; i < n_constraints; ++i) {
-            const Index row = i * space.n_tuples + first;
-            e.g[i] += dot(g + row, theta.data(), n);
-            e.mean[i] = mean == g ? e.g[i] : e.mean[i] + dot(mean + row, theta.data(), n);
-        }
-    }
-    return e;
-}
+/// The costs of an episode: f (n_tuples,), g and its mean, which may be g itself, (I, n_tuples).
+struct Costs {
+    const double* f;
+    const double* g;
+    const double* mean;
+    Index n_constraints;
+};
 
-/// total += f, over n entries.
-inline void add(const double* __restrict f, Index n, double* __restrict total) {
-    for (Index j = 0; j < n; ++j) total[j] += f[j];
+/// What the policy costs in exact expectation, and total_f += f: in one pass, in which θ̄ is never in memory as a whole.
+inline Expectations account(const Space& space, const double* pi, const double* P, const Costs& costs, double* total_f) {
+    const Index n = costs.n_constraints;
+    std::vector<double> d(space.n_states);
+    auto room = room_for_workers(space, longest_block(space));
+    Expectations all{0.0, std::vector<double>(n), std::vector<double>(n)};
+    std::vector<Expectations> parts(1 + space.widest_layer() / BLOCK, all);  // of the blocks of a layer
+    forward(
+        space, d.data(),
+        [&](Index from, Index to, Index i, int worker, const Next& next) {
+            const Index first = space.pair_ptr[space.state_ptr[from]], last = space.pair_ptr[space.state_ptr[to]];
+            std::vector<double>& theta = room[worker];
+            occupancy_of_states(space, from, to, pi, P, d.data(), theta.data(), next);
+            parts[i].f = dot(costs.f + first, theta.data(), last - first);
+            for (Index h = 0; h < n; ++h) {
+                const Index row = h * space.n_tuples + first;
+                parts[i].g[h] = dot(costs.g + row, theta.data(), last - first);
+                parts[i].mean[h] =
+                    costs.mean == costs.g ? parts[i].g[h] : dot(costs.mean + row, theta.data(), last - first);
+            }
+            for (Index j = first; j < last; ++j) total_f[j] += costs.f[j];
+        },
+        [&](Index n_blocks) {
+            for (Index i = 0; i < n_blocks; ++i) {
+                all.f += parts[i].f;
+                for (Index h = 0; h < n; ++h) {
+                    all.g[h] += parts[i].g[h];
+                    all.mean[h] += parts[i].mean[h];
+                }
+            }
+        });
+    return all;
 }
 
 /// ‖[u − c]_+‖₂.

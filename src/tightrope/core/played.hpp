@@ -44,18 +44,30 @@ inline Index longest_row(const Space& space) {
 template <class Count>
 void uses(const Belief<Count>& belief, const double* pi, const double* g, Index n_constraints, double* d, double* use) {
     const Space& space = belief.space;
-    std::vector<double> row(longest_row(space));
-    start(space, d);
-    std::fill(use, use + n_constraints, 0.0);
-    for (Index s = 0; s < space.last_state(); ++s)
-        for (Index k = space.state_ptr[s]; k < space.state_ptr[s + 1]; ++k) {
-            const Index first = space.pair_ptr[k], last = space.pair_ptr[k + 1];
-            belief.row(k, row.data());
-            for (Index j = 0; j < last - first; ++j) row[j] *= d[s] * pi[k];
-            pass_on(space, first, last, row.data(), d);
-            for (Index i = 0; i < n_constraints; ++i)
-                use[i] += dot(g + i * space.n_tuples + first, row.data(), last - first);
-        }
+    const Index n = n_constraints;
+    auto rows = room_for_workers(space, longest_row(space));
+    std::vector<double> parts(n * (1 + space.widest_layer() / BLOCK));  // of the blocks of a layer
+    std::fill(use, use + n, 0.0);
+    forward(
+        space, d,
+        [&](Index from, Index to, Index block, int worker, const Next& next) {
+            std::vector<double>& row = rows[worker];
+            double* const part = parts.data() + block * n;
+            std::fill(part, part + n, 0.0);
+            for (Index s = from; s < to; ++s)
+                for (Index k = space.state_ptr[s]; k < space.state_ptr[s + 1]; ++k) {
+                    const Index first = space.pair_ptr[k], last = space.pair_ptr[k + 1];
+                    belief.row(k, row.data());
+                    for (Index j = 0; j < last - first; ++j) row[j] *= d[s] * pi[k];
+                    next.add(space, first, last, row.data());
+                    for (Index i = 0; i < n; ++i)
+                        part[i] += dot(g + i * space.n_tuples + first, row.data(), last - first);
+                }
+        },
+        [&](Index n_blocks) {
+            for (Index block = 0; block < n_blocks; ++block)
+                for (Index i = 0; i < n; ++i) use[i] += parts[block * n + i];
+        });
 }
 
 /// How fast the use of each budget falls when losses and prices are followed: b (I,) and A (I, I),
@@ -66,45 +78,86 @@ void uses(const Belief<Count>& belief, const double* pi, const double* g, Index 
 /// <g_i, θ> in η at 0 is −(b + A w)_i. d is that of `uses`. Writes b and A, and in place of g_i what is charged,
 /// r (Q_i(s,a) − V_i(s)) + (1 − r) g_i, r the realism.
 template <class Count>
-void responses(const Belief<Count>& belief, const double* pi, const double* f, double* g, Index n_constraints, double realism,
-               const double* d, double* b, double* A) {
-    const Space& space = belief.space;
-    const Index n = n_constraints, n_states = space.n_states;
-    std::vector<double> P(longest_row(space)), V((n + 1) * n_states), q(n + 1), moments((n + 1) * n);
-    std::fill(b, b + n, 0.0);
-    std::fill(A, A + n * n, 0.0);
-    for (Index s = space.last_state() - 1; s >= 0; --s) {
-        std::fill(moments.begin(), moments.end(), 0.0);
-        for (Index k = space.state_ptr[s]; k < space.state_ptr[s + 1]; ++k) {
-            const Index first = space.pair_ptr[k], length = space.pair_ptr[k + 1] - first;
-            const std::int32_t* const successor = space.successor + first;
-            belief.row(k, P.data());
-            for (Index h = 0; h <= n; ++h) {  // the loss comes last
-                const double* const cost = (h < n ? g + h * space.n_tuples : f) + first;
-                const double* const next = V.data() + h * n_states;
-                q[h] = 0.0;
-                for (Index j = 0; j < length; ++j) q[h] += P[j] * (cost[j] + next[successor[j]]);
-                V[h * n_states + s] += pi[k] * q[h];
-            }
-            for (Index h = 0; h <= n; ++h)
-                for (Index i = 0; i < n; ++i) moments[h * n + i] += pi[k] * q[h] * q[i];
-            for (Index i = 0; i < n; ++i)
-                for (Index j = first; j < first + length; ++j) {
-                    double& charged = g[i * space.n_tuples + j];
-                    charged = realism * q[i] + (1.0 - realism) * charged;
-                }
-        }
-        const double* const here = V.data() + s;  // V_h(s) is here[h · n_states]
-        for (Index i = 0; i < n; ++i) {
-            const double value = here[i * n_states];
-            double* const row = g + i * space.n_tuples;
-            for (Index j = space.pair_ptr[space.state_ptr[s]]; j < space.pair_ptr[space.state_ptr[s + 1]]; ++j)
-                row[j] -= realism * value;
-            b[i] += d[s] * (moments[n * n + i] - here[n * n_states] * value);
-            for (Index h = 0; h < n; ++h) A[h * n + i] += d[s] * (moments[h * n + i] - here[h * n_states] * value);
+class Responses {
+public:
+    Responses(const Belief<Count>& belief, const double* pi, const double* f, double* g, Index n_constraints, double realism,
+              const double* d)
+        : belief_(belief), space_(belief.space), pi_(pi), f_(f), g_(g), n_(n_constraints), realism_(realism), d_(d),
+          rows_(room_for_workers(space_, longest_row(space_))), sums_(room_for_workers(space_, (n_ + 1) * (n_ + 1))),
+          V_((n_ + 1) * space_.n_states) {}
+
+    /// Backwards over the layers. Blocks of a layer run side by side, and their parts are summed up in order.
+    void operator()(double* b, double* A) {
+        std::fill(b, b + n_, 0.0);
+        std::fill(A, A + n_ * n_, 0.0);
+        const Index size = n_ + n_ * n_;
+        std::vector<double> parts;
+        for (Index k = space_.n_layers - 1; k >= 0; --k) {
+            const std::vector<Index> cuts = state_blocks(space_, space_.layer_ptr[k], space_.layer_ptr[k + 1]);
+            parts.assign(size * (cuts.size() - 1), 0.0);
+            in_state_blocks(space_, cuts, [&](Index from, Index to, Index block, int worker) {
+                states(from, to, worker, parts.data() + block * size, parts.data() + block * size + n_);
+            });
+            for (std::size_t block = 0; block + 1 < cuts.size(); ++block)
+                for (Index i = 0; i < size; ++i) (i < n_ ? b[i] : A[i - n_]) += parts[block * size + i];
         }
     }
-}
+
+private:
+    /// V of the states, what is charged there, and their part of b and A.
+    void states(Index from, Index to, int worker, double* b, double* A) {
+        const Index n = n_, n_states = space_.n_states;
+        double* const P = rows_[worker].data();
+        double* const q = sums_[worker].data();  // (I + 1,)
+        double* const moments = q + n + 1;       // (I + 1, I)
+        for (Index s = from; s < to; ++s) {
+            std::fill(moments, moments + (n + 1) * n, 0.0);
+            for (Index k = space_.state_ptr[s]; k < space_.state_ptr[s + 1]; ++k) {
+                const Index first = space_.pair_ptr[k], length = space_.pair_ptr[k + 1] - first;
+                belief_.row(k, P);
+                for (Index h = 0; h <= n; ++h) {  // the loss comes last
+                    const double* const cost = (h < n ? g_ + h * space_.n_tuples : f_) + first;
+                    q[h] = dot(P, cost, length) + ahead(P, V_.data() + h * n_states, first, length);
+                    V_[h * n_states + s] += pi_[k] * q[h];
+                }
+                for (Index h = 0; h <= n; ++h)
+                    for (Index i = 0; i < n; ++i) moments[h * n + i] += pi_[k] * q[h] * q[i];
+                for (Index i = 0; i < n; ++i) {
+                    double* __restrict charged = g_ + i * space_.n_tuples + first;
+                    for (Index j = 0; j < length; ++j) charged[j] = realism_ * q[i] + (1.0 - realism_) * charged[j];
+                }
+            }
+            const double* const here = V_.data() + s;  // V_h(s) is here[h · n_states]
+            const Index first = space_.pair_ptr[space_.state_ptr[s]], last = space_.pair_ptr[space_.state_ptr[s + 1]];
+            for (Index i = 0; i < n; ++i) {
+                const double value = here[i * n_states], less = realism_ * value;
+                double* __restrict charged = g_ + i * space_.n_tuples;
+                for (Index j = first; j < last; ++j) charged[j] -= less;
+                b[i] += d_[s] * (moments[n * n + i] - here[n * n_states] * value);
+                for (Index h = 0; h < n; ++h) A[h * n + i] += d_[s] * (moments[h * n + i] - here[h * n_states] * value);
+            }
+        }
+    }
+
+    /// Σ_s' P(s') V(s') over the successors of a pair.
+    double ahead(const double* P, const double* V, Index first, Index length) const {
+        if (consecutive(space_, first, first + length)) return dot(P, V + space_.successor[first], length);
+        double total = 0.0;
+        for (Index j = 0; j < length; ++j) total += P[j] * V[space_.successor[first + j]];
+        return total;
+    }
+
+    const Belief<Count>& belief_;
+    const Space& space_;
+    const double* pi_;
+    const double* f_;
+    double* g_;
+    Index n_;
+    double realism_;
+    const double* d_;
+    std::vector<std::vector<double>> rows_, sums_;
+    std::vector<double> V_;  // (I + 1, n_states)
+};
 
 struct Extremes {
     double most, least;
@@ -138,39 +191,43 @@ struct Spans {
 
 /// f − the least f of the layer, which changes no choice. Writes out, which may be f.
 inline Spans from_least(const Space& space, const double* f, double* out) {
-    Spans spans{0.0, 0.0};
-    for (Index k = 0; k < space.n_layers; ++k) {
+    std::vector<Extremes> of_layer(space.n_layers);
+    Pool(space.n_tuples).each(space.n_layers, [&](Index k, int) {
         const Index first = space.first_tuple(k), last = space.first_tuple(k + 1);
-        const auto [high, low] = extremes(f + first, last - first);
-        for (Index j = first; j < last; ++j) out[j] = f[j] - low;
-        spans = {max(high - low, spans.largest), spans.least + low};
-    }
+        of_layer[k] = extremes(f + first, last - first);
+        for (Index j = first; j < last; ++j) out[j] = f[j] - of_layer[k].least;
+    });
+    Spans spans{0.0, 0.0};
+    for (const auto& [most, least] : of_layer) spans = {max(most - least, spans.largest), spans.least + least};
     return spans;
 }
 
 /// The largest span of f within a layer.
 inline double span(const Space& space, const double* f) {
-    double largest = 0.0;
-    for (Index k = 0; k < space.n_layers; ++k) {
-        const auto [high, low] = extremes(f + space.first_tuple(k), space.first_tuple(k + 1) - space.first_tuple(k));
-        largest = max(high - low, largest);
-    }
-    return largest;
+    std::vector<double> of_layer(space.n_layers);
+    Pool(space.n_tuples).each(space.n_layers, [&](Index k, int) {
+        const auto [most, least] = extremes(f + space.first_tuple(k), space.first_tuple(k + 1) - space.first_tuple(k));
+        of_layer[k] = most - least;
+    });
+    return extremes(of_layer.data(), space.n_layers).most;
 }
 
-/// g_i from the least of each layer, in shares of its span, into cost; the budget in the same units; and the span as the
-/// unit, 1 where it is none, since no policy makes a difference then.
+/// A budget in units of its constraint's span, and that unit.
 struct Unit {
     double limit, unit;
 };
 
-inline Unit in_span(const Space& space, const double* g, double budget, double* __restrict cost) {
-    const auto [most, least] = from_least(space, g, cost);
+/// Replace g_i by its distance from the least of each layer, in shares of its span. Where the span is none the unit is 1
+/// and all distances are 0, since no policy makes a difference then.
+inline Unit in_span(const Space& space, double budget, double* g) {
     const auto [high, low] = extremes(g, space.n_tuples);
     const double largest = max(abs(high), abs(low));
+    const auto [most, least] = from_least(space, g, g);
     const bool none = most <= ROUNDING * largest || most < SMALLEST;
     const double unit = none ? 1.0 : most;
-    for (Index j = 0; j < space.n_tuples; ++j) cost[j] = none ? 0.0 : cost[j] / unit;
+    in_blocks(space.n_tuples, [=](Index first, Index last) {
+        for (Index j = first; j < last; ++j) g[j] = none ? 0.0 : g[j] / unit;
+    });
     return {(budget - least) / unit, unit};
 }
 

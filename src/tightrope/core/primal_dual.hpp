@@ -6,36 +6,46 @@
 namespace tightrope {
 
 /// ψ/α = (V f + Σ_i Q_i g_i) / α for f (n,), Q (I,) and g (I, n). Writes psi.
-inline void weigh(double V, const double* __restrict f, const double* Q, const double* g, Index n_constraints, double alpha,
-                  Index n, double* __restrict psi) {
-    constexpr Index BLOCK = 1024;  // of psi, which stays in the cache meanwhile
-    for (Index first = 0; first < n; first += BLOCK) {
-        const Index last = std::min(first + BLOCK, n);
-        const double weight = V / alpha;
-        for (Index j = first; j < last; ++j) psi[j] = weight * f[j];
-        for (Index i = 0; i < n_constraints; ++i) {
-            const double price = Q[i] / alpha;
-            const double* __restrict row = g + i * n;
-            for (Index j = first; j < last; ++j) psi[j] += price * row[j];
+inline void weigh(double V, const double* f, const double* Q, const double* g, Index n_constraints, double alpha, Index n,
+                  double* psi) {
+    in_blocks(n, [&](Index begin, Index end) {
+        constexpr Index CACHED = 1024;  // of psi stay in the cache while rows are added
+        for (Index first = begin; first < end; first += CACHED) {
+            const Index length = std::min(CACHED, end - first);
+            const double weight = V / alpha;
+            const double* __restrict loss = f + first;
+            double* __restrict out = psi + first;
+            for (Index j = 0; j < length; ++j) out[j] = weight * loss[j];
+            for (Index i = 0; i < n_constraints; ++i) {
+                const double price = Q[i] / alpha;
+                const double* __restrict row = g + i * n + first;
+                for (Index j = 0; j < length; ++j) out[j] += price * row[j];
+            }
         }
-    }
+    });
 }
 
 /// θ̃ = (1 − λ) θ + λ uniform, uniform on the tuples of every layer. Writes reference.
-inline void mix(const Space& space, const double* __restrict theta, double lambda, double* __restrict reference) {
+inline void mix(const Space& space, const double* theta, double lambda, double* reference) {
     for (Index k = 0; k < space.n_layers; ++k) {
-        const Index first = space.first_tuple(k), last = space.first_tuple(k + 1);
-        const double added = lambda / static_cast<double>(last - first);
-        for (Index j = first; j < last; ++j) reference[j] = (1.0 - lambda) * theta[j] + added;
+        const Index begin = space.first_tuple(k), n = space.first_tuple(k + 1) - begin;
+        const double added = lambda / static_cast<double>(n);
+        in_blocks(n, [&](Index first, Index last) {
+            const double* __restrict from = theta + begin;
+            double* __restrict to = reference + begin;
+            for (Index j = first; j < last; ++j) to[j] = (1.0 - lambda) * from[j] + added;
+        });
     }
 }
 
 /// (1 − λ) θ + λ even, of which every successor of pair i has even[i]. Writes reference.
 inline void mix_pairs(const Space& space, const double* __restrict theta, double lambda, const double* even,
                       double* __restrict reference) {
-    for (Index i = 0; i < space.n_pairs; ++i)
-        for (Index j = space.pair_ptr[i]; j < space.pair_ptr[i + 1]; ++j)
-            reference[j] = (1.0 - lambda) * theta[j] + lambda * even[i];
+    in_state_blocks(space, state_blocks(space, 0, space.last_state()), [&](Index from, Index to, Index, int) {
+        for (Index i = space.state_ptr[from]; i < space.state_ptr[to]; ++i)
+            for (Index j = space.pair_ptr[i]; j < space.pair_ptr[i + 1]; ++j)
+                reference[j] = (1.0 - lambda) * theta[j] + lambda * even[i];
+    });
 }
 
 /// θ with at least `floor` of its layer in every state, and at least `floor` of its state in every tuple. A state is
@@ -50,10 +60,17 @@ inline void lift(const Space& space, const double* __restrict theta, double floo
     }
 }
 
+/// mean + (x − mean) / t: the mean of t numbers, of which x is the last. Writes out (n,).
+inline void average(const double* __restrict mean, const double* __restrict x, double t, Index n, double* __restrict out) {
+    in_blocks(n, [=](Index first, Index last) {
+        for (Index j = first; j < last; ++j) out[j] = mean[j] + (x[j] - mean[j]) / t;
+    });
+}
+
 /// max{Q_i + <g_i, θ> − c_i, 0} for every i. Writes ahead (I,).
 inline void dual_step(const double* Q, const double* g, const double* theta, const double* c, Index n_constraints, Index n,
                       double* ahead) {
-    for (Index i = 0; i < n_constraints; ++i) ahead[i] = max(Q[i] + dot(g + i * n, theta, n) - c[i], 0.0);
+    for (Index i = 0; i < n_constraints; ++i) ahead[i] = max(Q[i] + dot_in_blocks(g + i * n, theta, n) - c[i], 0.0);
 }
 
 }  // namespace tightrope

@@ -34,19 +34,19 @@ class Account:
         self.total_loss = np.zeros(space.n_tuples)  #: Σ f^τ
         self.over = np.zeros(len(problem.budgets))  #: Σ (g^τ(θ̄^τ) − c)
         self.strong_violation = 0.0  #: Σ ‖[g(θ̄^τ) − c]_+‖₂, g the mean; g^τ where there is none
-        self._mean = np.ascontiguousarray(problem.constraints.mean, dtype=np.float64)
+        mean = np.ascontiguousarray(problem.constraints.mean, dtype=np.float64)
         #: Σ g^τ; (0, 0) where constraints are drawn, and the mean is what counts
-        self.total_constraints = np.zeros(self._mean.shape if problem.changing else (0, 0))
+        self.total_constraints = np.zeros(mean.shape if problem.changing else (0, 0))
+        self._mean = None if problem.changing else mean
 
     def play(self, policy: Policy, f: FloatArray, g: FloatArray, uniforms: FloatArray) -> tuple[IntArray, ...]:
         """Sample one episode and account for its policy; return states, actions and the tuple of each step."""
         problem = self.problem
-        expected = g if problem.changing else self._mean
         states, actions, steps, loss, strong_violation = core.play(
-            problem.space.native, policy.probabilities, problem.mdp.transitions, uniforms, f, g, expected,
-            problem.budgets, self.total_loss, self.over,
+            problem.space.native, policy.probabilities, problem.mdp.transitions, uniforms, f, g,
+            g if self._mean is None else self._mean, problem.budgets, self.total_loss, self.over,
         )  # fmt: skip
-        if problem.changing:
+        if self._mean is None:
             self.total_constraints += g
         self.loss += loss
         self.strong_violation += strong_violation

@@ -138,7 +138,7 @@ class UCPD(CountingLearner[UCPDState]):
         path, f, g, _ = seen
         Q, c, mean = state.multipliers, self.budgets, state.mean_constraints
         if self.draws == "mean":
-            g = mean = mean + (g - mean) / (state.observed + 1)
+            g = mean = core.average(mean, g, state.observed + 1)
         e: Any = self._used(state, g) - c if self._looks_back else 0.0  # by how much π_t is over its budgets
         weights = Q + self._kappa * np.maximum(e, 0.0) if self._kappa > 0 else Q
         psi = core.weigh(self.V, f, weights, g, self.alpha)  # (V f + Σ_i Q_i g_i) / α

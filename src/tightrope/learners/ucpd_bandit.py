@@ -35,7 +35,16 @@ from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, S
 from tightrope.learners.parts import Dynamics, PolicyOfMeasure
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.learners.shared.importance import estimated, published_exploration
-from tightrope.learners.shared.pricing import PriceStep, PricingState, Stepped, View, block_after, block_length
+from tightrope.learners.shared.pricing import (
+    Prices,
+    PriceStep,
+    PricingState,
+    View,
+    block_after,
+    block_length,
+    block_loss,
+    no_losses,
+)
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, state
@@ -111,7 +120,7 @@ class UCPDBandit(CountingLearner[BanditState]):
         self.set_of(counts)
         return BanditState(
             counts=counts, theta=self._dynamics.first_measure(), solver=self._price_step.mirror_step.begin(counts),
-            integrals=zeros, multipliers=zeros, losses=np.zeros(space.n_tuples), waiting=0, last_use=zeros,
+            integrals=zeros, multipliers=zeros, losses=no_losses(space.n_tuples), waiting=0, last_use=zeros,
             squares=zeros, changes=0.0, steps=0, cost_sum=np.zeros((1 + n, space.n_pairs)),
             spread=np.zeros((n, space.n_pairs)), last_visit=np.zeros(space.n_pairs, dtype=np.int64),
         )  # fmt: skip
@@ -148,17 +157,19 @@ class UCPDBandit(CountingLearner[BanditState]):
         guess = (0.5 + state.cost_sum[1:, pairs]) / (1 + state.counts.totals()[0][pairs])
         spread[:, pairs] += ((g + 1) / 2 - guess) ** 2
         last_visit[pairs] = t
-        block, m = block_after(state, believed + delta, g, self.block), state.steps
-        stepped = Stepped(state.theta, state.solver, state.integrals, state.multipliers)
-        if block.loss is not None:
-            view = View(block.loss, believed, *self._constraints(counts, cost_sum, spread))
+        estimate = believed + delta
+        block, m, theta, solver = block_after(state, estimate, g, self.block), state.steps, state.theta, state.solver
+        prices = Prices(state.integrals, state.multipliers, SPAN, S)
+        if block.waiting == 0:
+            mean, optimism = self._constraints(counts, cost_sum, spread)
+            view = View(block_loss(state, estimate), believed, mean, SPAN, S, optimism)
             policy = self.offered(state).policy
-            stepped = self._price_step(state, policy, view, SPAN, S, block.squares, counts)
+            theta, solver, prices = self._price_step(state, policy, lambda: view, block.squares, counts)
             m += 1
         return BanditState(
-            observed=t, counts=counts, theta=stepped.theta, solver=stepped.solver, integrals=stepped.integrals,
-            multipliers=stepped.multipliers, losses=block.losses, waiting=block.waiting, last_use=block.last_use,
-            squares=block.squares, changes=S, steps=m, cost_sum=cost_sum, spread=spread, last_visit=last_visit,
+            observed=t, counts=counts, theta=theta, solver=solver, integrals=prices.integrals,
+            multipliers=prices.multipliers, **block._asdict(), changes=S, steps=m, cost_sum=cost_sum, spread=spread,
+            last_visit=last_visit,
         )  # fmt: skip
 
     def believed_losses(self) -> FloatArray:

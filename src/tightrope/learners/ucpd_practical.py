@@ -33,13 +33,22 @@ from typing import Any
 
 import numpy as np
 
+from tightrope import core
 from tightrope.arguments import whole
 from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, SHARE, parameter
 from tightrope.learners.parts import Dynamics, PolicyOfMeasure
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.pricing import PriceStep, PricingState, Stepped, View, block_after
+from tightrope.learners.shared.pricing import (
+    Prices,
+    PriceStep,
+    PricingState,
+    View,
+    block_after,
+    block_loss,
+    no_losses,
+)
 from tightrope.learners.shared.rates import spans_after
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
@@ -107,7 +116,8 @@ class UCPDPractical(CountingLearner[PracticalState]):
         counts, zeros, no_loss = Counts(space, self.ties, self.renewal), np.zeros(n), np.zeros(space.n_tuples)
         return PracticalState(
             counts=counts, theta=self._dynamics.first_measure(), solver=self._price_step.mirror_step.begin(counts),
-            integrals=zeros, multipliers=zeros, losses=no_loss, waiting=0, last_use=zeros, squares=zeros,
+            integrals=zeros, multipliers=zeros, losses=no_losses(space.n_tuples), waiting=0, last_use=zeros,
+            squares=zeros,
             changes=0.0, steps=0, mean_constraints=np.zeros((n, space.n_tuples)), last_loss=no_loss, largest_span=0.0,
         )  # fmt: skip
 
@@ -123,18 +133,27 @@ class UCPDPractical(CountingLearner[PracticalState]):
     def step(self, state: PracticalState, seen: Seen) -> PracticalState:
         """Count the path, add up losses and constraints; at the end of a block take a step."""
         path, f, g, _ = seen
-        t, counts = state.observed + 1, state.counts.counted(path)
-        mean = state.mean_constraints + (g - state.mean_constraints) / t
-        block = block_after(state, f, g[:, path], self.block)
-        F, S, m, last_loss = state.largest_span, state.changes, state.steps, state.last_loss
-        stepped = Stepped(state.theta, state.solver, state.integrals, state.multipliers)
-        if block.loss is not None:
-            loss, policy = block.loss, self.offered(state).policy
-            F, S = spans_after(self.space, loss, last_loss, F, S, m)  # line 5
-            stepped = self._price_step(state, policy, View(loss, loss, mean), F, S, block.squares, counts)
-            m, last_loss = m + 1, loss
+        counts, block = state.counts.counted(path), block_after(state, f, g[:, path], self.block)
+        m, theta, solver, last_loss = state.steps, state.theta, state.solver, state.last_loss
+        prices = Prices(state.integrals, state.multipliers, state.largest_span, state.changes)
+        if block.waiting == 0:
+            policy = self.offered(state).policy
+            theta, solver, prices = self._price_step(
+                state, policy, lambda: self._view(state, f, g), block.squares, counts
+            )
+            m, last_loss = m + 1, block_loss(state, f).copy()
         return PracticalState(
-            observed=t, counts=counts, theta=stepped.theta, solver=stepped.solver, integrals=stepped.integrals,
-            multipliers=stepped.multipliers, losses=block.losses, waiting=block.waiting, last_use=block.last_use,
-            squares=block.squares, changes=S, steps=m, mean_constraints=mean, last_loss=last_loss, largest_span=F,
+            observed=state.observed + 1, counts=counts, theta=theta, solver=solver, **prices._asdict(),
+            **block._asdict(), steps=m, mean_constraints=self._mean_with(state, g), last_loss=last_loss,
         )  # fmt: skip
+
+    def _view(self, state: PracticalState, f: FloatArray, g: FloatArray) -> View:
+        """Return what the step looks at after the block that f and g end."""
+        loss = block_loss(state, f)
+        F, S = spans_after(self.space, loss, state.last_loss, state.largest_span, state.changes, state.steps)  # line 5
+        return View(loss, loss, self._mean_with(state, g), F, S)
+
+    def _mean_with(self, state: PracticalState, g: FloatArray) -> FloatArray:
+        """Return ḡ with one more draw."""
+        mean: FloatArray = core.average(state.mean_constraints, g, state.observed + 1)
+        return mean

@@ -3,6 +3,8 @@
 The learners differ in what they know of losses and constraints when a step is due: a `View`.
 """
 
+import math
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -37,9 +39,8 @@ class PricingState(MirrorState):
 
 
 class Block(NamedTuple):
-    """The block after one more episode."""
+    """The block after one more episode; nothing is `waiting` where the block has ended, and a step is due."""
 
-    loss: FloatArray | None  #: (n_tuples,) the mean loss, if the block has ended
     losses: FloatArray
     waiting: int
     last_use: FloatArray
@@ -48,12 +49,21 @@ class Block(NamedTuple):
 
 def block_after(state: PricingState, f: FloatArray, met: FloatArray, most: int) -> Block:
     """Add a loss f (n_tuples,) and the constraints met on the path (I, L) to the block of at most `most` episodes."""
-    use, losses, waiting = met.sum(axis=1), state.losses + f, state.waiting + 1
+    use, waiting = met.sum(axis=1), state.waiting + 1
     squares = state.squares + (use - state.last_use) ** 2 if state.observed > 0 else state.squares
     if waiting < block_length(state, most):
-        return Block(None, losses, waiting, use, squares)
-    losses /= waiting
-    return Block(losses, np.zeros_like(losses), 0, use, squares)
+        return Block(state.losses + f, waiting, use, squares)
+    return Block(no_losses(f.size), 0, use, squares)
+
+
+def block_loss(state: PricingState, f: FloatArray) -> FloatArray:
+    """Return the mean loss of the block that f ends; f itself if the block has no other."""
+    return f if state.waiting == 0 else (state.losses + f) / (state.waiting + 1)
+
+
+def no_losses(n_tuples: int) -> FloatArray:
+    """Return the sum of no losses, which takes no memory."""
+    return np.broadcast_to(0.0, (n_tuples,))
 
 
 def block_length(state: PricingState, most: int) -> int:
@@ -62,12 +72,23 @@ def block_length(state: PricingState, most: int) -> int:
 
 
 class View(NamedTuple):
-    """What a step looks at, by tuple."""
+    """What a step looks at, and uses up: arrays by tuple, and what the learning rate depends on."""
 
     loss: FloatArray  #: (n_tuples,) f: θ is moved by it
     picture: FloatArray  #: (n_tuples,) the losses that prices are balanced with
     mean: FloatArray  #: (I, n_tuples) ḡ: what the policy is charged
+    largest_span: float  #: F
+    changes: float  #: S
     optimism: FloatArray | None = None  #: (I, n_tuples) what is taken off ḡ where θ is moved; None: nothing
+
+
+class Prices(NamedTuple):
+    """What a view comes to, besides the cost of the subproblem."""
+
+    integrals: FloatArray
+    multipliers: FloatArray
+    largest_span: float
+    changes: float
 
 
 class Stepped(NamedTuple):
@@ -75,8 +96,7 @@ class Stepped(NamedTuple):
 
     theta: FloatArray
     solver: WarmStart
-    integrals: FloatArray
-    multipliers: FloatArray
+    prices: Prices
 
 
 class PriceStep:
@@ -87,15 +107,6 @@ class PriceStep:
         self._learner, self._dynamics = learner, dynamics
         self.mirror_step = MirrorStep(space, dynamics.rule, tolerance=1e-6)
         self._even = even_measure(space)[space.csr.pair_ptr[:-1]]  # the same for all successors of a pair
-        self._laws: tuple[Any, Any] | None = None  # the last counts N, and the evidence that they are
-
-    def _evidence(self, counts: Counts) -> tuple[Any, Any]:
-        """Return the evidence of the epoch of these counts; the last one is kept."""
-        kept = self._laws
-        if kept is None or kept[0] is not counts.N:
-            kept = self._laws = (counts.N, self._dynamics.evidence(counts))
-        evidence: tuple[Any, Any] = kept[1]
-        return evidence
 
     def _aims(self, t: int, squares: FloatArray) -> FloatArray:
         """Line 2: c − z σ/√t."""
@@ -104,32 +115,41 @@ class PriceStep:
         return aims
 
     def __call__(
-        self, state: PricingState, policy: Policy, view: View, F: float, S: float, squares: FloatArray, counts: Counts
+        self, state: PricingState, policy: Policy, view: Callable[[], View], squares: FloatArray, counts: Counts
     ) -> Stepped:
-        """Take the step after `policy`, with the span F, the changes S and the squares (I,) of line 2."""
-        learner, space, m = self._learner, counts.space, state.steps + 1
+        """Take the step after `policy`, with what `view` makes and the squares (I,) of line 2.
+
+        While the solver runs, which needs memory, nothing is kept of the view.
+        """
+        cost, prices = self._price(state, policy, view(), squares, self._dynamics.evidence(counts))
+        reference = core.mix_pairs(counts.space.native, state.theta, 1 / (10 + state.steps + 1), self._even)
+        theta, solver = self.mirror_step(state.solver, counts, reference, cost)
+        return Stepped(theta, solver, prices)
+
+    def _price(
+        self, state: PricingState, policy: Policy, view: View, squares: FloatArray, laws: tuple[Any, Any]
+    ) -> tuple[FloatArray, Prices]:
+        """Lines 2, 3 and 5: the cost η (f + Σ_i w_i g̃_i) (n_tuples,) that θ is moved by, and the prices in it."""
+        learner, space, m = self._learner, self._learner.space, state.steps + 1
+        _, picture, costs, F, S, optimism = view
         loss = core.from_least(space.native, view.loss)
-        aims = self._aims(state.observed + 1, squares)
-        costs, limits, units = core.in_spans(space.native, view.mean, aims)
-        picture = loss if view.picture is view.loss else view.picture
+        limits, units = core.in_spans(space.native, costs, self._aims(state.observed + 1, squares))
+        if picture is view.loss:
+            picture = loss
         over, b, A, spans = core.assess(
-            space.native, policy.probabilities, *self._evidence(counts), state.theta, picture, costs, learner.realism,
-            limits,
-        )  # fmt: skip
+            space.native, policy.probabilities, *laws, state.theta, picture, costs, learner.realism, limits
+        )
 
         eta = rate(F, S, learner.first_rate, learner.change_rate)
-        rho, mixing = learner.integral * F / (space.n_layers * np.sqrt(m)), 1 / (10 + m)
+        rho = learner.integral * F / (space.n_layers * math.sqrt(m))
         most = learner.largest_tilt / eta / np.maximum(spans, LEAST_SPAN)
 
-        integrals = np.clip(state.integrals + rho * over, 0.0, most)
+        integrals = np.minimum(np.maximum(state.integrals + rho * over, 0.0), most)
         prices = core.least_prices(A, (A * integrals).sum(axis=1) + learner.correction / eta * over - b)
         np.minimum(prices, most, out=prices)
         multipliers = np.where(costs.any(axis=1), prices / units, 0.0)
-        if view.optimism is not None:
-            costs -= view.optimism / units[:, None]
+        if optimism is not None:
+            costs -= optimism / units[:, None]
         np.minimum(loss, learner.largest_tilt / eta, out=loss)
-        cost = core.weigh(1.0, loss, prices, costs, 1 / eta)  # η (f + Σ_i w_i g̃_i)
-        del loss, picture, costs  # the solver needs the memory next
-        reference = core.mix_pairs(space.native, state.theta, mixing, self._even)
-        theta, solver = self.mirror_step(state.solver, counts, reference, cost)
-        return Stepped(theta, solver, integrals, multipliers)
+        cost = core.weigh(1.0, loss, prices, costs, 1 / eta)
+        return cost, Prices(integrals, multipliers, F, S)
