@@ -1,4 +1,4 @@
-"""The parts of the solver in the core against `projection.reference`, the same in plain NumPy, and by their definitions."""
+"""The parts of the solver in the core: against `projection.reference`, in plain NumPy, and by their definitions."""
 
 import numpy as np
 import pytest
@@ -21,8 +21,8 @@ FILL = 0.99  # as in core/conjugate.hpp
 class Evaluated:
     """The parts of a solver that has evaluated the dual at β."""
 
-    def __init__(self, instance: Instance, beta: FloatArray, logarithmic: bool = False) -> None:
-        self.instance, self.parts = instance, core.Parts(instance.space.native, True)
+    def __init__(self, instance: Instance, beta: FloatArray, logarithmic: bool = False, direct: bool = True) -> None:
+        self.instance, self.parts = instance, core.Parts(instance.space.native, direct)
         hand_over(instance.confidence, self.parts, instance.confidence.free(instance.space))
         self.F, self.residual = self.at(beta, logarithmic)
 
@@ -135,12 +135,12 @@ def test_hessian(seed: int, damping: float) -> None:
     np.testing.assert_allclose(ours.H(damping), H, atol=1e-9)
 
 
-@given(SEEDS, st.sampled_from([0.0, 0.5]))
-def test_sweeps(seed: int, damping: float) -> None:
-    """C, D, E and both sweeps by their definitions, from a dense H."""
+@given(SEEDS, st.sampled_from([0.0, 0.5]), st.booleans())
+def test_sweeps(seed: int, damping: float, assembled: bool) -> None:
+    """C, D, E and both sweeps by their definitions, from a dense H; H is assembled where there are few successors."""
     instance = random_instance(seed, max_steps=4, max_width=4, max_actions=3)
     space = instance.space
-    ours = Evaluated(instance, np.zeros(space.n_states))
+    ours = Evaluated(instance, np.zeros(space.n_states), direct=not assembled)
     twin = reference.dual(*instance, np.zeros(space.n_states))
     H = (twin.H + damping * np.diag(twin.inflow + twin.outflow))[:-1, :-1]
     layer = np.repeat(np.arange(space.n_layers + 1), space.layer_sizes)[:-1]
@@ -197,15 +197,16 @@ def test_a_state_without_mass_and_one_too_many_are_factorised_all_the_same() -> 
     np.testing.assert_allclose(x, [2, 0, 0], rtol=1e-15)
 
 
-@given(SEEDS)
-def test_conjugate_gradients_solve(seed: int) -> None:
+@given(SEEDS, st.booleans())
+def test_conjugate_gradients_solve(seed: int, assembled: bool) -> None:
     instance = random_instance(seed, max_steps=4, max_width=5)
     space = instance.space
     ours = Evaluated(instance, np.zeros(space.n_states))
     H, b = ours.H(0.1)[:-1, :-1], ours["outflow"] - ours["inflow"]
     b[[0, -1]] = 0.0
     x = b.copy()
-    ours.parts.conjugate_gradients(0.1, 1e-10, x)
+    other = Evaluated(instance, np.zeros(space.n_states), direct=not assembled)
+    other.parts.conjugate_gradients(0.1, 1e-10, x)
     assert np.abs(H @ x[:-1] - b[:-1]).sum() <= 1e-9 * max(np.abs(b).sum(), 1e-3)
 
 
@@ -238,7 +239,9 @@ def test_lanes_have_a_slot_for_every_tuple(seed: int, share_free: float) -> None
         assert lanes["aligned"][chunk] == (table == table[:, :1]).all()
         for v, i in enumerate(pairs):
             tuples = np.arange(space.csr.pair_ptr[i], space.csr.pair_ptr[i + 1])
-            np.testing.assert_array_equal(lanes["slot"][tuples], lanes["chunk_slot"][chunk] + np.arange(len(tuples)) * n + v)
+            np.testing.assert_array_equal(
+                lanes["slot"][tuples], lanes["chunk_slot"][chunk] + np.arange(len(tuples)) * n + v
+            )
     first_pairs = lanes["pair"][lanes["chunk_pair"][lanes["layer_chunk"][:-1]]]
     np.testing.assert_array_equal(layer[space.pairs[first_pairs, 0]], np.arange(space.n_layers))
 

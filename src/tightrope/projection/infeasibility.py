@@ -28,7 +28,7 @@ def impossible(space: LayeredSpace, confidence: ConfidenceSet, A: FloatArray, b:
     """Whether these prices prove that no measure of the set meets all inequalities."""
     if not known(confidence):
         return False
-    return _excess(space, confidence, A, b, y)[0] > ROUNDING * core.dot(y, _sizes(space, A))
+    return _excess(space, confidence, A, b, y)[0] > ROUNDING * float(core.dot(y, _sizes(space, A)))
 
 
 def explain(space: LayeredSpace, confidence: ConfidenceSet, A: FloatArray, b: FloatArray) -> InfeasibleError | None:
