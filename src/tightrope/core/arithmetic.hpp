@@ -224,9 +224,13 @@ TIGHTROPE_INLINE Eight each(Eight x, Eight y) {
 typedef std::int64_t EightFlags __attribute__((vector_size(64)));
 
 TIGHTROPE_INLINE bool any(EightFlags flags) {
+#if defined(__AVX512F__)
+    return _mm512_test_epi64_mask(reinterpret_cast<__m512i>(flags), reinterpret_cast<__m512i>(flags)) != 0;
+#else
     std::int64_t found = 0;
     for (int v = 0; v < 8; ++v) found |= flags[v];
     return found != 0;
+#endif
 }
 
 /// Eight bytes as they are loaded, for comparisons.

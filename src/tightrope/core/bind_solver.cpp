@@ -314,7 +314,7 @@ void solve_tridiagonal(Ints sizes, FloatsOut values, FloatsOut x) {
     require_size(values, size, "values");
     Panels panels(layers);
     std::copy_n(values.data(), size, panels.values.begin());
-    factorise(panels);
+    factorise(panels, Pool());
     solve(panels, x.data());
     std::copy_n(panels.values.begin(), size, values.data());
 }

@@ -136,6 +136,9 @@ public:
         for (Index s = begin; s < after; ++s) t[s] /= work_.C[s];
     }
 
+    /// The rest of y = E t, once t is found on all layers.
+    void finish_pull() {}
+
     /// For layer k: add Bᵀ y to y of the next layer.
     void push(Index k) {
         double factor[LANES], *__restrict y = work_.y.data();
@@ -172,17 +175,23 @@ public:
 
     void pull(Index k, const double* x) {
         if (k == 0) return first_.pull(0, x);
-        double *__restrict t = work_.t.data(), *__restrict y = work_.y.data();
-        const Index begin = lanes_.first_state(k), after = lanes_.first_state(k + 1), end = lanes_.first_state(k + 2);
-        for (Index s = after; s < end; ++s) y[s] = 0.0;
-        H_.add_beside(after, end, t, y);
-        for (Index s = begin; s < after; ++s) t[s] = (x[s] + H_.pull(s, t)) / work_.C[s];
+        work_.pool.ranges(lanes_.first_state(k), lanes_.first_state(k + 1), STATES, [&](Index begin, Index end) {
+            double* __restrict t = work_.t.data();
+            for (Index s = begin; s < end; ++s) t[s] = (x[s] + H_.pull(s, t)) / work_.C[s];
+        });
+    }
+
+    void finish_pull() {
+        work_.pool.each(lanes_.n_layers() - 2, [&](Index k, int) {
+            H_.multiply(lanes_.first_state(k + 2), lanes_.first_state(k + 3), work_.t.data(), work_.y.data());
+        });
     }
 
     void push(Index k) {
         if (k == 0) return first_.push(0);
-        for (Index s = lanes_.first_state(k); s < lanes_.first_state(k + 1); ++s)
-            H_.push(s, work_.y[s], work_.y.data());
+        work_.pool.ranges(lanes_.first_state(k + 1), lanes_.first_state(k + 2), STATES, [&](Index begin, Index end) {
+            for (Index s = begin; s < end; ++s) work_.y[s] += H_.push(s, work_.y.data());
+        });
     }
 
 private:
@@ -190,6 +199,8 @@ private:
     Workspace& work_;
     SparseHessian& H_;
     MatrixFree<Set> first_;
+
+    static constexpr Index STATES = 1024;  ///< for one thread at a time
 };
 
 /// t = U⁻¹ x and y = E t; the last state takes no part.
@@ -197,6 +208,7 @@ template <class Sweeps>
 void sweep_back(const Lanes& lanes, Sweeps& sweeps, Workspace& work, const double* x) {
     work.t[lanes.n_states() - 1] = 0.0;
     for (Index k = lanes.n_layers() - 1; k >= 0; --k) sweeps.pull(k, x);
+    sweeps.finish_pull();
     work.y[0] = 0.0;
 }
 
@@ -217,6 +229,17 @@ double sweep_forward(const Lanes& lanes, Sweeps& sweeps, Workspace& work, const 
     return product;
 }
 
+/// The sum of term(begin, end) over the layers but the last, in order.
+template <class Term>
+double sum_over_layers(const Lanes& lanes, Workspace& work, const Term& term) {
+    work.pool.each(lanes.n_layers(), [&](Index k, int) {
+        work.terms[k] = term(lanes.first_state(k), lanes.first_state(k + 1));
+    });
+    double sum = 0.0;
+    for (Index k = 0; k < lanes.n_layers(); ++k) sum += work.terms[k];
+    return sum;
+}
+
 /// Overwrite the right-hand side b that x holds with (H + damping · diag(inflow + outflow))⁻¹ b.
 ///
 /// The unknowns are U x, the residual r is U⁻ᵀ (b − H x) and its preconditioner C. It ends when the norm √(r · C r), which
@@ -224,20 +247,23 @@ double sweep_forward(const Lanes& lanes, Sweeps& sweeps, Workspace& work, const 
 template <class Sweeps>
 Index conjugate_gradients(const Lanes& lanes, Sweeps sweeps, double accuracy, Index max_iterations, Workspace& work,
                           double* __restrict x, Interrupt& interrupt) {
-    const Index n = lanes.n_states();
     double *__restrict r = work.r.data(), *__restrict direction = work.direction.data();
     const double *__restrict C = work.C.data(), *__restrict t = work.t.data(), *__restrict y = work.y.data();
     std::fill(work.t.begin(), work.t.end(), 0.0);
     std::fill(work.direction.begin(), work.direction.end(), 0.0);
-    work.y.assign(x, x + n);
+    x[lanes.n_states() - 1] = 0.0;
+    std::copy_n(x, lanes.n_states(), work.y.begin());
     sweep_forward(lanes, sweeps, work, direction);  // with t = 0 and x = 0: y = U⁻ᵀ b
-    double product = 0.0;
-    for (Index s = 0; s < n; ++s) {
-        r[s] = y[s];
-        x[s] = 0.0;
-        direction[s] = C[s] * r[s];
-        product += direction[s] * r[s];
-    }
+    double product = sum_over_layers(lanes, work, [&](Index begin, Index end) {
+        double sum = 0.0;
+        for (Index s = begin; s < end; ++s) {
+            r[s] = y[s];
+            x[s] = 0.0;
+            direction[s] = C[s] * r[s];
+            sum += direction[s] * r[s];
+        }
+        return sum;
+    });
     const double target = accuracy * accuracy * product;
     for (Index iteration = 0; iteration < max_iterations; ++iteration) {
         interrupt.check();
@@ -245,14 +271,20 @@ Index conjugate_gradients(const Lanes& lanes, Sweeps sweeps, double accuracy, In
         const double curvature = sweep_forward(lanes, sweeps, work, direction);
         if (!(curvature > 0.0)) return iteration;
         const double length = product / curvature, old = product;
-        product = 0.0;
-        for (Index s = 0; s < n; ++s) {
-            x[s] += length * t[s];
-            r[s] -= length * y[s];
-            product += C[s] * r[s] * r[s];
-        }
+        product = sum_over_layers(lanes, work, [&](Index begin, Index end) {
+            double sum = 0.0;
+            for (Index s = begin; s < end; ++s) {
+                x[s] += length * t[s];
+                r[s] -= length * y[s];
+                sum += C[s] * r[s] * r[s];
+            }
+            return sum;
+        });
         if (product <= target) return iteration + 1;
-        for (Index s = 0; s < n; ++s) direction[s] = C[s] * r[s] + product / old * direction[s];
+        work.pool.each(lanes.n_layers(), [&](Index k, int) {
+            for (Index s = lanes.first_state(k); s < lanes.first_state(k + 1); ++s)
+                direction[s] = C[s] * r[s] + product / old * direction[s];
+        });
     }
     return max_iterations;
 }

@@ -146,7 +146,7 @@ inline void spread_together(const Lanes& lanes, const Chunk& chunk, const Worksp
     }
     const Roots roots(chunk, work, scratch);
     each_tile(
-        0, rows, rows,
+        0, rows, 0, rows,
         [&](Tile& tile, Index i, Index j) {
             tile.add<1>(roots.rows, roots.width, roots.plus, i, j);
             tile.add<-1>(roots.rows + roots.plus * roots.width, roots.width, roots.minus, i, j);

@@ -93,8 +93,8 @@ inline bool answer(const Group& group) {
     // The scaled groups weigh up_p + ε/2 and low_p − ε/2.
     const Eight raised = active.up_w > 0.0 ? active.up_p + half : Eight{};
     const Eight lowered = active.low_w > 0.0 ? active.low_p - half : Eight{};
-    Eight log_W = raised > 0.0 ? -raised * each<log>(x) : Eight{};
-    log_W -= lowered > 0.0 ? lowered * each<log>(y) : Eight{};
+    Eight log_W = raised > 0.0 ? -raised * each<log_normal>(x) : Eight{};
+    log_W -= lowered > 0.0 ? lowered * each<log_normal>(y) : Eight{};
     for (Index j = 0; j < group.rows * group.stride; j += group.stride) {
         const Eight w = load_eight(group.p + j), P = load_eight(group.P_hat + j);
         const EightFlags up = x * w > P, low = y * w < P, fixed = ~(up | low) & (P > 0.0);

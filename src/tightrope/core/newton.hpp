@@ -70,7 +70,7 @@ Step newton_step(const Lanes& lanes, const Set& set, const StepChoice& choice, W
     if (choice.direct) {
         if (choice.renew) {
             assemble(lanes, set, choice.damping, work);
-            factorise(work.panels);
+            factorise(work.panels, work.pool);
             work.factor_damping = choice.damping;
         }
         solve(work.panels, step);

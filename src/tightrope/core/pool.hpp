@@ -4,12 +4,13 @@
 // nothing to do. A forked process starts its own. TIGHTROPE_THREADS says how many to use; the default is one per core.
 #pragma once
 
-#include <pthread.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdlib>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <thread>
 #include <vector>
@@ -34,11 +35,12 @@ public:
 
     /// The threads of this process: those of a parent process are not here, and are forgotten.
     static Threads& shared() {
-        static std::mutex guard;
-        static Threads* threads = nullptr;
-        const std::lock_guard lock(guard);
-        if (threads == nullptr || threads->process_ != getpid()) threads = new Threads;  // never destroyed: they sleep
-        return *threads;
+        static std::atomic<Threads*> threads{nullptr};  // never destroyed: they sleep
+        Threads* known = threads;
+        if (known != nullptr && known->process_ == getpid()) return *known;
+        auto fresh = std::make_unique<Threads>();
+        if (threads.compare_exchange_strong(known, fresh.get())) return *fresh.release();
+        return *known;
     }
 
     /// How many threads a solve may use, the caller's own included.
@@ -49,56 +51,47 @@ public:
         return static_cast<int>(std::clamp(number > 0 ? number : cores, 1L, 256L));
     }
 
-    /// Run work(0) here and work(1) .. work(n − 1) on other threads, and return when all have; false if another solver
-    /// has the threads, and nothing was done.
+    /// Run work(0) here and work(worker) on up to n − 1 other threads, those that come in time; return when all of them
+    /// are done. False if another solver has the threads: then nothing was done.
     bool run(int n, const Work& work) {
         const std::unique_lock lock(busy_, std::try_to_lock);
         if (!lock.owns_lock()) return false;
         while (static_cast<int>(threads_.size()) < n - 1) start();
-        work_ = &work;
         wanted_ = n;
-        pending_.store(static_cast<int>(threads_.size()), std::memory_order_relaxed);
-        round_.fetch_add(1, std::memory_order_release);
+        work_ = &work;
+        ++round_;
         round_.notify_all();
         work(0);
-        for (int spins = 0; pending_.load(std::memory_order_acquire) > 0; ++spins)
-            spins < SPINS ? relax() : std::this_thread::yield();
+        work_ = nullptr;  // who comes now comes too late
+        for (int spins = 0; inside_ > 0; ++spins) spins < SPINS ? relax() : std::this_thread::yield();
         return true;
     }
 
 private:
-    static constexpr int SPINS = 4000;  // some ten microseconds: the next sweep over a layer comes sooner
+    static constexpr int SPINS = 2000;  // some ten microseconds: the next sweep over a layer comes sooner
 
     void start() {
         const int worker = static_cast<int>(threads_.size()) + 1;
-        const unsigned seen = round_.load(std::memory_order_relaxed);
-        threads_.emplace_back([this, worker, seen] { serve(worker, seen); });
+        threads_.emplace_back([this, worker, seen = round_.load()] { serve(worker, seen); });
         threads_.back().detach();
     }
 
     void serve(int worker, unsigned seen) {
         for (;;) {
-            unsigned now = round_.load(std::memory_order_acquire);
-            for (int spins = 0; now == seen && spins < SPINS; ++spins) {
-                relax();
-                now = round_.load(std::memory_order_acquire);
-            }
-            if (now == seen) {
-                round_.wait(seen, std::memory_order_acquire);
-                continue;
-            }
-            seen = now;
-            if (worker < wanted_) (*work_)(worker);
-            pending_.fetch_sub(1, std::memory_order_release);
+            for (int spins = 0; round_ == seen && spins < SPINS; ++spins) relax();
+            round_.wait(seen);
+            seen = round_;
+            ++inside_;  // before work_ is read: while it is not null here, `run` waits
+            if (const Work* work = work_; work != nullptr && worker < wanted_) (*work)(worker);
+            --inside_;
         }
     }
 
     std::mutex busy_;
     std::vector<std::thread> threads_;
     std::atomic<unsigned> round_{0};
-    std::atomic<int> pending_{0};
-    const Work* work_ = nullptr;
-    int wanted_ = 0;
+    std::atomic<int> inside_{0}, wanted_{0};
+    std::atomic<const Work*> work_{nullptr};
     pid_t process_ = getpid();
 };
 
@@ -123,6 +116,15 @@ public:
             if (Threads::shared().run(static_cast<int>(std::min<Index>(workers_, n)), work)) return;
         }
         for (Index i = 0; i < n; ++i) task(i, 0);
+    }
+
+    /// task(begin, end) for ranges that cover first .. last, each of `size` or less.
+    template <class Task>
+    void ranges(Index first, Index last, Index size, const Task& task) const {
+        if (workers_ == 1 || last - first <= size) return task(first, last);
+        each((last - first + size - 1) / size, [&](Index i, int) {
+            task(first + i * size, std::min(first + (i + 1) * size, last));
+        });
     }
 
 private:

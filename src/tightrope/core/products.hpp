@@ -41,21 +41,22 @@ struct Tile {
     }
 };
 
-/// Tile by tile, the sums of rows first .. last and columns i .. `columns` of each row i.
+/// Tile by tile, the sums of rows first .. last and columns begin .. end, from the diagonal on: i <= j.
 ///
-/// compute(tile, i, j) makes a tile, add(i, begin, end, sums) takes from it sums[j] for row i and begin <= j < end.
+/// compute(tile, i, j) makes a tile, add(i, from, until, sums) takes from it sums[j] for row i and from <= j < until.
 template <class Compute, class Add>
-TIGHTROPE_INLINE void each_tile(Index first, Index last, Index columns, const Compute& compute, const Add& add) {
+TIGHTROPE_INLINE void each_tile(Index first, Index last, Index begin, Index end, const Compute& compute,
+                                const Add& add) {
     for (Index i = first; i < last; i += TILE_ROWS)
-        for (Index j = i; j < columns; j += TILE_COLUMNS) {
+        for (Index j = std::max(i, begin); j < end; j += TILE_COLUMNS) {
             Tile tile;
             compute(tile, i, j);
             double sums[TILE_ROWS][TILE_COLUMNS];
             for (Index r = 0; r < TILE_ROWS; ++r)
                 for (Index e = 0; e < TILE_EIGHTS; ++e) store_eight(sums[r] + 8 * e, tile.sums[r][e]);
             for (Index r = 0; r < std::min(TILE_ROWS, last - i); ++r) {
-                const Index begin = std::max(i + r, j), end = std::min(j + TILE_COLUMNS, columns);
-                if (begin < end) add(i + r, begin, end, sums[r] - j);
+                const Index from = std::max(i + r, j), until = std::min(j + TILE_COLUMNS, end);
+                if (from < until) add(i + r, from, until, sums[r] - j);
             }
         }
 }

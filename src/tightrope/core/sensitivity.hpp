@@ -104,7 +104,7 @@ void sensitivities(const Subproblem& problem, const Lanes& lanes, const Set& set
     const bool direct = !work.panels.empty();
     if (direct) {
         assemble(lanes, set, 0.0, work);
-        factorise(work.panels);
+        factorise(work.panels, work.pool);
         work.factor_damping = 0.0;
     }
     for (Index i = 0; i < m; ++i, A += space.n_tuples, dbeta += space.n_states, dtheta += space.n_tuples) {

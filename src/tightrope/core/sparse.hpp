@@ -21,6 +21,7 @@ public:
     using Indices = std::vector<std::uint32_t>;
 
     Indices to_ptr, to;          ///< The successors of state s, in order: to[to_ptr[s]] .. to[to_ptr[s + 1]].
+    Indices from_ptr, from, at;  ///< The states that lead to state s', in order, and the index of their entry of B.
     Indices beside_ptr, beside;  ///< The later states of the layer that state s' has an entry of E with, in order.
     Indices entry_ptr, entry;    ///< Of state s, for its successors i < j, row by row: the index of their entry of E.
 
@@ -36,8 +37,7 @@ public:
         return few && products <= space.n_tuples;
     }
 
-    explicit SparsePattern(const Space& space) : to_ptr{0}, entry_ptr{0} {
-        Indices from_ptr(space.n_states + 1, 0), from;
+    explicit SparsePattern(const Space& space) : to_ptr{0}, from_ptr(space.n_states + 1, 0), entry_ptr{0} {
         each_state(space, [&](Index, const Indices& successors) {
             to.insert(to.end(), successors.begin(), successors.end());
             to_ptr.push_back(static_cast<std::uint32_t>(to.size()));
@@ -45,9 +45,14 @@ public:
         });
         for (Index s = 0; s < space.n_states; ++s) from_ptr[s + 1] += from_ptr[s];
         from.resize(to.size());
+        at.resize(to.size());
         Indices next(from_ptr.begin(), from_ptr.end() - 1);
         for (Index s = 0; s < space.n_states; ++s)
-            for (Index j = to_ptr[s]; j < to_ptr[s + 1]; ++j) from[next[to[j]]++] = static_cast<std::uint32_t>(s);
+            for (Index j = to_ptr[s]; j < to_ptr[s + 1]; ++j) {
+                const std::uint32_t place = next[to[j]]++;
+                from[place] = static_cast<std::uint32_t>(s);
+                at[place] = static_cast<std::uint32_t>(j);
+            }
 
         beside_ptr.push_back(0);
         Indices seen(space.n_states, std::numeric_limits<std::uint32_t>::max());
@@ -119,14 +124,16 @@ public:
 
     void finish(const Lanes& lanes, Index k, double norm, double* __restrict inflow) {
         const Index begin = pattern_->to_ptr[lanes.first_state(k)], end = pattern_->to_ptr[lanes.first_state(k + 1)];
-        for (Index j = begin; j < end; ++j) {
-            B_[j] *= norm;
-            inflow[pattern_->to[j]] += B_[j];
-        }
+        for (Index j = begin; j < end; ++j) B_[j] *= norm;
+        for (Index s = lanes.first_state(k + 1); s < lanes.first_state(k + 2); ++s)
+            for (Index j = pattern_->from_ptr[s]; j < pattern_->from_ptr[s + 1]; ++j) inflow[s] += B_[pattern_->at[j]];
     }
 
     /// E of the last evaluation; adds to D, which is inflow + outflow on entry, what else H has on its diagonal.
     void assemble(const Lanes& lanes, Workspace& work) {
+        const auto begin = work.clipped.begin() + lanes.first_chunk(1), end = work.clipped.end();
+        moving_ = std::find(begin, end, 1) != end;
+        if (!moving_) return;
         work.pool.each(lanes.n_layers() - 1, [&](Index k, int) { assemble_layer(lanes, k + 1, work); });
     }
 
@@ -137,13 +144,18 @@ public:
         return sum;
     }
 
-    /// y(s') += B(s, s') x.
-    TIGHTROPE_INLINE void push(Index s, double x, double* __restrict y) const {
-        for (Index j = pattern_->to_ptr[s]; j < pattern_->to_ptr[s + 1]; ++j) y[pattern_->to[j]] += B_[j] * x;
+    /// Σ_s B(s, s') y(s).
+    TIGHTROPE_INLINE double push(Index s, const double* __restrict y) const {
+        double sum = 0.0;
+        for (Index j = pattern_->from_ptr[s]; j < pattern_->from_ptr[s + 1]; ++j)
+            sum += B_[pattern_->at[j]] * y[pattern_->from[j]];
+        return sum;
     }
 
-    /// y += E t over the states begin .. end of a layer.
-    TIGHTROPE_INLINE void add_beside(Index begin, Index end, const double* __restrict t, double* __restrict y) const {
+    /// y = E t over the states begin .. end of a layer.
+    void multiply(Index begin, Index end, const double* __restrict t, double* __restrict y) const {
+        std::fill(y + begin, y + end, 0.0);
+        if (!moving_) return;
         for (Index s = begin; s < end; ++s) {
             double sum = y[s];
             for (Index j = pattern_->beside_ptr[s]; j < pattern_->beside_ptr[s + 1]; ++j) {
@@ -157,8 +169,10 @@ public:
 
     /// C(s') −= fill · B(s, s') outflow(s) / C(s), layer by layer.
     void eliminate(const Lanes& lanes, double fill, const double* outflow, double* __restrict C) const {
-        for (Index s = lanes.first_state(1); s < lanes.first_state(lanes.n_layers()); ++s)
-            push(s, -fill * outflow[s] / C[s], C);
+        for (Index s = lanes.first_state(1); s < lanes.first_state(lanes.n_layers()); ++s) {
+            const double factor = fill * outflow[s] / C[s];
+            for (Index j = pattern_->to_ptr[s]; j < pattern_->to_ptr[s + 1]; ++j) C[pattern_->to[j]] -= factor * B_[j];
+        }
     }
 
 private:
@@ -198,6 +212,7 @@ private:
     std::shared_ptr<const SparsePattern> pattern_;
     std::vector<std::uint8_t> place_;  ///< By slot, which of the successors of its state it leads to.
     std::vector<double> B_, E_;
+    bool moving_ = false;  ///< whether E is not 0
 };
 
 }  // namespace tightrope

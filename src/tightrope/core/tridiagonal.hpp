@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "arithmetic.hpp"
+#include "pool.hpp"
 #include "products.hpp"
 #include "space.hpp"
 
@@ -54,28 +55,31 @@ TIGHTROPE_INLINE void subtract_rows(const double* __restrict U, Index width, Ind
     }
 }
 
-/// row(i)[j] −= Σ_l U[l, i] U[l, j] over `count` rows of U, for first <= i < last and i <= j < columns.
+/// row(i)[j] −= Σ_l U[l, i] U[l, j] over `count` rows of U, for first <= i < last and i <= j, begin <= j < end.
 template <class Row>
-void subtract_products(const double* U, Index width, Index count, Index first, Index last, Index columns,
+void subtract_products(const double* U, Index width, Index count, Index first, Index last, Index begin, Index end,
                        const Row& row) {
     if (count == 0) return;
     each_tile(
-        first, last, columns, [&](Tile& tile, Index i, Index j) { tile.add<1>(U, width, count, i, j); },
-        [&](Index i, Index begin, Index end, const double* __restrict sums) {
+        first, last, begin, end, [&](Tile& tile, Index i, Index j) { tile.add<1>(U, width, count, i, j); },
+        [&](Index i, Index from, Index until, const double* __restrict sums) {
             double* __restrict to = row(i);
-            for (Index j = begin; j < end; ++j) to[j] -= sums[j];
+            for (Index j = from; j < until; ++j) to[j] -= sums[j];
         });
 }
 
 /// H = Uᵀ U: overwrite every panel by its rows of U, with the reciprocals of the diagonal.
-inline void factorise(Panels& panels) {
-    constexpr Index BLOCK = 8;  // rows that are finished together
+inline void factorise(Panels& panels, const Pool& pool) {
+    constexpr Index BLOCK = 8;     // rows that are finished together
+    constexpr Index COLUMNS = 64;  // for one thread at a time
     for (Index k = 0; k < panels.layers(); ++k) {
         const Index n = panels.sizes[k], width = panels.width(k);
         double* __restrict U = panels.panel(k);
         for (Index block = 0; block < n; block += BLOCK) {
             const Index end = std::min(block + BLOCK, n);
-            subtract_products(U, width, block, block, end, width, [&](Index i) { return U + i * width; });
+            pool.ranges(block, width, COLUMNS, [&](Index from, Index until) {
+                subtract_products(U, width, block, block, end, from, until, [&](Index i) { return U + i * width; });
+            });
             for (Index r = block; r < end; ++r) {
                 double* __restrict row = U + r * width;
                 subtract_rows(U + block * width, width, r - block, r, row, r, width);
@@ -87,7 +91,9 @@ inline void factorise(Panels& panels) {
         if (n == width) continue;
         const Index below = panels.width(k + 1);  // the next layer's block loses Bᵀ H⁻¹ B
         double* next = panels.panel(k + 1);
-        subtract_products(U, width, n, n, width, width, [&](Index i) { return next + (i - n) * below - n; });
+        pool.ranges(n, width, BLOCK, [&](Index from, Index until) {
+            subtract_products(U, width, n, from, until, from, width, [&](Index i) { return next + (i - n) * below - n; });
+        });
     }
 }
 

@@ -43,6 +43,7 @@ struct Workspace {
     std::vector<std::uint8_t> clipped;  ///< (n_chunks,) whether some pair of the chunk is not WHOLE
     Vector top;                         ///< (L + 1,) largest potential of each layer
     Vector log_Z;                       ///< (L,)
+    Vector terms;                       ///< (L,) of a sum over layers
 
     Pool pool;
     std::vector<Scratch> scratch;  ///< one for each thread
@@ -58,6 +59,7 @@ struct Workspace {
         clipped.assign(lanes.n_chunks(), 0);
         top.assign(lanes.n_layers() + 1, 0.0);
         log_Z.assign(lanes.n_layers(), 0.0);
+        terms.assign(lanes.n_layers(), 0.0);
         pool = Pool(lanes.n_slots());
         scratch.assign(pool.workers(), Scratch(lanes.longest()));
     }
