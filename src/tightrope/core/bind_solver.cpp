@@ -241,8 +241,8 @@ public:
         Interrupt interrupt(nullptr);
         Index iterations = 0;
         solver->visit([&](const auto& set) {
-            iterations = tightrope::conjugate_gradients(solver->lanes(), set, true, damping, accuracy, solver->work(),
-                                                        x.data(), interrupt);
+            iterations = tightrope::conjugate_gradients(solver->lanes(), set, true, true, damping, accuracy,
+                                                        solver->work(), x.data(), interrupt);
         });
         return iterations;
     }

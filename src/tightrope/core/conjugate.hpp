@@ -289,17 +289,17 @@ Index conjugate_gradients(const Lanes& lanes, Sweeps sweeps, double accuracy, In
     return max_iterations;
 }
 
-/// The same, with the sweeps that suit the model; `renew`: with H of the last evaluation, not with that of the last call.
+/// The same with H assembled, if it may and can be; `renew`: with H of the last evaluation, not with that of the last call.
 template <class Set>
-Index conjugate_gradients(const Lanes& lanes, const Set& set, bool renew, double damping, double accuracy,
-                          Workspace& work, double* x, Interrupt& interrupt) {
+Index conjugate_gradients(const Lanes& lanes, const Set& set, bool assembled, bool renew, double damping,
+                          double accuracy, Workspace& work, double* x, Interrupt& interrupt) {
     constexpr Index MAX_ITERATIONS = 500;
     const auto with = [&](auto sweeps) {
         if (renew) sweeps.find_pivots(damping);
         return conjugate_gradients(lanes, sweeps, accuracy, MAX_ITERATIONS, work, x, interrupt);
     };
     const bool by_labels = !requires { &Set::respond; };
-    return by_labels && work.sparse ? with(Assembled(lanes, set, work)) : with(MatrixFree(lanes, set, work));
+    return assembled && by_labels && work.sparse ? with(Assembled(lanes, set, work)) : with(MatrixFree(lanes, set, work));
 }
 
 }  // namespace tightrope

@@ -1,7 +1,7 @@
 // Semismooth Newton on the dual of the subproblem: three loops, one inside the other.
 //
-//     attempts       from where β is; if that fails from 0; if that fails too, by conjugate gradients instead of factors;
-//                    and at last with states of next to no mass held back
+//     attempts       from where β is; if that fails from 0; if that fails too, by conjugate gradients with H as a sum,
+//                    not as a matrix; and at last with states of next to no mass held back
 //     steps          −H⁻¹ (inflow − outflow), until the flow residual is within the tolerance
 //     line search    half of the step, and half of that, until F is low enough
 //
@@ -43,6 +43,7 @@ struct Outcome {
 /// How a step is computed.
 struct StepChoice {
     bool direct;      ///< from the factor of H; otherwise by conjugate gradients
+    bool assembled;   ///< H of conjugate gradients may be assembled
     bool renew;       ///< from a new factor
     double damping;
     double accuracy;  ///< relative, of conjugate gradients
@@ -75,7 +76,7 @@ Step newton_step(const Lanes& lanes, const Set& set, const StepChoice& choice, W
         }
         solve(work.panels, step);
     } else {
-        conjugate_gradients(lanes, set, true, choice.damping, choice.accuracy, work, step, interrupt);
+        conjugate_gradients(lanes, set, choice.assembled, true, choice.damping, choice.accuracy, work, step, interrupt);
     }
     Step found{0.0, 0.0};
     for (Index s = first; s < last; ++s) {
@@ -108,18 +109,17 @@ Outcome solve(const Subproblem& problem, const Lanes& lanes, const Set& set, dou
     double *__restrict beta = work.beta.data(), *__restrict trial = work.trial.data();
     const double* __restrict step = work.step.data();
     const bool logarithmic = tilt(problem, lanes, work, theta);
-    bool direct = !work.panels.empty();
     Value now{INF, INF};
     Index steps = 0;
     work.trial = work.beta;
 
     for (int attempt = 0; attempt < 4; ++attempt) {
-        if (attempt == 2 && !direct) continue;
+        if (attempt == 2 && work.panels.empty() && !work.sparse) continue;  // that was how attempt 1 went
         if (attempt > 0) {  // cold
             std::fill(work.beta.begin(), work.beta.end(), 0.0);
             work.factor_damping = NaN;
         }
-        direct = direct && attempt < 2;
+        const bool as_matrix = attempt < 2, direct = as_matrix && !work.panels.empty();
         const double unseen = attempt == 3 ? UNSEEN * tolerance : 0.0;
         const Index limit = steps + MAX_STEPS;
         bool renew = work.factor_damping != 0.0;
@@ -134,7 +134,7 @@ Outcome solve(const Subproblem& problem, const Lanes& lanes, const Set& set, dou
                 interrupt.check();
                 exact = renew || !direct;  // H is that of β, not of some β before
                 const double accuracy = max(min(FAR, now.residual), min(CLOSE, 0.3 * tolerance / now.residual));
-                found = newton_step(lanes, set, {direct, renew, damping, accuracy, unseen}, work, interrupt);
+                found = newton_step(lanes, set, {direct, as_matrix, renew, damping, accuracy, unseen}, work, interrupt);
                 believable = found.longest < BELIEVABLE;
                 renew = !believable;
                 if (!believable && exact) damping = max(10.0 * damping, FIRST_DAMPING);

@@ -116,7 +116,7 @@ void sensitivities(const Subproblem& problem, const Lanes& lanes, const Set& set
         if (direct)
             solve(work.panels, dbeta);
         else
-            conjugate_gradients(lanes, set, i == 0, 0.0, sensitivity::ACCURACY, work, dbeta, interrupt);
+            conjugate_gradients(lanes, set, true, i == 0, 0.0, sensitivity::ACCURACY, work, dbeta, interrupt);
         keep_if_sound(lanes, dbeta);
         tilt_along(space, A, dbeta, x.data());
         move(space, lanes, set, free, work.label.data(), theta, x.data(), dtheta);
