@@ -167,14 +167,6 @@ nb::tuple in_spans_(const Csr& csr, TableOut g, Floats budgets) {
     return nb::make_tuple(limits.array, units.array);
 }
 
-nb::object least_prices_(Table A, Floats v) {
-    const Index n = size(v);
-    require_shape(A, n, n, "A");
-    New<double> w(n);
-    least_prices(A.data(), v.data(), n, w.data);
-    return w.array;
-}
-
 // --------------------------------------------------------------------------------------------------- policies.hpp
 
 template <class Count>
@@ -311,8 +303,6 @@ void bind_learners(nb::module_& m) {
     m.def("in_spans", in_spans_, "csr"_a, "g"_a.noconvert(), "budgets"_a.noconvert(),
           "Replace g by its distance from the least of each layer, in shares of its span; return the budgets in these "
           "units, and the units.");
-    m.def("least_prices", least_prices_, "A"_a.noconvert(), "v"_a.noconvert(),
-          "argmin over w >= 0 of w A w / 2 - v w, A positive definite.");
     m.def("mirror_step", mirror_step_, "csr"_a, "pi"_a.noconvert(), "q"_a.noconvert(), "step"_a,
           "The policy proportional to pi exp(-step q) in every state.");
     m.def("regularised_values", regularised_values_, "csr"_a, "pi"_a.noconvert(), "P"_a.noconvert(), "R"_a.noconvert(),

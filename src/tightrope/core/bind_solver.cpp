@@ -2,7 +2,6 @@
 #include <atomic>
 
 #include "bindings.hpp"
-#include "prices.hpp"
 #include "solver.hpp"
 
 namespace tightrope {
@@ -319,21 +318,9 @@ void solve_tridiagonal(Ints sizes, FloatsOut values, FloatsOut x) {
     std::copy_n(panels.values.begin(), size, values.data());
 }
 
-/// y, which has as many entries as r; S is square.
-void least_prices(Table S, Floats r, FloatsOut y) {
-    const Index m = static_cast<Index>(r.shape(0));
-    require_size(S, m, "S");
-    require_size(S, m, "S", 1);
-    require_size(y, m, "y");
-    const LeastPrices found(S.data(), r.data(), m);
-    std::copy(found.y().begin(), found.y().end(), y.data());
-}
-
 }  // namespace
 
 void bind_solver(nb::module_& m) {
-    m.def("least_prices", least_prices, "S"_a.noconvert(), "r"_a.noconvert(), "y"_a.noconvert(),
-          "Write the argmin over y >= 0 of <y, S y> / 2 - <r, y>; S is symmetric, positive definite but for rounding.");
     nb::class_<BoundSolver>(m, "Solver", "Projects on a confidence set again and again, from where the last answer was.")
         .def(nb::init<nb::object, bool>(), "csr"_a, "direct"_a,
              "direct: Newton's steps come from a factor of H; otherwise from conjugate gradients.")

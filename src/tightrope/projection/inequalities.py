@@ -185,6 +185,4 @@ class InequalityProjector:
 
 def least_prices(S: FloatArray, r: FloatArray) -> FloatArray:
     """argmin over y >= 0 of ½ <y, S y> − <r, y>, S symmetric and positive definite but for rounding."""
-    y = np.empty(len(r))
-    core.least_prices(S, r, y)
-    return y
+    return core.least_prices(S, r)
