@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from fuzz.signals import RESUME, Command, What, contents, is_whole, judged
+from fuzz.signals import Command, What, contents, is_whole, judged
+from tightrope.lab.runner import RESUME
 
 TRACEBACK = 'Traceback (most recent call last):\n  File "{}", line 1, in <module>\nKeyboardInterrupt\n'
 TERMINATED = "tightrope: ended on request (SIGTERM)\n"

@@ -34,7 +34,11 @@ def generated() -> str:
     stub.put(stub.module)
     text = LAYOUT.sub(r"\1", stub.get()).replace("numpy.typing.NDArray", "NDArray")
     text = text.replace("from typing import Annotated\n\n", "").replace("import numpy.typing\n", "")
-    text = re.sub(r"\btuple\b(?!\[)", "tuple[Any, ...]", text).replace("-> object:", "-> Any:")
+    text = (
+        re.sub(r"\btuple\b(?!\[)", "tuple[Any, ...]", text)
+        .replace("-> object:", "-> Any:")
+        .replace("-> dict:", "-> dict[str, Any]:")
+    )
     if "Any" in text:
         text = "from typing import Any\n\n" + text
     return HEADER + text + FOOTER

@@ -23,8 +23,8 @@ from tightrope.errors import (
     UnknownEpisodeError,
 )
 from tightrope.learners import LEARNERS, LearnerBase
-from tightrope.learners.base import BanditEpisode, Episode
-from tightrope.learners.ucpd_practical import UCPDPractical
+from tightrope.learners.base import BanditEpisode, Episode, Seen
+from tightrope.learners.ucpd_practical import PracticalState, UCPDPractical
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.model import Policy
 from tightrope.ops.inspection import inspect
@@ -249,11 +249,11 @@ class Fragile(UCPDPractical):
     name = "fragile"
     error: ClassVar[Exception] = ConvergenceError("no step")
 
-    def observe(self, episode: Episode) -> None:
-        if self.observed == 2 and np.asarray(episode.loss)[0] > 0:
-            self._projector.potentials += 1
+    def step(self, state: PracticalState, seen: Seen) -> PracticalState:
+        if state.observed == 2 and seen.loss[0] > 0:
+            self._price_step.mirror_step.solver.from_(state.solver).potentials += 1
             raise self.error
-        super().observe(episode)
+        return super().step(state, seen)
 
 
 @pytest.mark.parametrize("error", [ConvergenceError("no step"), InfeasibleError("no step")])

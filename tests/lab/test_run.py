@@ -1,7 +1,7 @@
 """Runs: exact accounting against a recomputation, random streams, the order of an episode, and the theorem's rate."""
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import field, replace
 from itertools import pairwise
 from typing import Any
 
@@ -28,6 +28,7 @@ from tightrope import (
 )
 from tightrope.lab.history import COLUMNS, VIOLATION, use_columns
 from tightrope.lab.run import spaced
+from tightrope.learners.base import Offer
 from tightrope.learners.parameters import NOT_NEGATIVE, parameter
 from tightrope.planning.hindsight import best_policy
 from tightrope.space import FloatArray
@@ -40,10 +41,7 @@ class Recorder(UCPD):
 
     name = "recorder"
     radius_scale: float = parameter(NOT_NEGATIVE, default=0.3)
-
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self.log: list[tuple[Policy, Episode, FloatArray, int]] = []
+    log: list[tuple[Policy, Episode, FloatArray, int]] = field(init=False, default_factory=list)
 
     def observe(self, episode: Episode) -> None:
         self.log.append((self.policy, episode, self.multipliers, self.epoch))
@@ -450,7 +448,7 @@ def test_an_adversary_that_misbehaves_is_named(loss: FloatArray, words: str) -> 
         run(problem, episodes=10)
 
 
-def test_constraints_and_policies_of_a_wrong_shape_are_named() -> None:
+def test_constraints_and_policies_of_a_wrong_shape_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = small_problem()
 
     class Short(Still):
@@ -460,7 +458,9 @@ def test_constraints_and_policies_of_a_wrong_shape_are_named() -> None:
     with pytest.raises(InvalidInputError, match="episode 1: the draw of the constraints has shape"):
         run(replace(problem, constraints=Short(problem.constraints.mean)), episodes=10)
     learner = recorder(problem, 10)
-    learner.policy = Policy.uniform(LayeredSpace.dense([1, 1], 2))
+    elsewhere = Offer(Policy.uniform(LayeredSpace.dense([1, 1], 2)), np.zeros(len(problem.budgets)))
+    monkeypatch.setattr(learner, "offer", lambda state: elsewhere)
+    learner.state = replace(learner.state)
     with pytest.raises(InvalidInputError, match="episode 1: the learner's policy has shape"):
         run(problem, learner, episodes=10)
 
