@@ -2,7 +2,6 @@
 #include <atomic>
 
 #include "bindings.hpp"
-#include "prices.hpp"
 #include "solver.hpp"
 
 namespace tightrope {
@@ -161,7 +160,7 @@ private:
 };
 
 template <class T>
-nb::object copied(const std::vector<T>& values) {
+NumpyArray<T> copied(const std::vector<T>& values) {
     T* data = new T[values.size()];
     std::copy(values.begin(), values.end(), data);
     const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
@@ -196,7 +195,7 @@ public:
     }
 
     /// θ at the last evaluation; to be asked for once.
-    nb::object divided() {
+    auto divided() {
         Turn solver(*this);
         require_evaluated();
         divide(space(), solver->lanes(), logarithmic_, solver->work(), theta_.data());
@@ -204,7 +203,7 @@ public:
     }
 
     /// The panels of H at the last evaluation.
-    nb::object assembled(double damping) {
+    auto assembled(double damping) {
         Turn solver(*this);
         require_evaluated();
         solver->visit([&](const auto& set) { assemble(solver->lanes(), set, damping, solver->work()); });
@@ -319,21 +318,9 @@ void solve_tridiagonal(Ints sizes, FloatsOut values, FloatsOut x) {
     std::copy_n(panels.values.begin(), size, values.data());
 }
 
-/// y, which has as many entries as r; S is square.
-void least_prices(Table S, Floats r, FloatsOut y) {
-    const Index m = static_cast<Index>(r.shape(0));
-    require_size(S, m, "S");
-    require_size(S, m, "S", 1);
-    require_size(y, m, "y");
-    const LeastPrices found(S.data(), r.data(), m);
-    std::copy(found.y().begin(), found.y().end(), y.data());
-}
-
 }  // namespace
 
 void bind_solver(nb::module_& m) {
-    m.def("least_prices", least_prices, "S"_a.noconvert(), "r"_a.noconvert(), "y"_a.noconvert(),
-          "Write the argmin over y >= 0 of <y, S y> / 2 - <r, y>; S is symmetric, positive definite but for rounding.");
     nb::class_<BoundSolver>(m, "Solver", "Projects on a confidence set again and again, from where the last answer was.")
         .def(nb::init<nb::object, bool>(), "csr"_a, "direct"_a,
              "direct: Newton's steps come from a factor of H; otherwise from conjugate gradients.")

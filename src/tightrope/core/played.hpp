@@ -231,23 +231,4 @@ inline Unit in_span(const Space& space, double budget, double* g) {
     return {(budget - least) / unit, unit};
 }
 
-/// argmin over w >= 0 of ½ wᵀ A w − v·w by coordinate descent, A (n, n) positive definite. Writes w.
-inline void least_prices(const double* A, const double* v, Index n, double* w) {
-    constexpr int SWEEPS = 1000;      // at the most; one is enough for one budget
-    constexpr double EXACT = 1e-12;   // relative change of the prices at which it has converged
-    std::fill(w, w + n, 0.0);
-    for (int sweep = 0; sweep < SWEEPS; ++sweep) {
-        double moved = 0.0, largest = 0.0;
-        for (Index i = 0; i < n; ++i) {
-            double rest = v[i];
-            for (Index j = 0; j < n; ++j) rest -= j != i ? A[i * n + j] * w[j] : 0.0;
-            const double better = max(rest / A[i * n + i], 0.0);
-            moved = max(abs(better - w[i]), moved);
-            largest = max(better, largest);
-            w[i] = better;
-        }
-        if (moved <= EXACT * largest) break;
-    }
-}
-
 }  // namespace tightrope
