@@ -34,11 +34,8 @@ def generated() -> str:
     stub.put(stub.module)
     text = LAYOUT.sub(r"\1", stub.get()).replace("numpy.typing.NDArray", "NDArray")
     text = text.replace("from typing import Annotated\n\n", "").replace("import numpy.typing\n", "")
-    text = (
-        re.sub(r"\btuple\b(?!\[)", "tuple[Any, ...]", text)
-        .replace("-> object:", "-> Any:")
-        .replace("-> dict:", "-> dict[str, Any]:")
-    )
+    text = re.sub(r"(-> |: )tuple\b(?!\[)", r"\1tuple[Any, ...]", text)
+    text = re.sub(r"(-> |: )dict\b(?!\[)", r"\1dict[str, Any]", text)
     if "Any" in text:
         text = "from typing import Any\n\n" + text
     return HEADER + text + FOOTER

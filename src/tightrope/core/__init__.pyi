@@ -53,145 +53,145 @@ def are_balls(space: Csr, center: NDArray[numpy.float64], radius: NDArray[numpy.
 
 SMALLEST: float = 1e-290
 
-def weigh(V: float, f: NDArray[numpy.float64], Q: NDArray[numpy.float64], g: NDArray[numpy.float64], alpha: float) -> Any:
+def weigh(V: float, f: NDArray[numpy.float64], Q: NDArray[numpy.float64], g: NDArray[numpy.float64], alpha: float) -> NDArray[numpy.float64]:
     """(V f + the sum of Q_i g_i) / alpha."""
 
-def mix(csr: Csr, theta: NDArray[numpy.float64], lam: float) -> Any:
+def mix(csr: Csr, theta: NDArray[numpy.float64], lam: float) -> NDArray[numpy.float64]:
     """(1 - lam) theta + lam uniform on every layer."""
 
-def mix_pairs(csr: Csr, theta: NDArray[numpy.float64], lam: float, even: NDArray[numpy.float64]) -> Any:
+def mix_pairs(csr: Csr, theta: NDArray[numpy.float64], lam: float, even: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
     """
     (1 - lam) theta + lam even, of which every successor of pair i has even[i].
     """
 
-def lift(csr: Csr, theta: NDArray[numpy.float64], floor: float) -> Any:
+def lift(csr: Csr, theta: NDArray[numpy.float64], floor: float) -> NDArray[numpy.float64]:
     """
-    theta with at least `floor` of its layer in every state and of its state in every tuple[Any, ...].
+    theta with at least `floor` of its layer in every state and of its state in every tuple.
     """
 
-def average(mean: NDArray[numpy.float64], x: NDArray[numpy.float64], t: float) -> Any:
+def average(mean: NDArray[numpy.float64], x: NDArray[numpy.float64], t: float) -> NDArray[numpy.float64]:
     """
     mean + (x - mean) / t, (I, n_tuples): the mean of t draws, of which x is the last.
     """
 
-def dual_step(Q: NDArray[numpy.float64], g: NDArray[numpy.float64], theta: NDArray[numpy.float64], c: NDArray[numpy.float64]) -> Any:
+def dual_step(Q: NDArray[numpy.float64], g: NDArray[numpy.float64], theta: NDArray[numpy.float64], c: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
     """max(Q_i + <g_i, theta> - c_i, 0) for every i."""
 
 @overload
-def believe(csr: Csr, N: NDArray[numpy.int64], M: NDArray[numpy.int64], theta: NDArray[numpy.float64]) -> Any: ...
+def believe(csr: Csr, N: NDArray[numpy.int64], M: NDArray[numpy.int64], theta: NDArray[numpy.float64]) -> NDArray[numpy.float64]: ...
 
 @overload
-def believe(csr: Csr, N: NDArray[numpy.float64], M: NDArray[numpy.float64], theta: NDArray[numpy.float64]) -> Any:
+def believe(csr: Csr, N: NDArray[numpy.float64], M: NDArray[numpy.float64], theta: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
     """
     The model (n_tuples,) that is believed after the counts N and M, and by theta where little was counted.
     """
 
 @overload
-def uses(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.int64], M: NDArray[numpy.int64], theta: NDArray[numpy.float64], g: NDArray[numpy.float64]) -> Any: ...
+def uses(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.int64], M: NDArray[numpy.int64], theta: NDArray[numpy.float64], g: NDArray[numpy.float64]) -> NDArray[numpy.float64]: ...
 
 @overload
-def uses(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.float64], M: NDArray[numpy.float64], theta: NDArray[numpy.float64], g: NDArray[numpy.float64]) -> Any:
+def uses(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.float64], M: NDArray[numpy.float64], theta: NDArray[numpy.float64], g: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
     """
     What the policy uses (I,) of each constraint g under the model that is believed.
     """
 
 @overload
-def assess(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.int64], M: NDArray[numpy.int64], theta: NDArray[numpy.float64], loss: NDArray[numpy.float64], costs: NDArray[numpy.float64], realism: float, limits: NDArray[numpy.float64]) -> tuple[Any, ...]: ...
+def assess(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.int64], M: NDArray[numpy.int64], theta: NDArray[numpy.float64], loss: NDArray[numpy.float64], costs: NDArray[numpy.float64], realism: float, limits: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]: ...
 
 @overload
-def assess(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.float64], M: NDArray[numpy.float64], theta: NDArray[numpy.float64], loss: NDArray[numpy.float64], costs: NDArray[numpy.float64], realism: float, limits: NDArray[numpy.float64]) -> tuple[Any, ...]:
+def assess(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.float64], M: NDArray[numpy.float64], theta: NDArray[numpy.float64], loss: NDArray[numpy.float64], costs: NDArray[numpy.float64], realism: float, limits: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]:
     """
     By how much the policy is over each limit (I,) under the model that is believed, its responses b (I,) and A (I, I), and the spans (I,) of what is charged, which replaces the costs.
     """
 
 @overload
-def evaluate(csr: Csr, pi: NDArray[numpy.float64], M: NDArray[numpy.int64], n: NDArray[numpy.int64], R: NDArray[numpy.float64]) -> tuple[Any, ...]: ...
+def evaluate(csr: Csr, pi: NDArray[numpy.float64], M: NDArray[numpy.int64], n: NDArray[numpy.int64], R: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
 
 @overload
-def evaluate(csr: Csr, pi: NDArray[numpy.float64], M: NDArray[numpy.float64], n: NDArray[numpy.float64], R: NDArray[numpy.float64]) -> tuple[Any, ...]:
+def evaluate(csr: Csr, pi: NDArray[numpy.float64], M: NDArray[numpy.float64], n: NDArray[numpy.float64], R: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
     """
     V (rows, n_states) and Q (rows, n_pairs) of the policy for every row of R, truncated.
     """
 
-def from_least(csr: Csr, f: NDArray[numpy.float64]) -> Any:
+def from_least(csr: Csr, f: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
     """f - the least f of the layer."""
 
 def span(csr: Csr, f: NDArray[numpy.float64]) -> float:
     """The largest span of f within a layer."""
 
-def in_spans(csr: Csr, g: NDArray[numpy.float64], budgets: NDArray[numpy.float64]) -> tuple[Any, ...]:
+def in_spans(csr: Csr, g: NDArray[numpy.float64], budgets: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
     """
     Replace g by its distance from the least of each layer, in shares of its span; return the budgets in these units, and the units.
     """
 
-def mirror_step(csr: Csr, pi: NDArray[numpy.float64], q: NDArray[numpy.float64], step: float) -> Any:
+def mirror_step(csr: Csr, pi: NDArray[numpy.float64], q: NDArray[numpy.float64], step: float) -> NDArray[numpy.float64]:
     """The policy proportional to pi exp(-step q) in every state."""
 
-def regularised_values(csr: Csr, pi: NDArray[numpy.float64], P: NDArray[numpy.float64], R: NDArray[numpy.float64], tau: NDArray[numpy.float64]) -> tuple[Any, ...]:
+def regularised_values(csr: Csr, pi: NDArray[numpy.float64], P: NDArray[numpy.float64], R: NDArray[numpy.float64], tau: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
     """
     V (rows, n_states) and Q (rows, n_pairs) with entropy tau, for every row of R.
     """
 
-def regularised_step(csr: Csr, pi: NDArray[numpy.float64], q: NDArray[numpy.float64], step: float, tau: float) -> Any:
+def regularised_step(csr: Csr, pi: NDArray[numpy.float64], q: NDArray[numpy.float64], step: float, tau: float) -> NDArray[numpy.float64]:
     """
     The policy proportional to pi^(1 - step tau) exp(step q) in every state.
     """
 
-def bonus_values(csr: Csr, n_losses: NDArray[numpy.int64], N: NDArray[numpy.int64], M: NDArray[numpy.int64], total_loss: NDArray[numpy.float64], iota: float, rare: float, scale: float, before: NDArray[numpy.float64]) -> tuple[Any, ...]:
+def bonus_values(csr: Csr, n_losses: NDArray[numpy.int64], N: NDArray[numpy.int64], M: NDArray[numpy.int64], total_loss: NDArray[numpy.float64], iota: float, rare: float, scale: float, before: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.int64]]:
     """
     Optimistic values Q (n_pairs,), given those before, and the best pair of every state.
     """
 
-def lower_means(n: NDArray[numpy.int64], total: NDArray[numpy.float64], V: NDArray[numpy.float64], log_inverse: float, scale: float) -> Any:
+def lower_means(n: NDArray[numpy.int64], total: NDArray[numpy.float64], V: NDArray[numpy.float64], log_inverse: float, scale: float) -> NDArray[numpy.float64]:
     """
     Lower bounds (I, n_pairs) on means, given counts n, sums and spreads V.
     """
 
-def upper_occupancy(csr: Csr, pi: NDArray[numpy.float64], lower: NDArray[numpy.float64], upper: NDArray[numpy.float64], path: NDArray[numpy.int64]) -> Any:
+def upper_occupancy(csr: Csr, pi: NDArray[numpy.float64], lower: NDArray[numpy.float64], upper: NDArray[numpy.float64], path: NDArray[numpy.int64]) -> NDArray[numpy.float64]:
     """
     The largest probability (L,) of passing each pair of the path under a model of the box.
     """
 
 NONE: float = 1e-300
 
-def occupancy(csr: Csr, pi: NDArray[numpy.float64], P: NDArray[numpy.float64]) -> Any:
+def occupancy(csr: Csr, pi: NDArray[numpy.float64], P: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
     """The occupancy measure (n_tuples,) of the policy pi under the model P."""
 
-def policy_of(csr: Csr, theta: NDArray[numpy.float64]) -> Any:
+def policy_of(csr: Csr, theta: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
     """The policy (n_pairs,) of an occupancy measure."""
 
-def model_of(csr: Csr, theta: NDArray[numpy.float64]) -> Any:
+def model_of(csr: Csr, theta: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
     """The conditionals (n_tuples,) of an occupancy measure."""
 
 def draw(p: NDArray[numpy.float64], lo: int, hi: int, u: float) -> int:
     """The index in lo:hi at which the running sum of p exceeds u."""
 
-def sample_path(csr: Csr, pi: NDArray[numpy.float64], P: NDArray[numpy.float64], uniforms: NDArray[numpy.float64]) -> tuple[Any, ...]:
+def sample_path(csr: Csr, pi: NDArray[numpy.float64], P: NDArray[numpy.float64], uniforms: NDArray[numpy.float64]) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int64]]:
     """
-    One episode: its states (L + 1,), its actions (L,) and the tuple[Any, ...] of each step (L,).
-    """
-
-def find_path(csr: Csr, states: NDArray[numpy.int64], actions: NDArray[numpy.int64]) -> Any:
-    """
-    The tuple[Any, ...] (L,) of each step of a trajectory, -1 from the first step on that is no tuple[Any, ...] of its layer.
+    One episode: its states (L + 1,), its actions (L,) and the tuple of each step (L,).
     """
 
-def play(csr: Csr, pi: NDArray[numpy.float64], P: NDArray[numpy.float64], uniforms: NDArray[numpy.float64], f: NDArray[numpy.float64], g: NDArray[numpy.float64], mean: NDArray[numpy.float64], budgets: NDArray[numpy.float64], total_f: NDArray[numpy.float64], over: NDArray[numpy.float64]) -> tuple[Any, ...]:
+def find_path(csr: Csr, states: NDArray[numpy.int64], actions: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
+    """
+    The tuple (L,) of each step of a trajectory, -1 from the first step on that is no tuple of its layer.
+    """
+
+def play(csr: Csr, pi: NDArray[numpy.float64], P: NDArray[numpy.float64], uniforms: NDArray[numpy.float64], f: NDArray[numpy.float64], g: NDArray[numpy.float64], mean: NDArray[numpy.float64], budgets: NDArray[numpy.float64], total_f: NDArray[numpy.float64], over: NDArray[numpy.float64]) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int64], float, float]:
     """
     One episode and its account: states, actions, steps, the expected loss and the norm of what the policy uses beyond its budgets under `mean`. Adds f to total_f, and the use of g beyond the budgets to over.
     """
 
-def count(csr: Csr, path: NDArray[numpy.int64], N: NDArray[numpy.int64], growth: float, n: NDArray[numpy.int32], m: NDArray[numpy.int32]) -> tuple[Any, ...]:
+def count(csr: Csr, path: NDArray[numpy.int64], N: NDArray[numpy.int64], growth: float, n: NDArray[numpy.int32], m: NDArray[numpy.int32]) -> tuple[NDArray[numpy.int32], NDArray[numpy.int32], bool]:
     """
     The counts n and m of an epoch with one more path, and whether it ends the epoch.
     """
 
-def count_laws(csr: Csr, path: NDArray[numpy.int64], law: NDArray[numpy.int64], N: NDArray[numpy.int64], growth: float, n: NDArray[numpy.int64]) -> tuple[Any, ...]:
+def count_laws(csr: Csr, path: NDArray[numpy.int64], law: NDArray[numpy.int64], N: NDArray[numpy.int64], growth: float, n: NDArray[numpy.int64]) -> tuple[NDArray[numpy.int64], bool]:
     """
     The counts n of laws with one more path, and whether it ends the epoch.
     """
 
-def frequencies(csr: Csr, N: NDArray[numpy.int64], M: NDArray[numpy.int64]) -> Any:
+def frequencies(csr: Csr, N: NDArray[numpy.int64], M: NDArray[numpy.int64]) -> NDArray[numpy.float64]:
     """M / max(1, N) (n_tuples,)."""
 
 def within(f: NDArray[numpy.float64], g: NDArray[numpy.float64], bound: float) -> bool:
@@ -342,10 +342,10 @@ class Parts(Solver):
     def evaluate(self, reference: NDArray[numpy.float64], cost: NDArray[numpy.float64], beta: NDArray[numpy.float64], logarithmic: bool = False) -> tuple[float, float]:
         """F and the flow residual at beta."""
 
-    def divided(self) -> Any:
+    def divided(self) -> NDArray[numpy.float64]:
         """theta at the last evaluation; to be asked for once."""
 
-    def assembled(self, damping: float) -> Any:
+    def assembled(self, damping: float) -> NDArray[numpy.float64]:
         """The panels of H at the last evaluation."""
 
     def find_pivots(self, damping: float) -> None:
@@ -359,7 +359,7 @@ class Parts(Solver):
         Overwrite x by (H + damping diag(inflow + outflow))^-1 x, and return the iterations.
         """
 
-    def arrays(self) -> dict[str, Any]:
+    def arrays(self) -> dict:
         """Copies of the arrays of the layout and of the workspace, by name."""
 
 def solve_tridiagonal(sizes: NDArray[numpy.int64], values: NDArray[numpy.float64], x: NDArray[numpy.float64]) -> None:
@@ -373,19 +373,19 @@ class Csr:
     def __init__(self, layer_ptr: object, state_ptr: object, pair_ptr: object, action: object, successor: object) -> None: ...
 
     @property
-    def layer_ptr(self) -> Any: ...
+    def layer_ptr(self) -> object: ...
 
     @property
-    def state_ptr(self) -> Any: ...
+    def state_ptr(self) -> object: ...
 
     @property
-    def pair_ptr(self) -> Any: ...
+    def pair_ptr(self) -> object: ...
 
     @property
-    def action(self) -> Any: ...
+    def action(self) -> object: ...
 
     @property
-    def successor(self) -> Any: ...
+    def successor(self) -> object: ...
 
     def __getstate__(self) -> tuple[Any, ...]: ...
 

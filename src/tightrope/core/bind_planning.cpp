@@ -95,8 +95,7 @@ auto dearest_values(const Csr& csr, Floats lower, Floats upper, Floats pi, Float
     require_size(cost, space.n_pairs, "cost");
     New<double> V(space.n_states);
     unlocked([&] {
-        std::vector<double> p(space.n_tuples);
-        BestInBox q(space, lower.data(), upper.data(), 1.0, cost.data(), p.data());
+        BestInBox q(space, lower.data(), upper.data(), 1.0, cost.data(), nullptr);
         backward(space, q, Mean{pi.data()}, V.data);
     });
     return V.array;

@@ -160,7 +160,7 @@ private:
 };
 
 template <class T>
-nb::object copied(const std::vector<T>& values) {
+NumpyArray<T> copied(const std::vector<T>& values) {
     T* data = new T[values.size()];
     std::copy(values.begin(), values.end(), data);
     const nb::capsule owner(data, [](void* p) noexcept { delete[] static_cast<T*>(p); });
@@ -195,7 +195,7 @@ public:
     }
 
     /// θ at the last evaluation; to be asked for once.
-    nb::object divided() {
+    auto divided() {
         Turn solver(*this);
         require_evaluated();
         divide(space(), solver->lanes(), logarithmic_, solver->work(), theta_.data());
@@ -203,7 +203,7 @@ public:
     }
 
     /// The panels of H at the last evaluation.
-    nb::object assembled(double damping) {
+    auto assembled(double damping) {
         Turn solver(*this);
         require_evaluated();
         solver->visit([&](const auto& set) { assemble(solver->lanes(), set, damping, solver->work()); });

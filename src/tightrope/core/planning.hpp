@@ -15,15 +15,22 @@
 
 namespace tightrope {
 
-/// One backward pass. `q.enter(k, V)` is called before the pairs of layer k, q(i, V) for each of them. Writes V.
+/// V of the layers before layer `last`, whose own V is given. `q.enter(k, V)` is called before the pairs of layer k,
+/// q(i, V) for each of them.
 template <class Q, class Choice>
-void backward(const Space& space, Q&& q, Choice&& choose, double* V) {
-    V[space.last_state()] = 0.0;
-    for (Index k = space.n_layers - 1; k >= 0; --k) {
+void backward(const Space& space, Index last, Q&& q, Choice&& choose, double* V) {
+    for (Index k = last - 1; k >= 0; --k) {
         q.enter(k, V);
         for (Index s = space.layer_ptr[k]; s < space.layer_ptr[k + 1]; ++s)
             V[s] = choose(s, space.state_ptr[s], space.state_ptr[s + 1], [&](Index i) { return q(i, V); });
     }
+}
+
+/// One backward pass from the last state on. Writes V.
+template <class Q, class Choice>
+void backward(const Space& space, Q&& q, Choice&& choose, double* V) {
+    V[space.last_state()] = 0.0;
+    backward(space, space.n_layers, q, choose, V);
 }
 
 /// min_a q(s,a); best[s] is the first pair that attains it.
@@ -148,13 +155,14 @@ private:
     std::vector<double> v_, room_;
 };
 
-/// q(s,a) = cost(s,a) + sign · max over lower <= p <= upper of Σ_s' p(s') sign V(s'). Writes p (n_tuples,).
+/// q(s,a) = cost(s,a) + sign · max over lower <= p <= upper of Σ_s' p(s') sign V(s'). Writes p (n_tuples,) unless null.
 ///
 /// A pair whose bounds leave nothing open has p = lower. Pairs that lead to all of a layer share one order.
 class BestInBox {
 public:
     BestInBox(const Space& space, const double* lower, const double* upper, double sign, const double* cost, double* p)
-        : space_(space), lower_(lower), upper_(upper), sign_(sign), cost_(cost), p_(p), v_(widest_pair(space)) {}
+        : space_(space), lower_(lower), upper_(upper), sign_(sign), cost_(cost), p_(p), v_(widest_pair(space)),
+          room_(v_.size()) {}
 
     void enter(Index k, const double* V) {
         const Index below = space_.layer_ptr[k + 1];
@@ -165,13 +173,14 @@ public:
     double operator()(Index i, const double* V) {
         const Index first = space_.pair_ptr[i], n = space_.pair_ptr[i + 1] - first;
         for (Index r = 0; r < n; ++r) v_[r] = sign_ * V[space_.successor[first + r]];
+        double* const p = p_ ? p_ + first : room_.data();
         if (known(first, n)) {
-            std::copy(lower_ + first, lower_ + first + n, p_ + first);
+            std::copy(lower_ + first, lower_ + first + n, p);
             return cost_[i] + sign_ * dot(lower_ + first, v_.data(), n);
         }
         if (n < width_) of_pair_.descending(v_.data(), n);
         const Order& order = n < width_ ? of_pair_ : of_layer_;
-        return cost_[i] + sign_ * fill(lower_ + first, upper_ + first, v_.data(), order, n, p_ + first);
+        return cost_[i] + sign_ * fill(lower_ + first, upper_ + first, v_.data(), order, n, p);
     }
 
 private:
@@ -186,7 +195,7 @@ private:
     double sign_;
     const double* cost_;
     double* p_;
-    std::vector<double> v_;
+    std::vector<double> v_, room_;
     Index width_ = 0;
     Order of_layer_, of_pair_;
 };

@@ -172,7 +172,7 @@ class InequalityProjector:
         away as fast as the slack does.
         """
         model = (S + S.T) / 2 + np.diag(SINGULAR * (np.diag(S) + SINGULAR) + np.abs(here.slack) / reach)
-        y = least_prices(model, products(model, here.y[None])[:, 0] - here.slack)
+        y = core.least_prices(model, products(model, here.y[None])[:, 0] - here.slack)
         self.plain.potentials[:] = here.beta + combined(y - here.y, dbeta)
         try:
             there = at(y)
@@ -181,8 +181,3 @@ class InequalityProjector:
         promised = core.dot(here.slack, y - here.y)
         level = there.phi <= here.phi + ROUNDING * (1 + abs(here.phi)) and there.residual <= 0.5 * here.residual
         return there if level or there.phi <= here.phi + ARMIJO * promised else None
-
-
-def least_prices(S: FloatArray, r: FloatArray) -> FloatArray:
-    """argmin over y >= 0 of ½ <y, S y> − <r, y>, S symmetric and positive definite but for rounding."""
-    return core.least_prices(S, r)
