@@ -100,7 +100,8 @@ def test_uses_and_responses_in_blocks_are_those_of_the_belief(space: LayeredSpac
 
 def values(mdp: LayeredMDP, pi: np.ndarray, cost: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """V (n_states,) and Q (n_pairs,) of a policy."""
-    space, V = mdp.space, np.zeros(mdp.space.n_states)
+    space = mdp.space
+    V: np.ndarray = np.zeros(space.n_states)
     for _ in range(space.n_layers):  # one layer more is right after each
         Q = space.sum_over_successors(mdp.transitions * (cost + V[space.tuples[:, 2]]))
         V = np.bincount(space.pairs[:, 0], pi * Q, minlength=space.n_states)

@@ -35,6 +35,7 @@ def generated() -> str:
     text = LAYOUT.sub(r"\1", stub.get()).replace("numpy.typing.NDArray", "NDArray")
     text = text.replace("from typing import Annotated\n\n", "").replace("import numpy.typing\n", "")
     text = re.sub(r"\btuple\b(?!\[)", "tuple[Any, ...]", text)
+    text = re.sub(r"\bdict\b(?!\[)", "dict[str, Any]", text)
     if "Any" in text:
         text = "from typing import Any\n\n" + text
     return HEADER + text + FOOTER

@@ -2,6 +2,8 @@
 
 from typing import Any
 
+from typing import Annotated, overload
+
 import numpy
 from numpy.typing import NDArray
 
@@ -48,6 +50,168 @@ def are_balls(space: Csr, center: NDArray[numpy.float64], radius: NDArray[numpy.
     """
     Whether every radius is 0 or more, and every center a distribution where the radius is below 2.
     """
+
+SMALLEST: float = 1e-290
+
+def weigh(V: float, f: NDArray[numpy.float64], Q: NDArray[numpy.float64], g: NDArray[numpy.float64], alpha: float) -> NDArray[numpy.float64]:
+    """(V f + the sum of Q_i g_i) / alpha."""
+
+def mix(csr: Csr, theta: NDArray[numpy.float64], lam: float) -> NDArray[numpy.float64]:
+    """(1 - lam) theta + lam uniform on every layer."""
+
+def mix_pairs(csr: Csr, theta: NDArray[numpy.float64], lam: float, even: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+    """
+    (1 - lam) theta + lam even, of which every successor of pair i has even[i].
+    """
+
+def lift(csr: Csr, theta: NDArray[numpy.float64], floor: float) -> NDArray[numpy.float64]:
+    """
+    theta with at least `floor` of its layer in every state and of its state in every tuple[Any, ...].
+    """
+
+def average(mean: NDArray[numpy.float64], x: NDArray[numpy.float64], t: float) -> NDArray[numpy.float64]:
+    """
+    mean + (x - mean) / t, (I, n_tuples): the mean of t draws, of which x is the last.
+    """
+
+def dual_step(Q: NDArray[numpy.float64], g: NDArray[numpy.float64], theta: NDArray[numpy.float64], c: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+    """max(Q_i + <g_i, theta> - c_i, 0) for every i."""
+
+@overload
+def believe(csr: Csr, N: NDArray[numpy.int64], M: NDArray[numpy.int64], theta: NDArray[numpy.float64]) -> NDArray[numpy.float64]: ...
+
+@overload
+def believe(csr: Csr, N: NDArray[numpy.float64], M: NDArray[numpy.float64], theta: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+    """
+    The model (n_tuples,) that is believed after the counts N and M, and by theta where little was counted.
+    """
+
+@overload
+def uses(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.int64], M: NDArray[numpy.int64], theta: NDArray[numpy.float64], g: NDArray[numpy.float64]) -> NDArray[numpy.float64]: ...
+
+@overload
+def uses(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.float64], M: NDArray[numpy.float64], theta: NDArray[numpy.float64], g: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+    """
+    What the policy uses (I,) of each constraint g under the model that is believed.
+    """
+
+@overload
+def assess(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.int64], M: NDArray[numpy.int64], theta: NDArray[numpy.float64], loss: NDArray[numpy.float64], costs: NDArray[numpy.float64], realism: float, limits: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]: ...
+
+@overload
+def assess(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.float64], M: NDArray[numpy.float64], theta: NDArray[numpy.float64], loss: NDArray[numpy.float64], costs: NDArray[numpy.float64], realism: float, limits: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64], NDArray[numpy.float64]]:
+    """
+    By how much the policy is over each limit (I,) under the model that is believed, its responses b (I,) and A (I, I), and the spans (I,) of what is charged, which replaces the costs.
+    """
+
+@overload
+def evaluate(csr: Csr, pi: NDArray[numpy.float64], M: NDArray[numpy.int64], n: NDArray[numpy.int64], R: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
+
+@overload
+def evaluate(csr: Csr, pi: NDArray[numpy.float64], M: NDArray[numpy.float64], n: NDArray[numpy.float64], R: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
+    """
+    V (rows, n_states) and Q (rows, n_pairs) of the policy for every row of R, truncated.
+    """
+
+def from_least(csr: Csr, f: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+    """f - the least f of the layer."""
+
+def span(csr: Csr, f: NDArray[numpy.float64]) -> float:
+    """The largest span of f within a layer."""
+
+def in_spans(csr: Csr, g: NDArray[numpy.float64], budgets: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
+    """
+    Replace g by its distance from the least of each layer, in shares of its span; return the budgets in these units, and the units.
+    """
+
+@overload
+def least_prices(A: NDArray[numpy.float64], v: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+    """argmin over w >= 0 of w A w / 2 - v w, A positive definite."""
+
+@overload
+def least_prices(S: NDArray[numpy.float64], r: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+    """
+    argmin over y >= 0 of <y, S y> / 2 - <r, y>, S (n, n) symmetric and positive semidefinite but for rounding.
+    """
+
+@overload
+def least_prices(S: NDArray[numpy.float64], r: NDArray[numpy.float64], y: NDArray[numpy.float64]) -> None:
+    """
+    Write the argmin over y >= 0 of <y, S y> / 2 - <r, y>; S is symmetric, positive definite but for rounding.
+    """
+
+def mirror_step(csr: Csr, pi: NDArray[numpy.float64], q: NDArray[numpy.float64], step: float) -> NDArray[numpy.float64]:
+    """The policy proportional to pi exp(-step q) in every state."""
+
+def regularised_values(csr: Csr, pi: NDArray[numpy.float64], P: NDArray[numpy.float64], R: NDArray[numpy.float64], tau: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
+    """
+    V (rows, n_states) and Q (rows, n_pairs) with entropy tau, for every row of R.
+    """
+
+def regularised_step(csr: Csr, pi: NDArray[numpy.float64], q: NDArray[numpy.float64], step: float, tau: float) -> NDArray[numpy.float64]:
+    """
+    The policy proportional to pi^(1 - step tau) exp(step q) in every state.
+    """
+
+def bonus_values(csr: Csr, n_losses: NDArray[numpy.int64], N: NDArray[numpy.int64], M: NDArray[numpy.int64], total_loss: NDArray[numpy.float64], iota: float, rare: float, scale: float, before: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.int64]]:
+    """
+    Optimistic values Q (n_pairs,), given those before, and the best pair of every state.
+    """
+
+def lower_means(n: NDArray[numpy.int64], total: NDArray[numpy.float64], V: NDArray[numpy.float64], log_inverse: float, scale: float) -> NDArray[numpy.float64]:
+    """
+    Lower bounds (I, n_pairs) on means, given counts n, sums and spreads V.
+    """
+
+def upper_occupancy(csr: Csr, pi: NDArray[numpy.float64], lower: NDArray[numpy.float64], upper: NDArray[numpy.float64], path: NDArray[numpy.int64]) -> NDArray[numpy.float64]:
+    """
+    The largest probability (L,) of passing each pair of the path under a model of the box.
+    """
+
+NONE: float = 1e-300
+
+def occupancy(csr: Csr, pi: NDArray[numpy.float64], P: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+    """The occupancy measure (n_tuples,) of the policy pi under the model P."""
+
+def policy_of(csr: Csr, theta: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+    """The policy (n_pairs,) of an occupancy measure."""
+
+def model_of(csr: Csr, theta: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+    """The conditionals (n_tuples,) of an occupancy measure."""
+
+def draw(p: NDArray[numpy.float64], lo: int, hi: int, u: float) -> int:
+    """The index in lo:hi at which the running sum of p exceeds u."""
+
+def sample_path(csr: Csr, pi: NDArray[numpy.float64], P: NDArray[numpy.float64], uniforms: NDArray[numpy.float64]) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int64]]:
+    """
+    One episode: its states (L + 1,), its actions (L,) and the tuple[Any, ...] of each step (L,).
+    """
+
+def find_path(csr: Csr, states: NDArray[numpy.int64], actions: NDArray[numpy.int64]) -> NDArray[numpy.int64]:
+    """
+    The tuple[Any, ...] (L,) of each step of a trajectory, -1 from the first step on that is no tuple[Any, ...] of its layer.
+    """
+
+def play(csr: Csr, pi: NDArray[numpy.float64], P: NDArray[numpy.float64], uniforms: NDArray[numpy.float64], f: NDArray[numpy.float64], g: NDArray[numpy.float64], mean: NDArray[numpy.float64], budgets: NDArray[numpy.float64], total_f: NDArray[numpy.float64], over: NDArray[numpy.float64]) -> tuple[NDArray[numpy.int64], NDArray[numpy.int64], NDArray[numpy.int64], float, float]:
+    """
+    One episode and its account: states, actions, steps, the expected loss and the norm of what the policy uses beyond its budgets under `mean`. Adds f to total_f, and the use of g beyond the budgets to over.
+    """
+
+def count(csr: Csr, path: NDArray[numpy.int64], N: NDArray[numpy.int64], growth: float, n: NDArray[numpy.int32], m: NDArray[numpy.int32]) -> tuple[NDArray[numpy.int32], NDArray[numpy.int32], bool]:
+    """
+    The counts n and m of an epoch with one more path, and whether it ends the epoch.
+    """
+
+def count_laws(csr: Csr, path: NDArray[numpy.int64], law: NDArray[numpy.int64], N: NDArray[numpy.int64], growth: float, n: NDArray[numpy.int64]) -> tuple[NDArray[numpy.int64], bool]:
+    """
+    The counts n of laws with one more path, and whether it ends the epoch.
+    """
+
+def frequencies(csr: Csr, N: NDArray[numpy.int64], M: NDArray[numpy.int64]) -> NDArray[numpy.float64]:
+    """M / max(1, N) (n_tuples,)."""
+
+def within(f: NDArray[numpy.float64], g: NDArray[numpy.float64], bound: float) -> bool:
+    """Whether |f| <= bound and the sum over i of max |g_i| <= bound."""
 
 def best_actions(space: Csr, P: NDArray[numpy.float64], cost: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.int64]]:
     """
@@ -108,9 +272,110 @@ def euclidean_step(space: Csr, P: NDArray[numpy.float64], x: NDArray[numpy.float
     The Newton step -(A D A' + mu)^-1 (Ax - b), D the pairs with x > 0; 0 at the last state.
     """
 
-def least_prices(S: NDArray[numpy.float64], r: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+def answer_l1(center: NDArray[numpy.float64], radius: NDArray[numpy.float64], p: NDArray[numpy.float64], W: NDArray[numpy.float64], label: NDArray[numpy.int8], thresholds: NDArray[numpy.float64]) -> None:
     """
-    argmin over y >= 0 of <y, S y> / 2 - <r, y>, S (n, n) symmetric and positive semidefinite but for rounding.
+    Answer for L1 balls: p holds w on entry and W p* on exit; W, label and thresholds are written.
+    """
+
+def answer_box(lower: NDArray[numpy.float64], upper: NDArray[numpy.float64], center: NDArray[numpy.float64], radius: NDArray[numpy.float64], p: NDArray[numpy.float64], W: NDArray[numpy.float64], label: NDArray[numpy.int8], thresholds: NDArray[numpy.float64]) -> None:
+    """Answer for boxes, as for L1 balls."""
+
+def answer_kl(center: NDArray[numpy.float64], radius: NDArray[numpy.float64], p: NDArray[numpy.float64], W: NDArray[numpy.float64], label: NDArray[numpy.int8], thresholds: NDArray[numpy.float64], kappa: NDArray[numpy.float64]) -> None:
+    """Answer for KL balls, as for L1 balls; kappa is written too."""
+
+def move_kl(kappa: NDArray[numpy.float64], p: NDArray[numpy.float64], W: NDArray[numpy.float64], label: NDArray[numpy.int8], thresholds: NDArray[numpy.float64], share: NDArray[numpy.float64], aligned: bool, x: NDArray[numpy.float64], block: NDArray[numpy.float64], D: NDArray[numpy.float64], y: NDArray[numpy.float64], d: NDArray[numpy.float64]) -> None:
+    """
+    How the answers for KL balls move: adds to block, D and y, and writes d (`sets.hpp`).
+    """
+
+class Solver:
+    """
+    Projects on a confidence set again and again, from where the last answer was.
+    """
+
+    def __init__(self, csr: object, direct: bool) -> None:
+        """
+        direct: Newton's steps come from a factor of H; otherwise from conjugate gradients.
+        """
+
+    def set_l1(self, center: NDArray[numpy.float64], radius: NDArray[numpy.float64], free: NDArray[numpy.bool_]) -> None:
+        """
+        Project on L1 balls from now on; free says which pairs may have any conditional.
+        """
+
+    def set_box(self, lower: NDArray[numpy.float64], upper: NDArray[numpy.float64], free: NDArray[numpy.bool_]) -> None:
+        """Project on boxes from now on."""
+
+    def set_cut_box(self, lower: NDArray[numpy.float64], upper: NDArray[numpy.float64], center: NDArray[numpy.float64], radius: NDArray[numpy.float64], free: NDArray[numpy.bool_]) -> None:
+        """Project on boxes that are cut by L1 balls from now on."""
+
+    def set_kl(self, center: NDArray[numpy.float64], radius: NDArray[numpy.float64], free: NDArray[numpy.bool_]) -> None:
+        """Project on KL balls from now on."""
+
+    def solve(self, reference: NDArray[numpy.float64], cost: NDArray[numpy.float64], tolerance: float, theta: NDArray[numpy.float64]) -> tuple[float, float, int, bool]:
+        """
+        Write the answer into theta, NaN if there is none; return F, the flow residual, the number of Newton steps
+        and whether weights may have left the range of numbers. An interrupted solver starts cold next time.
+        """
+
+    def sensitivities(self, reference: NDArray[numpy.float64], cost: NDArray[numpy.float64], A: NDArray[numpy.float64], theta: NDArray[numpy.float64], dbeta: NDArray[numpy.float64], dtheta: NDArray[numpy.float64]) -> None:
+        """
+        Write how potentials and answer move as the cost moves along each row of A.
+        """
+
+    @property
+    def potentials(self) -> NDArray[numpy.float64]:
+        """beta itself, not a copy; the next solve starts here."""
+
+    @property
+    def factor_size(self) -> int: ...
+
+    @property
+    def factor_damping(self) -> float:
+        """NaN while there is no factor."""
+
+    def state(self, thresholds: NDArray[numpy.float64], factor: NDArray[numpy.float64]) -> None:
+        """
+        Write what the next solve starts from, potentials and factor_damping aside.
+        """
+
+    def restore(self, potentials: NDArray[numpy.float64], thresholds: NDArray[numpy.float64], factor: NDArray[numpy.float64], factor_damping: float) -> None:
+        """Go on from the state of another solver."""
+
+    def forget(self) -> None:
+        """Start cold next time."""
+
+class Parts(Solver):
+    """A solver whose parts can be called one by one, for tests."""
+
+    def __init__(self, csr: object, direct: bool) -> None: ...
+
+    def evaluate(self, reference: NDArray[numpy.float64], cost: NDArray[numpy.float64], beta: NDArray[numpy.float64], logarithmic: bool = False) -> tuple[float, float]:
+        """F and the flow residual at beta."""
+
+    def divided(self) -> object:
+        """theta at the last evaluation; to be asked for once."""
+
+    def assembled(self, damping: float) -> object:
+        """The panels of H at the last evaluation."""
+
+    def find_pivots(self, damping: float) -> None:
+        """C and D of conjugate.hpp."""
+
+    def sweep(self, x: NDArray[numpy.float64], back: bool) -> float:
+        """A sweep back, or forward: then x · y is returned."""
+
+    def conjugate_gradients(self, damping: float, accuracy: float, x: NDArray[numpy.float64]) -> int:
+        """
+        Overwrite x by (H + damping diag(inflow + outflow))^-1 x, and return the iterations.
+        """
+
+    def arrays(self) -> dict[str, Any]:
+        """Copies of the arrays of the layout and of the workspace, by name."""
+
+def solve_tridiagonal(sizes: NDArray[numpy.int64], values: NDArray[numpy.float64], x: NDArray[numpy.float64]) -> None:
+    """
+    Overwrite the panels of a block-tridiagonal matrix by their factor, and x by the solution.
     """
 
 class Csr:

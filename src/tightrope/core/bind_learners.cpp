@@ -28,7 +28,7 @@ void require_shape(const A& table, Index rows, Index columns, const char* name) 
 
 // ------------------------------------------------------------------------------------------------ primal_dual.hpp
 
-nb::object weigh_(double V, Floats f, Floats Q, Table g, double alpha) {
+auto weigh_(double V, Floats f, Floats Q, Table g, double alpha) {
     const Index n = size(f), n_constraints = size(Q);
     require_shape(g, n_constraints, n, "g");
     New<double> psi(n);
@@ -36,7 +36,7 @@ nb::object weigh_(double V, Floats f, Floats Q, Table g, double alpha) {
     return psi.array;
 }
 
-nb::object mix_(const Csr& csr, Floats theta, double lambda) {
+auto mix_(const Csr& csr, Floats theta, double lambda) {
     const Space& space = csr;
     require_size(theta, space.n_tuples, "theta");
     New<double> reference(space.n_tuples);
@@ -44,7 +44,7 @@ nb::object mix_(const Csr& csr, Floats theta, double lambda) {
     return reference.array;
 }
 
-nb::object mix_pairs_(const Csr& csr, Floats theta, double lambda, Floats even) {
+auto mix_pairs_(const Csr& csr, Floats theta, double lambda, Floats even) {
     const Space& space = csr;
     require_size(theta, space.n_tuples, "theta");
     require_size(even, space.n_pairs, "even");
@@ -53,7 +53,7 @@ nb::object mix_pairs_(const Csr& csr, Floats theta, double lambda, Floats even) 
     return reference.array;
 }
 
-nb::object lift_(const Csr& csr, Floats theta, double floor) {
+auto lift_(const Csr& csr, Floats theta, double floor) {
     const Space& space = csr;
     require_size(theta, space.n_tuples, "theta");
     New<double> reference(space.n_tuples);
@@ -61,7 +61,7 @@ nb::object lift_(const Csr& csr, Floats theta, double floor) {
     return reference.array;
 }
 
-nb::object average_(Table mean, Table x, double t) {
+auto average_(Table mean, Table x, double t) {
     const Index rows = size(mean), columns = size(mean, 1);
     require_shape(x, rows, columns, "x");
     New<double> out(rows, columns);
@@ -69,7 +69,7 @@ nb::object average_(Table mean, Table x, double t) {
     return out.array;
 }
 
-nb::object dual_step_(Floats Q, Table g, Floats theta, Floats c) {
+auto dual_step_(Floats Q, Table g, Floats theta, Floats c) {
     const Index n = size(theta), n_constraints = size(Q);
     require_shape(g, n_constraints, n, "g");
     require_size(c, n_constraints, "c");
@@ -89,7 +89,7 @@ Belief<Count> belief_of(const Space& space, const Counts<Count>& N, const Counts
 }
 
 template <class Count>
-nb::object believe_(const Csr& csr, Counts<Count> N, Counts<Count> M, Floats theta) {
+auto believe_(const Csr& csr, Counts<Count> N, Counts<Count> M, Floats theta) {
     const Space& space = csr;
     const auto belief = belief_of(space, N, M, theta);
     New<double> P(space.n_tuples);
@@ -100,7 +100,7 @@ nb::object believe_(const Csr& csr, Counts<Count> N, Counts<Count> M, Floats the
 }
 
 template <class Count>
-nb::object uses_(const Csr& csr, Floats pi, Counts<Count> N, Counts<Count> M, Floats theta, Table g) {
+auto uses_(const Csr& csr, Floats pi, Counts<Count> N, Counts<Count> M, Floats theta, Table g) {
     const Space& space = csr;
     const auto belief = belief_of(space, N, M, theta);
     const Index n = size(g);
@@ -115,7 +115,7 @@ nb::object uses_(const Csr& csr, Floats pi, Counts<Count> N, Counts<Count> M, Fl
 }
 
 template <class Count>
-nb::tuple assess_(const Csr& csr, Floats pi, Counts<Count> N, Counts<Count> M, Floats theta, Floats loss, TableOut costs,
+auto assess_(const Csr& csr, Floats pi, Counts<Count> N, Counts<Count> M, Floats theta, Floats loss, TableOut costs,
                   double realism, Floats limits) {
     const Space& space = csr;
     const auto belief = belief_of(space, N, M, theta);
@@ -135,10 +135,10 @@ nb::tuple assess_(const Csr& csr, Floats pi, Counts<Count> N, Counts<Count> M, F
             spans.data[i] = from_least(space, cost, cost).largest;
         }
     });
-    return nb::make_tuple(over.array, b.array, A.array, spans.array);
+    return std::tuple(over.array, b.array, A.array, spans.array);
 }
 
-nb::object from_least_(const Csr& csr, Floats f) {
+auto from_least_(const Csr& csr, Floats f) {
     const Space& space = csr;
     require_size(f, space.n_tuples, "f");
     New<double> out(space.n_tuples);
@@ -152,7 +152,7 @@ double span_(const Csr& csr, Floats f) {
     return unlocked([&] { return span(space, f.data()); });
 }
 
-nb::tuple in_spans_(const Csr& csr, TableOut g, Floats budgets) {
+auto in_spans_(const Csr& csr, TableOut g, Floats budgets) {
     const Space& space = csr;
     const Index n = size(budgets);
     require_shape(g, n, space.n_tuples, "g");
@@ -164,10 +164,10 @@ nb::tuple in_spans_(const Csr& csr, TableOut g, Floats budgets) {
             units.data[i] = unit;
         }
     });
-    return nb::make_tuple(limits.array, units.array);
+    return std::tuple(limits.array, units.array);
 }
 
-nb::object least_prices_(Table A, Floats v) {
+auto least_prices_(Table A, Floats v) {
     const Index n = size(v);
     require_shape(A, n, n, "A");
     New<double> w(n);
@@ -178,7 +178,7 @@ nb::object least_prices_(Table A, Floats v) {
 // --------------------------------------------------------------------------------------------------- policies.hpp
 
 template <class Count>
-nb::tuple evaluate_(const Csr& csr, Floats pi, Counts<Count> M, Counts<Count> n, Table R) {
+auto evaluate_(const Csr& csr, Floats pi, Counts<Count> M, Counts<Count> n, Table R) {
     const Space& space = csr;
     const Index rows = size(R);
     require_size(pi, space.n_pairs, "pi");
@@ -191,10 +191,10 @@ nb::tuple evaluate_(const Csr& csr, Floats pi, Counts<Count> M, Counts<Count> n,
             evaluate(space, pi.data(), M.data(), n.data(), R.data() + h * space.n_pairs, V.data + h * space.n_states,
                      Q.data + h * space.n_pairs);
     });
-    return nb::make_tuple(V.array, Q.array);
+    return std::tuple(V.array, Q.array);
 }
 
-nb::object mirror_step_(const Csr& csr, Floats pi, Floats q, double step) {
+auto mirror_step_(const Csr& csr, Floats pi, Floats q, double step) {
     const Space& space = csr;
     require_size(pi, space.n_pairs, "pi");
     require_size(q, space.n_pairs, "q");
@@ -203,7 +203,7 @@ nb::object mirror_step_(const Csr& csr, Floats pi, Floats q, double step) {
     return out.array;
 }
 
-nb::tuple regularised_values_(const Csr& csr, Floats pi, Floats P, Table R, Floats tau) {
+auto regularised_values_(const Csr& csr, Floats pi, Floats P, Table R, Floats tau) {
     const Space& space = csr;
     const Index rows = size(R);
     require_size(pi, space.n_pairs, "pi");
@@ -216,10 +216,10 @@ nb::tuple regularised_values_(const Csr& csr, Floats pi, Floats P, Table R, Floa
             regularised_values(space, pi.data(), P.data(), R.data() + h * space.n_pairs, tau.data()[h],
                                V.data + h * space.n_states, Q.data + h * space.n_pairs);
     });
-    return nb::make_tuple(V.array, Q.array);
+    return std::tuple(V.array, Q.array);
 }
 
-nb::object regularised_step_(const Csr& csr, Floats pi, Floats q, double step, double tau) {
+auto regularised_step_(const Csr& csr, Floats pi, Floats q, double step, double tau) {
     const Space& space = csr;
     require_size(pi, space.n_pairs, "pi");
     require_size(q, space.n_pairs, "q");
@@ -230,7 +230,7 @@ nb::object regularised_step_(const Csr& csr, Floats pi, Floats q, double step, d
 
 // ----------------------------------------------- bonus_values.hpp, lower_means.hpp, upper_occupancy.hpp
 
-nb::tuple bonus_values_(const Csr& csr, Ints n_losses, Ints N, Ints M, Floats total_loss, double iota, double rare,
+auto bonus_values_(const Csr& csr, Ints n_losses, Ints N, Ints M, Floats total_loss, double iota, double rare,
                         double scale, Floats before) {
     const Space& space = csr;
     require_size(n_losses, space.n_pairs, "n_losses");
@@ -245,10 +245,10 @@ nb::tuple bonus_values_(const Csr& csr, Ints n_losses, Ints N, Ints M, Floats to
         const Visits seen{n_losses.data(), N.data(), M.data(), total_loss.data()};
         bonus_values(space, seen, iota, rare, scale, Q.data, best.data);
     });
-    return nb::make_tuple(Q.array, best.array);
+    return std::tuple(Q.array, best.array);
 }
 
-nb::object lower_means_(Ints n, Table total, Table V, double log_inverse, double scale) {
+auto lower_means_(Ints n, Table total, Table V, double log_inverse, double scale) {
     static const Rates rates;
     const Index rows = size(total), columns = size(n);
     require_size(total, columns, "total", 1);
@@ -262,7 +262,7 @@ nb::object lower_means_(Ints n, Table total, Table V, double log_inverse, double
     return lower.array;
 }
 
-nb::object upper_occupancy_(const Csr& csr, Floats pi, Floats lower, Floats upper, Ints path) {
+auto upper_occupancy_(const Csr& csr, Floats pi, Floats lower, Floats upper, Ints path) {
     const Space& space = csr;
     require_size(pi, space.n_pairs, "pi");
     require_size(lower, space.n_tuples, "lower");

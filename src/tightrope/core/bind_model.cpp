@@ -8,7 +8,7 @@ namespace tightrope {
 
 namespace {
 
-nb::object occupancy_(const Csr& csr, Floats pi, Floats P) {
+auto occupancy_(const Csr& csr, Floats pi, Floats P) {
     const Space& space = csr;
     require_size(pi, space.n_pairs, "pi");
     require_size(P, space.n_tuples, "P");
@@ -20,7 +20,7 @@ nb::object occupancy_(const Csr& csr, Floats pi, Floats P) {
     return theta.array;
 }
 
-nb::object policy_of_(const Csr& csr, Floats theta) {
+auto policy_of_(const Csr& csr, Floats theta) {
     const Space& space = csr;
     require_size(theta, space.n_tuples, "theta");
     New<double> pi(space.n_pairs);
@@ -28,7 +28,7 @@ nb::object policy_of_(const Csr& csr, Floats theta) {
     return pi.array;
 }
 
-nb::object model_of_(const Csr& csr, Floats theta) {
+auto model_of_(const Csr& csr, Floats theta) {
     const Space& space = csr;
     require_size(theta, space.n_tuples, "theta");
     New<double> P(space.n_tuples);
@@ -56,15 +56,15 @@ void require_played(const Space& space, const Floats& pi, const Floats& P, const
     require_size(uniforms, 2 * space.n_layers, "uniforms");
 }
 
-nb::tuple sample_path_(const Csr& csr, Floats pi, Floats P, Floats uniforms) {
+auto sample_path_(const Csr& csr, Floats pi, Floats P, Floats uniforms) {
     const Space& space = csr;
     require_played(space, pi, P, uniforms);
     Path path(space);
     sample_path(space, pi.data(), P.data(), uniforms.data(), path.states.data, path.actions.data, path.steps.data);
-    return nb::make_tuple(path.states.array, path.actions.array, path.steps.array);
+    return std::tuple(path.states.array, path.actions.array, path.steps.array);
 }
 
-nb::object find_path_(const Csr& csr, Ints states, Ints actions) {
+auto find_path_(const Csr& csr, Ints states, Ints actions) {
     const Space& space = csr;
     require_size(states, space.n_layers + 1, "states");
     require_size(actions, space.n_layers, "actions");
@@ -73,7 +73,7 @@ nb::object find_path_(const Csr& csr, Ints states, Ints actions) {
     return steps.array;
 }
 
-nb::tuple play_(const Csr& csr, Floats pi, Floats P, Floats uniforms, Floats f, Table g, Table mean, Floats budgets,
+auto play_(const Csr& csr, Floats pi, Floats P, Floats uniforms, Floats f, Table g, Table mean, Floats budgets,
                 FloatsOut total_f, FloatsOut over) {
     const Space& space = csr;
     const Index n = static_cast<Index>(budgets.shape(0));
@@ -95,7 +95,7 @@ nb::tuple play_(const Csr& csr, Floats pi, Floats P, Floats uniforms, Floats f, 
         violation = excess(e.mean.data(), budgets.data(), n);
         return e.f;
     });
-    return nb::make_tuple(path.states.array, path.actions.array, path.steps.array, loss, violation);
+    return std::tuple(path.states.array, path.actions.array, path.steps.array, loss, violation);
 }
 
 /// A copy of n numbers as a new array.
@@ -106,7 +106,7 @@ New<T> copy(const T* from, Index n) {
     return to;
 }
 
-nb::tuple count_(const Csr& csr, Ints path, Ints N, double growth, Ints32 n, Ints32 m) {
+auto count_(const Csr& csr, Ints path, Ints N, double growth, Ints32 n, Ints32 m) {
     const Space& space = csr;
     require_size(path, space.n_layers, "path");
     require_indices(path, space.n_tuples, "path");
@@ -115,10 +115,10 @@ nb::tuple count_(const Csr& csr, Ints path, Ints N, double growth, Ints32 n, Int
     require_size(m, space.n_tuples, "m");
     New<std::int32_t> visits = copy(n.data(), space.n_pairs), moves = copy(m.data(), space.n_tuples);
     const bool over = count(space, path.data(), N.data(), growth, visits.data, moves.data);
-    return nb::make_tuple(visits.array, moves.array, over);
+    return std::tuple(visits.array, moves.array, over);
 }
 
-nb::tuple count_laws_(const Csr& csr, Ints path, Ints law, Ints N, double growth, Ints n) {
+auto count_laws_(const Csr& csr, Ints path, Ints law, Ints N, double growth, Ints n) {
     const Space& space = csr;
     const Index n_laws = static_cast<Index>(N.shape(0));
     require_size(path, space.n_layers, "path");
@@ -131,10 +131,10 @@ nb::tuple count_laws_(const Csr& csr, Ints path, Ints law, Ints N, double growth
     }
     New<std::int64_t> visits = copy(n.data(), n_laws);
     const bool over = count_laws(space, path.data(), law.data(), N.data(), growth, visits.data);
-    return nb::make_tuple(visits.array, over);
+    return std::tuple(visits.array, over);
 }
 
-nb::object frequencies_(const Csr& csr, Ints N, Ints M) {
+auto frequencies_(const Csr& csr, Ints N, Ints M) {
     const Space& space = csr;
     require_size(N, space.n_pairs, "N");
     require_size(M, space.n_tuples, "M");
