@@ -33,8 +33,8 @@ def test_what_is_used_is_used_under_the_belief(mdp: LayeredMDP, rng: np.random.G
     theta, g = mdp.occupancy(random_policy(rng, space, zeros=0.3)), rng.uniform(-1, 1, (2, space.n_tuples))
     believed = LayeredMDP(space, believe(space.native, N, M, theta))
     expected = g @ believed.occupancy(policy)
-    both: list[Any] = [(N, M), (N.astype(float), M.astype(float))]
-    for counts in both:
+    kinds: list[tuple[Any, Any]] = [(N, M), (N.astype(float), M.astype(float))]
+    for counts in kinds:
         use = uses(space.native, policy.probabilities, *counts, theta, g)
         np.testing.assert_allclose(use, expected, atol=1e-12)
         over, *_ = assess(
