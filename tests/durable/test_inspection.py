@@ -3,6 +3,7 @@
 import csv
 import json
 import sqlite3
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -159,8 +160,11 @@ def test_prices_are_in_units_of_the_loss_for_every_loss_weight(tmp_path: Path) -
         assert [one.price for one in learner.status.spending] == [0.0, 0.0]
         learner.challenge("doubtful", fresh("ucpd", V=16.0))
         one_more(learner)
-        learner._state.learner.multipliers = np.array([3.0, 0.5])
-        learner._state.entrants["doubtful"].learner.multipliers = np.array([6.0, 1.0])
+        for one, prices in (
+            (learner._state.learner, [3.0, 0.5]),
+            (learner._state.entrants["doubtful"].learner, [6.0, 1.0]),
+        ):
+            one.state = replace(one.state, multipliers=np.array(prices))
         for champion in ("doubtful", "ucpd"):  # twice the loss weight and the multipliers: the same price
             learner.promote(champion)
             delay, energy = learner.status.spending

@@ -217,8 +217,8 @@ def test_a_learner_learns_with_a_rule_that_makes_own_sets() -> None:
     drive(at, learner, last=60)
     assert isinstance(learner.confidence_set, EuclideanBall)
     assert np.isfinite(learner.confidence_set.radius).any()
-    assert learner.confidence_set.violation(at.space, learner.theta) <= 1e-8
-    assert flow_residual(at.space, learner.theta) <= 1e-8
+    assert learner.confidence_set.violation(at.space, learner.state.theta) <= 1e-8
+    assert flow_residual(at.space, learner.state.theta) <= 1e-8
 
 
 # ------------------------------------------------------------------------------------------ what goes wrong
