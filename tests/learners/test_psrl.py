@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from numpy.typing import NDArray
 
 from tests.learners.gap import regret_per_episode
 from tightrope import InvalidInputError, LayeredSpace, Policy
@@ -74,12 +75,12 @@ def test_the_posterior_by_hand() -> None:
         learner.observe(BanditEpisode([0, s, 3], [0, 0], [f, 0.0], np.zeros((0, 2))))
     drawn = []
 
-    def look(csr: object, P: FloatArray, loss: FloatArray, V: FloatArray, best: FloatArray) -> None:
-        best[:] = [0, 1, 2]
+    def look(csr: object, P: FloatArray, loss: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
         drawn.append((P[0], loss[0]))
+        return np.zeros(space.n_states), np.arange(3)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tightrope.learners.psrl.best_actions", look)
+        patch.setattr("tightrope.core.best_actions", look)
         for _ in range(4000):
             learner._plan(learner.state.counts, learner.state.total_loss, learner.state.draws)
     first, loss = np.array(drawn).T
@@ -95,12 +96,12 @@ def test_laws_that_are_tied_are_drawn_once() -> None:
     assert isinstance(learner, PSRL) and learner.ties is not None
     drawn: list[FloatArray] = []
 
-    def look(csr: object, P: FloatArray, loss: FloatArray, V: FloatArray, best: FloatArray) -> None:
-        best[:] = problem.space.csr.state_ptr[:-2]
+    def look(csr: object, P: FloatArray, loss: FloatArray) -> tuple[FloatArray, NDArray[np.int64]]:
         drawn.append(P)
+        return np.zeros(problem.space.n_states), problem.space.csr.state_ptr[:-2].astype(np.int64)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("tightrope.learners.psrl.best_actions", look)
+        patch.setattr("tightrope.core.best_actions", look)
         learner._plan(learner.state.counts, learner.state.total_loss, learner.state.draws)
     outcome = learner.ties.outcome
     for k in range(outcome.max() + 1):
@@ -119,7 +120,7 @@ def test_a_draw_that_fails_leaves_no_trace(monkeypatch: pytest.MonkeyPatch) -> N
     learner, twin = (PSRL(space, [], episodes=5, rng=np.random.default_rng(0)) for _ in range(2))
     episode = BanditEpisode([0, 1, 3], [0, 0], [0.5, 0.5], np.zeros((0, 2)))
     with monkeypatch.context() as patch:
-        patch.setattr("tightrope.learners.psrl.best_actions", lambda *_: 1 / 0)
+        patch.setattr("tightrope.core.best_actions", lambda *_: 1 / 0)
         with pytest.raises(ZeroDivisionError):
             learner.observe(episode)
     for _ in range(20):
