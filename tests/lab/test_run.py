@@ -450,7 +450,7 @@ def test_an_adversary_that_misbehaves_is_named(loss: FloatArray, words: str) -> 
         run(problem, episodes=10)
 
 
-def test_constraints_and_policies_of_a_wrong_shape_are_named() -> None:
+def test_constraints_and_policies_of_a_wrong_shape_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     problem = small_problem()
 
     class Short(Still):
@@ -460,7 +460,7 @@ def test_constraints_and_policies_of_a_wrong_shape_are_named() -> None:
     with pytest.raises(InvalidInputError, match="episode 1: the draw of the constraints has shape"):
         run(replace(problem, constraints=Short(problem.constraints.mean)), episodes=10)
     learner = recorder(problem, 10)
-    learner.policy = Policy.uniform(LayeredSpace.dense([1, 1], 2))
+    monkeypatch.setattr(Recorder, "policy", Policy.uniform(LayeredSpace.dense([1, 1], 2)))
     with pytest.raises(InvalidInputError, match="episode 1: the learner's policy has shape"):
         run(problem, learner, episodes=10)
 
