@@ -24,7 +24,10 @@ FLOOR = 1e-140
 
 
 class Solver(Protocol):
-    """A solver that begins where its last answer was: `restore` takes what `state` gave, or raises."""
+    """A solver that begins where its last answer was: `restore` takes what `state` gave, or raises.
+
+    The arrays of a state are never written to again.
+    """
 
     def state(self) -> dict[str, FloatArray]: ...
 
@@ -75,8 +78,12 @@ class Warmed(Generic[S]):
 
     def now(self) -> WarmStart:
         """Return where the next solve begins."""
-        self._held = WarmStart(self, {name: values.copy() for name, values in self._solver.state().items()})
+        self._held = WarmStart(self, self._solver.state())
         return self._held
+
+    def __reduce__(self) -> tuple[type["Warmed[Any]"], tuple[S]]:
+        """Copy and pickle it without what the solver holds: the copy of a solver begins cold."""
+        return Warmed, (self._solver,)
 
 
 class MirrorStep:

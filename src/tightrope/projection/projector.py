@@ -44,6 +44,10 @@ class Projector:
             hand_over(confidence, self._solver, free)
         self._confidence, self._free = confidence, free  # perhaps but another name for the set of everything
 
+    def __reduce__(self) -> tuple[type["Projector"], tuple[LayeredSpace, float]]:
+        """Copy and pickle it cold; `state` has what the next solve starts from."""
+        return Projector, (self.space, self.tolerance)
+
     def forget(self) -> None:
         """Start cold next time."""
         self._solver.forget()
@@ -53,7 +57,7 @@ class Projector:
         thresholds, factor = np.empty((2, self.space.n_pairs)), np.empty(self._solver.factor_size)
         self._solver.state(thresholds, factor)
         return {
-            "potentials": self.potentials,
+            "potentials": self.potentials.copy(),
             "thresholds": thresholds,
             "factor": factor,
             "factor_damping": np.array([self._solver.factor_damping]),
