@@ -78,7 +78,7 @@ def test_a_history_without_records_still_shows_itself() -> None:
 
 def test_columns_of_a_history_are_equally_long() -> None:
     columns = dict.fromkeys(COLUMNS, np.zeros(2)) | {"regret": np.zeros(3)}
-    with pytest.raises(InvalidInputError, match="regret has 3 records; episode has 2"):
+    with pytest.raises(InvalidInputError, match="regret has 3 records; it must have as many as episode, 2"):
         History(columns, {})
 
 

@@ -35,8 +35,7 @@ class Frontier:
     @property
     def prices(self) -> FloatArray:
         """(n − 1,) from which η on a corner is better than the one before it; rising."""
-        prices: FloatArray = -np.diff(self.loss) / np.diff(self.use)
-        return prices
+        return np.maximum(-np.diff(self.loss) / np.diff(self.use), 0.0)  # rounding may leave less
 
     def dual(self, price: float, budget: float) -> float:
         """q(η) of a budget c."""
