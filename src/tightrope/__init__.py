@@ -48,6 +48,7 @@ if TYPE_CHECKING:
     from tightrope.planning.hindsight import solve_cmdp as solve_cmdp
     from tightrope.problems import make as make
     from tightrope.problems.base import Problem as Problem
+    from tightrope.problems.factors import Factors as Factors
     from tightrope.problems.files import load_problem as load_problem
     from tightrope.problems.tabular.pad import pad as pad
     from tightrope.problems.tabular.unroll import unroll as unroll
@@ -64,6 +65,7 @@ _HOME = {
     "ConvergenceError": "errors",
     "DurableLearner": "durable",
     "Episode": "learners.base",
+    "Factors": "problems.factors",
     "History": "lab.history",
     "InUnits": "learners.in_units",
     "InfeasibleError": "errors",
