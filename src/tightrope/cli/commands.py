@@ -49,7 +49,7 @@ def list_(
 @options.conducts
 def run(
     problem: options.Problem,
-    episodes: options.Episodes = 20_000,
+    episodes: options.Episodes = None,
     seed: Annotated[int, options.whole("Random seed of the first run.", 0, LARGEST)] = 0,
     seeds: Annotated[int, options.whole("Number of seeds: seed, seed + 1, and so on.", 1, MOST_RUNS)] = 1,
     learner: options.Learners = None,
@@ -83,7 +83,7 @@ def run(
         learners=[*(options.listed("--learner", learner) or DEFAULT_LEARNERS)],
         losses=[*options.listed("--losses", losses)],
         noises=[*options.listed("--noise", noise)],
-        episodes=episodes,
+        episodes=options.episodes_of(problem, episodes),
         seeds=list(range(seed, seed + seeds)),
         records=Records(count=records, spacing=spacing.value, regret=regret.value),
     )
@@ -115,7 +115,7 @@ def sweep(
 @app.command(epilog="Exit code: 0 all assumptions hold, 1 one fails, 2 wrong usage or input.", cls=Command)
 def check(
     problem: options.Problem,
-    episodes: options.Episodes = 20_000,
+    episodes: options.Episodes = None,
     seed: Annotated[int, options.whole("Random seed of the losses and constraints to examine.", 0, LARGEST)] = 0,
     losses: Annotated[
         str | None,
@@ -173,7 +173,9 @@ def check(
     from tightrope.cli.actions import check_problem
 
     limits = options.limits(budget or [])
-    holds = check_problem(problem, episodes, seed, losses, noise, level, limits, learner, figure, as_json)
+    holds = check_problem(
+        problem, options.episodes_of(problem, episodes), seed, losses, noise, level, limits, learner, figure, as_json
+    )
     raise typer.Exit(0 if holds else FAILED)
 
 
