@@ -163,7 +163,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "budget without a constraint": (
         changed(TOML, 'table = "technician.csv"', ""),
-        "problem.toml, line 19: there is no 'table' in constraints.technician",
+        "problem.toml, line 19: [constraints.technician] has neither table nor form; it needs one",
     ),
     "constraint without a budget": (
         changed(TOML, "budget = 2 ", "# budget = 2 "),

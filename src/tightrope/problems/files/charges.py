@@ -45,6 +45,9 @@ class Charges:
         self.episodes = table.whole_numbers("episode", at_least=1) if self.has_episodes else once
         self._check_episodes()
         self.n_episodes = int(self.episodes.max())
+        self.what = f"{table.path}: {self.column}"
+        default = 0.0 if part.default is None else part.default
+        self.largest = float(np.abs([*self.values, default]).max())
 
     def lay_out(self) -> FloatArray:
         """(n_episodes, n_tuples) in the table's own units."""
