@@ -57,6 +57,7 @@ class Problem:
     constraint_scales: FloatArray = ()  # type: ignore[assignment]  # (I,) likewise for each constraint; empty: all 1
     constraint_units: Sequence[str] = ()  # one for each constraint; empty: none has a name
     ties: Ties | None = None  # which pairs share one law, as far as that is known beforehand
+    warnings: Sequence[str] = ()  # what whoever reads its results should know: `check`, `run` and the report show it
 
     def __post_init__(self) -> None:
         mdp = instance(self.mdp, "mdp", LayeredMDP).named(self.state_names, self.action_names)
@@ -66,7 +67,7 @@ class Problem:
             object.__setattr__(self, what, getattr(space, what))
         if not text(self.name, "name"):
             raise InvalidInputError("a problem needs a name")
-        for what in ("constraint_names", "constraint_units"):
+        for what in ("constraint_names", "constraint_units", "warnings"):
             object.__setattr__(self, what, texts(getattr(self, what), what))
         text(self.loss_unit, "loss_unit")
         implements(self.losses, "losses", Losses)

@@ -59,11 +59,12 @@ def load_with_digest(
     files = Files(toml)
     dynamics = Dynamics(toml, files.open("transitions"))
     layout = dynamics.layout
-    scenarios = _charges(toml, files, dynamics, "loss").lay_out()
+    charges = _charges(toml, files, dynamics, "loss")
+    scenarios, warnings = charges.lay_out(), charges.warnings()
     low, high = toml.loss.bounds
     if layout.waiting[:-1].any() or layout.step[0] < 0:  # there nothing is charged, and that is a loss too
         low, high = min(low, 0.0), max(high, 0.0)
-    uses, largest = _read_uses(toml, files, dynamics)
+    uses, largest = _read_uses(toml, files, dynamics, warnings)
 
     law = toml.whole.noise if noise is None else noise
     law = "none" if law is None else law
@@ -92,6 +93,7 @@ def load_with_digest(
             state_names=layout.state_names(list(dynamics.states)),
             action_names=tuple(dynamics.actions),
         )
+    problem = replace(problem, warnings=warnings)
     if len(uses) > 1:
         problem = replace(problem, constraints=Replay(uses / problem.constraint_scales[:, None]))
     if not any_budgets:
@@ -189,14 +191,18 @@ def _charges(toml: Toml, files: Files, dynamics: Dynamics, *keys: str) -> Charge
     return FormCharges(toml, files.open_form(parsed(toml, part, *keys)), dynamics, part, *keys)
 
 
-def _read_uses(toml: Toml, files: Files, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
-    """(n_episodes, I, n_tuples) what moves use of each budget, and (I,) the largest use there can be, in own units."""
+def _read_uses(toml: Toml, files: Files, dynamics: Dynamics, warnings: list[str]) -> tuple[FloatArray, FloatArray]:
+    """(n_episodes, I, n_tuples) what moves use of each budget, and (I,) the largest use there can be, in own units.
+
+    Adds to `warnings`.
+    """
     tables, largest, n_steps = [], [], dynamics.n_steps
     for name, constraint in toml.constraints.items():
         keys = ("constraints", name)
         charges = _charges(toml, files, dynamics, *keys)
         charges.check_size(charges.n_episodes * len(toml.constraints) * dynamics.layout.space.n_tuples)
         tables.append(charges.lay_out())
+        warnings += charges.warnings()
         most = charges.largest if constraint.bounds is None else float(np.abs(constraint.bounds).max())
         if most == 0:
             raise InvalidInputError(f"{charges.what} is 0 everywhere; nothing needs a budget")

@@ -77,6 +77,10 @@ class FormCharges:
         self.largest = float(np.abs(laid_out).max(initial=0.0))
         return laid_out
 
+    def warnings(self) -> list[str]:
+        """None: a form has no default."""
+        return []
+
     def check_size(self, n_numbers: int) -> None:
         """Refuse more numbers than fit."""
         if n_numbers > MOST_NUMBERS:
