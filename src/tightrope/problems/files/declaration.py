@@ -62,6 +62,8 @@ class Declaration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_on
     terminal: list[str] = []
     noise: Choice | None = None
     allow_unreachable: bool = False
+    warnings: list[str] = []
+    log: str | None = None
 
 
 class Toml(TomlFile):

@@ -92,8 +92,8 @@ def load_with_digest(
             constraint_units=tuple(constraint.unit for constraint in toml.constraints.values()),
             state_names=layout.state_names(list(dynamics.states)),
             action_names=tuple(dynamics.actions),
+            warnings=[*toml.whole.warnings, *warnings],
         )
-    problem = replace(problem, warnings=warnings)
     if len(uses) > 1:
         problem = replace(problem, constraints=Replay(uses / problem.constraint_scales[:, None]))
     if not any_budgets:
@@ -114,7 +114,7 @@ class Files:
         self._digest = hashlib.sha256()
         self._note(FILE, toml.data)
         self._tables: dict[str, Table] = {}
-        self._known = {toml.whole.transitions: {*KEYS, "probability", "outcome"}}
+        self._known = {toml.whole.transitions: {*KEYS, "probability", "count", "outcome"}}
         used = set()
         for keys, part in toml.charged.items():
             if part.table is not None:
@@ -131,7 +131,7 @@ class Files:
     def open(self, *keys: str) -> Table:
         """The table that this key of the declaration names."""
         toml = self.toml
-        name, needed = toml.whole.transitions, ["state", "action", "next_state", "probability"]
+        name, needed = toml.whole.transitions, ["state", "action", "next_state"]
         if keys != ("transitions",):
             part = toml.charged[keys[:-1]]
             name, needed = str(part.table), ["state", "action", part.column or keys[-2]]
