@@ -12,7 +12,7 @@ import numpy as np
 
 import tightrope as tr
 from tests.problems.recorded import recorded
-from tightrope.experiments.tables import aligned
+from tightrope.lab.tables import aligned
 from tightrope.problems.base import Problem
 from tightrope.problems.files import load_problem, write_example
 

@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 import tightrope as tr
 from benchmarks.page import DOCS, table, write
-from tightrope.experiments import drawing
-from tightrope.experiments.drawing import INK, MUTED, PALETTE, STYLE
+from tightrope.lab import drawing
+from tightrope.lab.drawing import INK, MUTED, PALETTE, STYLE
 from tightrope.learners.base import Episode
 from tightrope.planning.hindsight import HindsightLP
 from tightrope.problems import PROBLEMS

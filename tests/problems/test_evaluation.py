@@ -9,7 +9,7 @@ import tightrope as tr
 from benchmarks.off_policy import costs, coverage, policies, truth
 from tests.problems.recorded import recorded
 from tightrope.errors import InvalidInputError
-from tightrope.experiments.account import Account
+from tightrope.lab.account import Account
 from tightrope.problems.logs.evaluation import Estimate, Evaluation
 
 BUDGETS = ("hours",)
@@ -172,7 +172,7 @@ def test_a_warm_learner_is_saved_and_goes_on(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("name", "words"),
-    [("opt-cmdp", "averages costs over its own visits"), ("ucpd-known", "is told the dynamics")],
+    [("opt-cmdp", "averages costs over its own visits"), ("ucpd-known", "knows the dynamics")],
 )
 def test_learners_for_which_counts_are_more_than_dynamics_refuse(name: str, words: str) -> None:
     learner = tr.make_learner(name, truth(), episodes=10)

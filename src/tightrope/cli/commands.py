@@ -325,9 +325,7 @@ def serve(
 
 @app.command(epilog=EXIT_CODES, cls=Command)
 def new(
-    folder: Annotated[
-        Path, typer.Argument(metavar="NAME", help="A new folder; parent folders are created as needed.")
-    ],
+    folder: Annotated[Path, typer.Argument(metavar="NAME", help="A new folder; parent folders are created as needed.")],
     from_log: Annotated[
         Path | None,
         typer.Option(metavar="FILE", help="Recorded episodes, CSV or Parquet.", show_default="a commented example"),

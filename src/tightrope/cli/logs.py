@@ -87,7 +87,7 @@ def learn_from_log(folder: Path, file: Path, name: str, episodes: int | None) ->
     learner.learn_from(log)
     learner.save(file)
     show(str(file))
-    visits = learner.counts.laws[0]
+    visits = learner.state.counts.laws[0]
     shown = f"from {visits.min()} to {visits.max()} visits of each state and action"
     note(f"{learner.name} has counted {log.n_episodes} episodes: {shown}, what is tied counted together")
 
