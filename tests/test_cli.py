@@ -668,3 +668,9 @@ def test_help_shows_flags_as_flags_and_no_types(command: list[str]) -> None:
     for parameter in group.commands[command[0]].params if command else group.params:
         if parameter.name not in ("install_completion", "show_completion"):
             assert parameter.help and parameter.help.endswith("."), parameter.name
+
+
+def test_recorded_days_are_all_played_unless_said_otherwise() -> None:
+    assert options.episodes_of("ev-charging", None) == 3659
+    assert options.episodes_of("ev-charging", 10) == 10
+    assert options.episodes_of("edge-cloud", None) == options.episodes_of("some/folder", None) == 20_000

@@ -48,7 +48,11 @@ if TYPE_CHECKING:
     from tightrope.planning.hindsight import solve_cmdp as solve_cmdp
     from tightrope.problems import make as make
     from tightrope.problems.base import Problem as Problem
+    from tightrope.problems.factors import Factors as Factors
     from tightrope.problems.files import load_problem as load_problem
+    from tightrope.problems.logs import Log as Log
+    from tightrope.problems.logs import evaluate as evaluate
+    from tightrope.problems.logs import read_log as read_log
     from tightrope.problems.tabular.pad import pad as pad
     from tightrope.problems.tabular.unroll import unroll as unroll
     from tightrope.projection.project import project as project
@@ -64,6 +68,7 @@ _HOME = {
     "ConvergenceError": "errors",
     "DurableLearner": "durable",
     "Episode": "learners.base",
+    "Factors": "problems.factors",
     "History": "lab.history",
     "InUnits": "learners.in_units",
     "InfeasibleError": "errors",
@@ -73,6 +78,7 @@ _HOME = {
     "L1Ball": "confidence",
     "LayeredMDP": "model",
     "LayeredSpace": "space",
+    "Log": "problems.logs",
     "PaperRadius": "confidence",
     "Policy": "model",
     "Problem": "problems.base",
@@ -88,12 +94,14 @@ _HOME = {
     "UCPDPractical": "learners.ucpd_practical",
     "load_problem": "problems.files",
     "compare": "lab.compare",
+    "evaluate": "problems.logs",
     "load": "learners",
     "make": "problems",
     "make_learner": "learners",
     "pad": "problems.tabular.pad",
     "plot_comparison": "lab.figures",
     "project": "projection.project",
+    "read_log": "problems.logs",
     "run": "lab.run",
     "solve_cmdp": "planning.hindsight",
     "unroll": "problems.tabular.unroll",

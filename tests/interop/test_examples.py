@@ -6,16 +6,18 @@ from pathlib import Path
 
 import pytest
 
+from tests.problems.recorded import recorded, written
 from tightrope.problems.files import load_problem, write_example
 from tightrope.problems.files.declaration import ConstraintDeclaration, Declaration, LossDeclaration
 
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("name", ["gymnasium.md", "your-own-problem.md"])
+@pytest.mark.parametrize("name", ["gymnasium.md", "logs.md", "your-own-problem.md"])
 def test_the_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_example(Path("workshop"))
+    written(recorded(30, seed=1), Path("weeks.csv"))
     names: dict[str, object] = {}
     examples = re.findall(r"```python\n(.*?)```", (DOCS / name).read_text("utf-8"), re.DOTALL)
     assert examples
@@ -24,11 +26,11 @@ def test_the_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyP
 
 
 def test_the_document_lists_every_key(tmp_path: Path) -> None:
-    [toml] = re.findall(r"```toml\n(.*?)```", (DOCS / "your-own-problem.md").read_text("utf-8"), re.DOTALL)
+    toml, _ = re.findall(r"```toml\n(.*?)```", (DOCS / "your-own-problem.md").read_text("utf-8"), re.DOTALL)
     listed = tomllib.loads(toml)
     assert set(listed) == {*Declaration.__struct_fields__}
-    assert set(listed["loss"]) == {*LossDeclaration.__struct_fields__}
-    assert set(listed["constraints"]["technician"]) == {*ConstraintDeclaration.__struct_fields__}
+    assert set(listed["loss"]) == {*LossDeclaration.__struct_fields__} - {"form"}  # which stands in place of table
+    assert set(listed["constraints"]["technician"]) == {*ConstraintDeclaration.__struct_fields__} - {"form"}
     write_example(tmp_path / "shop")
     (tmp_path / "shop" / "problem.toml").write_text(toml, "utf-8")
     assert load_problem(tmp_path / "shop").name == "workshop"

@@ -163,7 +163,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "budget without a constraint": (
         changed(TOML, 'table = "technician.csv"', ""),
-        "problem.toml, line 19: there is no 'table' in constraints.technician",
+        "problem.toml, line 19: [constraints.technician] has neither table nor form; it needs one",
     ),
     "constraint without a budget": (
         changed(TOML, "budget = 2 ", "# budget = 2 "),
@@ -240,7 +240,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "missing column": (
         changed(MOVES, "state,action,next_state,probability", "state,action,next_state,chance"),
-        "shop/transitions.csv, line 1: there is no column 'probability' (there is state, action, next_state, chance)",
+        "shop/transitions.csv, line 1, column 4: there is no use for a column 'chance'",
     ),
     "missing value column": (
         changed(LOSS, "action,loss", "action,losses"),

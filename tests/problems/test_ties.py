@@ -108,8 +108,8 @@ def test_tied_pairs_of_different_laws_are_refused_with_the_place() -> None:
 @pytest.mark.parametrize("name", PROBLEMS)
 def test_every_problem_that_is_unrolled_says_so(name: str) -> None:
     problem = make(name)
-    deterministic = name in ("machine-cycle", "taxi-fuel", "mannor-game")  # nothing to learn more than once
-    assert (problem.ties is None) == (name == "random" or deterministic)
+    once = name in ("ev-charging", "machine-cycle", "taxi-fuel", "mannor-game")  # nothing to learn more than once
+    assert (problem.ties is None) == (name == "random" or once)
 
 
 def test_the_checks_of_a_problem_pass_with_ties() -> None:

@@ -286,7 +286,6 @@ def test_counts_of_no_paths_are_refused(at: World, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="of no paths"):
         load(path)
     for observed, words in (
-        (4, "observed is 4, and its counts are those of 5 episodes"),
         (6, "observed is 6, and its counts are those of 5 episodes"),
         (-1, "observed is -1; expected a finite number from 0"),
     ):

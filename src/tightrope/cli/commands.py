@@ -49,7 +49,7 @@ def list_(
 @options.conducts
 def run(
     problem: options.Problem,
-    episodes: options.Episodes = 20_000,
+    episodes: options.Episodes = None,
     seed: Annotated[int, options.whole("Random seed of the first run.", 0, LARGEST)] = 0,
     seeds: Annotated[int, options.whole("Number of seeds: seed, seed + 1, and so on.", 1, MOST_RUNS)] = 1,
     learner: options.Learners = None,
@@ -83,7 +83,7 @@ def run(
         learners=[*(options.listed("--learner", learner) or DEFAULT_LEARNERS)],
         losses=[*options.listed("--losses", losses)],
         noises=[*options.listed("--noise", noise)],
-        episodes=episodes,
+        episodes=options.episodes_of(problem, episodes),
         seeds=list(range(seed, seed + seeds)),
         records=Records(count=records, spacing=spacing.value, regret=regret.value),
     )
@@ -115,7 +115,7 @@ def sweep(
 @app.command(epilog="Exit code: 0 all assumptions hold, 1 one fails, 2 wrong usage or input.", cls=Command)
 def check(
     problem: options.Problem,
-    episodes: options.Episodes = 20_000,
+    episodes: options.Episodes = None,
     seed: Annotated[int, options.whole("Random seed of the losses and constraints to examine.", 0, LARGEST)] = 0,
     losses: Annotated[
         str | None,
@@ -173,7 +173,9 @@ def check(
     from tightrope.cli.actions import check_problem
 
     limits = options.limits(budget or [])
-    holds = check_problem(problem, episodes, seed, losses, noise, level, limits, learner, figure, as_json)
+    holds = check_problem(
+        problem, options.episodes_of(problem, episodes), seed, losses, noise, level, limits, learner, figure, as_json
+    )
     raise typer.Exit(0 if holds else FAILED)
 
 
@@ -324,10 +326,88 @@ def serve(
 @app.command(epilog=EXIT_CODES, cls=Command)
 def new(
     folder: Annotated[Path, typer.Argument(metavar="NAME", help="A new folder; parent folders are created as needed.")],
+    from_log: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Recorded episodes, CSV or Parquet.", show_default="a commented example"),
+    ] = None,
+    budget: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=LIMIT", help="A column of the log that is a budget, and its limit.", show_default=False
+        ),
+    ] = None,
+    column: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="ROLE=COLUMNS",
+            help="A column of the log with another name: loss=cost, state=level,hour.",
+            show_default=False,
+        ),
+    ] = None,
+    bins: Annotated[
+        list[str] | None,
+        typer.Option(metavar="COLUMN=EDGES", help="Edges for a column of numbers: level=10,20,50.", show_default=False),
+    ] = None,
+    unit: Annotated[
+        list[str] | None, typer.Option(metavar="NAME=UNIT", help="For headings: loss=euros.", show_default=False)
+    ] = None,
+    bounds: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="NAME=LEAST,MOST", help="What a step can ever have: loss=-5,20.", show_default="what was recorded"
+        ),
+    ] = None,
+    terminal: Annotated[
+        list[str] | None, typer.Option(metavar="STATE", help="Where an episode is over.", show_default=False)
+    ] = None,
+    by_step: Annotated[bool, typer.Option("--by-step", help="Every step has laws and losses of its own.")] = False,
 ) -> None:
-    """Write a small example problem, with comments, to start your own from."""
-    from tightrope.problems.files import write_example
+    """Write a problem in files of your own: a small commented example, or what a log says there is."""
+    if from_log is None:
+        from tightrope.problems.files import write_example
 
-    for path in write_example(folder):
-        show(str(path))
-    note(f"edit these files, then run: tightrope run {folder}")
+        for path in write_example(folder):
+            show(str(path))
+        note(f"edit these files, then run: tightrope run {folder}")
+        return
+    from tightrope.cli.logs import new_from_log
+
+    new_from_log(
+        folder, from_log, options.limits(budget or []), column or [], bins or [], unit or [], bounds or [],
+        terminal or [], by_step,
+    )  # fmt: skip
+
+
+@app.command(epilog=EXIT_CODES, cls=Command)
+def learn(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A problem made from a log: tightrope new --from-log.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the learner; tr.load reads it.")],
+    learner: Annotated[
+        str, typer.Option(help="Which one. See: tightrope list learners.", autocompletion=options.complete("learners"))
+    ] = "ucpd-practical",
+    episodes: Annotated[
+        int | None, options.whole("How many are planned, for a learner that needs to know.", 1, LARGEST)
+    ] = None,
+) -> None:
+    """Make a learner that has counted the episodes of a log, and write it to a file."""
+    from tightrope.cli.logs import learn_from_log
+
+    learn_from_log(folder, file, learner, episodes)
+
+
+@app.command(epilog=EXIT_CODES, cls=Command)
+def evaluate(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A problem made from a log: tightrope new --from-log.")],
+    policy: Annotated[
+        str,
+        typer.Argument(
+            metavar="POLICY",
+            help="best (the problem's own, within the budgets), uniform, a learner's file, or a .csv of a policy.",
+        ),
+    ] = "best",
+    level: Annotated[float, typer.Option(min=0.5, max=0.999999, help="With which probability intervals hold.")] = 0.95,
+) -> None:
+    """Estimate from the log what a policy would cost and use, with intervals."""
+    from tightrope.cli.logs import evaluate_policy
+
+    evaluate_policy(folder, policy, level)

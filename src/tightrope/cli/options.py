@@ -106,6 +106,14 @@ def limits(given: Iterable[str]) -> dict[str, float]:
     return found
 
 
+def episodes_of(problem: str, episodes: int | None) -> int:
+    """How many episodes to play: as many as asked for, else all that were recorded, else 20,000."""
+    from tightrope.problems import PROBLEMS
+
+    recorded = PROBLEMS[problem].episodes if problem in PROBLEMS else None
+    return episodes or recorded or 20_000
+
+
 def complete(kind: str) -> Callable[[str], list[str]]:
     """Return what completes the last of several names; the registries are loaded only when it is called."""
 
@@ -131,7 +139,15 @@ Problem = Annotated[
         autocompletion=complete("problems"),
     ),
 ]
-Episodes = Annotated[int, whole("Number of episodes T of a run, for example 20000 or 2e4.", 1, LARGEST)]
+Episodes = Annotated[
+    int | None,
+    whole(
+        "Number of episodes T of a run, for example 20000 or 2e4.",
+        1,
+        LARGEST,
+        show_default="20000; of recorded days, all",
+    ),
+]
 Learners = Annotated[
     list[str] | None,
     _several("Learners to run", "learners", "--learner", "--learners", default="ucpd-practical, ucpd"),

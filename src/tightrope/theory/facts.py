@@ -33,6 +33,7 @@ def facts(check: Check) -> dict[str, Any]:
             "own_units": _in_own_units(check),
             "learner_units": _in_units_of_the_learner(check),
             "what_to_do": list(remedies(check)),
+            "warnings": list(check.problem.warnings),
         }
     )
     return told

@@ -15,12 +15,17 @@ from tightrope.theory.check import Check
 
 WIDTH = 80
 
+#: What is left of it for what budgets can spare.
+SPARE = 40
+
 
 def page(check: Check) -> list[str]:
     """All of it, in lines of at most 80 characters where names are short."""
     problem, seen = check.problem, check.windows
     title = [f"{problem.name}, {check.sequences}", f"T = {check.episodes} episodes, seed {check.seed}"]
-    parts = [[one] if len(one := ", ".join(title)) <= WIDTH else title, _verdicts(check)]
+    parts = [[one] if len(one := ", ".join(title)) <= WIDTH else title]
+    parts += [textwrap.wrap(f"WARNING: {words}", WIDTH) for words in problem.warnings]
+    parts += [_verdicts(check)]
     if len(problem.budgets):
         parts += [_budgets(check)]
     if check.slater and len(problem.budgets):
@@ -44,8 +49,10 @@ def _verdicts(check: Check) -> list[str]:
         amounts = _each(check.problem, max(slack, 0.0) if check.feasible else -slack)
         spare = f"spare: {', '.join(amounts)}" if check.feasible else f"over by: {_listed(amounts, 'or')}"
     bound = f"{_n(constants.B)}, whatever the losses" if constants else "no policy leaves something of each"
+    first, *more = textwrap.wrap(spare, SPARE)
     rows = [
-        ("1 all budgets can be met", "holds" if check.feasible else "FAILS", spare),
+        ("1 all budgets can be met", "holds" if check.feasible else "FAILS", first),
+        *(("", "", line) for line in more),
         ("2 |f|, Σ|g| <= 1, Σ|c| <= L", "holds" if check.bounded else "FAILS", sizes),
         ("3 multipliers have a bound", "holds" if check.slater else "FAILS", bound),
     ]

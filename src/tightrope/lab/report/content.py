@@ -74,6 +74,7 @@ def _section(section: Section) -> dict[str, Any]:
         "title": section.title,
         "horizon": section.horizon,
         "units": section.facts.units,
+        "warnings": section.facts.warnings,
         "episodes": section.episodes.astype(int).tolist(),
         "curves": [
             {"label": curve.label, "seeds": curve.seeds, "settings": curve.settings} for curve in section.curves

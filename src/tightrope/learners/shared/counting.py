@@ -1,9 +1,24 @@
 """Learners of unknown dynamics: they count where their paths lead."""
 
-from typing import ClassVar
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar, Protocol
 
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase, LearnsFrom, S
+from tightrope.space import LayeredSpace
 from tightrope.ties import Ties
+
+
+class Logged(Protocol):
+    """Recorded episodes, such as `tightrope.read_log` returns."""
+
+    def paths(self, space: LayeredSpace) -> Sequence[NDArray[np.int64]]:
+        """Return the tuples of each episode."""
+        ...
 
 
 class CountingLearner(LearnerBase[S]):
@@ -16,3 +31,26 @@ class CountingLearner(LearnerBase[S]):
     learns_from: ClassVar[LearnsFrom] = "any"
 
     ties: Ties | None = None
+
+    def learn_from(self, log: Logged) -> None:
+        """Count the recorded episodes of a log, whichever policy played them.
+
+        Only the counts of the dynamics change: losses and constraints of the log are not read, the policy stays, and
+        no episode counts as observed. Call it before the first episode.
+
+        Raises `InvalidInputError` for a learner that averages costs over its visits or knows the dynamics, after the
+        first episode, and for an episode that cannot happen in the space. The learner is then as before.
+        """
+        if self.feedback != "full" or "model" in self.needs:
+            reason = "knows the dynamics" if "model" in self.needs else "averages costs over its own visits"
+            raise InvalidInputError(f"{self.name} {reason}, and cannot learn from a log; ucpd-practical can")
+        if self.observed:
+            raise InvalidInputError(f"{self.name} has observed {self.observed} episodes; a log comes before the first")
+        counts = self.state.counts
+        for path in log.paths(self.space):
+            counts = counts.counted(path)
+        if counts.n.any():
+            counts = counts.next_epoch()  # the confidence set is that of the counts before the epoch
+        state = replace(self.state, counts=counts)
+        self.offered(state)  # before the state is replaced: an error leaves the learner as it was
+        self.state = state

@@ -24,6 +24,9 @@ MOVE = ("state", "action", "next_state", "step")
 #: made of them on the way they fit into a gigabyte, and are ready in seconds.
 MOST_NUMBERS = 10_000_000
 
+#: A default that stands for a larger share of all entries is worth a warning.
+MUCH = 0.05
+
 #: As many are laid out at once, so that the arrays in between stay small.
 AT_ONCE = 1_000_000
 
@@ -45,6 +48,10 @@ class Charges:
         self.episodes = table.whole_numbers("episode", at_least=1) if self.has_episodes else once
         self._check_episodes()
         self.n_episodes = int(self.episodes.max())
+        self.what = f"{table.path}: {self.column}"
+        self._n_defaults = 0
+        default = 0.0 if part.default is None else part.default
+        self.largest = float(np.abs([*self.values, default]).max())
 
     def lay_out(self) -> FloatArray:
         """(n_episodes, n_tuples) in the table's own units."""
@@ -57,6 +64,18 @@ class Charges:
         for k in range(0, self.n_episodes, many):
             laid_out[k : k + many] = layout.lay_out(partial(self._charged, rows[k : k + many]))
         return laid_out
+
+    def warnings(self) -> list[str]:
+        """Whether the default stands for much of what was laid out; it may be for what was not recorded."""
+        share = self._n_defaults / (self.n_episodes * len(self.dynamics.layout.row_of_move))
+        if share <= MUCH:
+            return []
+        return [
+            f"{self.table.path.name} has no row for {share:.0%} of what a policy can meet, and default = "
+            f"{self.part.default:g} in [{'.'.join(self.keys)}] stands for all of it. If these moves were merely not "
+            "recorded, no result can be trusted: build the problem from the record with "
+            "tightrope new NAME --from-log FILE."
+        ]
 
     def check_size(self, n_numbers: int) -> None:
         """Refuse more numbers than fit."""
@@ -80,16 +99,21 @@ class Charges:
             if lacking.any():
                 if self.part.default is None:
                     j = int(np.argmax(lacking))
-                    raise self._no_row([every[name][j] for name in self.columns], int(self.episodes[rows[0]]))
+                    needed = len(np.unique(wanted)) * self.n_episodes
+                    raise self._no_row([every[name][j] for name in self.columns], int(self.episodes[rows[0]]), needed)
                 charged[k, lacking] = self.part.default
+                self._n_defaults += int(lacking.sum())
         return charged
 
-    def _no_row(self, move: list[np.int64], episode: int) -> InvalidInputError:
+    def _no_row(self, move: list[np.int64], episode: int, needed: int) -> InvalidInputError:
         during = f" in episode {episode}" if self.has_episodes else ""
-        return InvalidInputError(
-            f"{self.table.path}: there is no row for {self._name(move)}{during}; add one, or set default in "
-            f"[{'.'.join(self.keys)}] of {self.toml.path.name}"
-        )
+        remedy = f"add one, or set default in [{'.'.join(self.keys)}] of {self.toml.path.name}"
+        if self.has_episodes and 2 * len(self.table) < needed:
+            remedy = (
+                "this looks like a record of the paths that were played, which says nothing of other moves: build the "
+                f"problem from it with tightrope new NAME --from-log {self.table.path.name}"
+            )
+        return InvalidInputError(f"{self.table.path}: there is no row for {self._name(move)}{during}; {remedy}")
 
     def _codes(self, *columns: Indices) -> Indices:
         """One number for each row of these columns, another for each other one."""

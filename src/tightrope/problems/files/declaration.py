@@ -18,10 +18,18 @@ FILE = "problem.toml"
 Choice = str | dict[str, Any]
 
 
-class Charged(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """What is charged for moves, by a table."""
+class FileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """A table of a form that is a file, and which column holds its value."""
 
-    table: str
+    file: str
+    column: str | None = None
+
+
+class Charged(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
+    """What is charged for moves, by a table, or by a form of several."""
+
+    table: str | None = None
+    form: str | None = None
     column: str | None = None
     bounds: tuple[float, float] | None = None
     default: float | None = None
@@ -49,10 +57,13 @@ class Declaration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_on
     transitions: str
     loss: dict[str, Any]
     constraints: dict[str, dict[str, Any]] = {}  # msgspec copies it
+    tables: dict[str, Any] = {}
     name: str | None = None
     terminal: list[str] = []
     noise: Choice | None = None
     allow_unreachable: bool = False
+    warnings: list[str] = []
+    log: str | None = None
 
 
 class Toml(TomlFile):
@@ -68,6 +79,36 @@ class Toml(TomlFile):
             name: self.read(part, ConstraintDeclaration, "constraints", name)
             for name, part in self.whole.constraints.items()
         }
+        for keys, part in self.charged.items():
+            self._check_charged(keys, part)
+
+    @property
+    def charged(self) -> dict[tuple[str, ...], Charged]:
+        """The loss and the constraints, by their keys."""
+        parts: dict[tuple[str, ...], Charged] = {("loss",): self.loss}
+        return parts | {("constraints", name): part for name, part in self.constraints.items()}
+
+    def file_table(self, name: str) -> FileTable | None:
+        """The file of a table of a form; None for one that is written into the declaration."""
+        given = self.whole.tables[name]
+        if isinstance(given, str):
+            return FileTable(file=given)
+        if isinstance(given, dict) and isinstance(given.get("file"), str):
+            return self.read(given, FileTable, "tables", name)
+        if isinstance(given, dict | list):
+            return None
+        raise InvalidInputError(
+            f"{self.where('tables', name)}: {name} is {given!r}; expected a file, numbers by name, or a list of numbers"
+        )
+
+    def _check_charged(self, keys: tuple[str, ...], part: Charged) -> None:
+        named = f"[{'.'.join(keys)}]"
+        if (part.table is None) == (part.form is None):
+            several = "both table and form; leave out one" if part.table else "neither table nor form; it needs one"
+            raise InvalidInputError(f"{self.where(*keys)}: {named} has {several}")
+        for key in ("column", "default") if part.form is not None else ():
+            if getattr(part, key) is not None:
+                raise InvalidInputError(f"{self.where(*keys, key)}: {named} has a form, which takes no {key}")
 
     def _bytes(self) -> bytes:
         try:

@@ -101,9 +101,14 @@ class Dynamics:
 
     def _probabilities(self) -> FloatArray:
         """The column of probabilities, those of every pair scaled to sum to exactly one."""
-        table = self.table
-        p = table.numbers("probability")
-        for row in np.flatnonzero(~((p >= 0) & (p <= 1)))[:1].tolist():
+        table, counted = self.table, "count" in self.table.columns
+        if counted == ("probability" in table.columns):
+            both = (
+                "are both columns probability and count; drop one" if counted else "is no column probability, nor count"
+            )
+            raise InvalidInputError(f"{table.heading}: there {both}")
+        p = table.whole_numbers("count", at_least=0).astype(np.float64) if counted else table.numbers("probability")
+        for row in np.flatnonzero(~((p >= 0) & ((p <= 1) | counted)))[:1].tolist():
             raise InvalidInputError(f"{table.where(row, 'probability')}: {p[row]:g} lies outside 0 to 1")
         for row in np.flatnonzero(np.isin(self.rows[:, 0], list(self.terminal)))[:1].tolist():
             raise InvalidInputError(
@@ -121,6 +126,10 @@ class Dynamics:
         pair = np.empty(len(p), dtype=np.int64)
         pair[order] = np.append(0, np.cumsum(changes[:3].any(axis=0)))
         totals = np.bincount(pair, p)
+        if counted:
+            for row in np.flatnonzero(totals[pair] == 0)[:1].tolist():
+                raise InvalidInputError(f"{table.where(row, 'count')}: nothing was counted for this state and action")
+            return p / totals[pair]
         for row in np.flatnonzero((np.abs(totals - 1) > ROUNDING)[pair])[:1].tolist():
             raise InvalidInputError(
                 f"{table.where(row, 'probability')}: the probabilities of {self._state(state[row])}, action "

@@ -79,8 +79,8 @@ broken,repair,6
 """
 
 
-def write_example(folder: Path) -> list[Path]:
-    """Write the example to `folder`, which must not exist yet; returns the files."""
+def new_folder(folder: Path) -> None:
+    """Make a folder, which must not exist yet."""
     try:
         str(folder).encode()
     except UnicodeEncodeError as error:
@@ -91,6 +91,11 @@ def write_example(folder: Path) -> list[Path]:
         raise InvalidInputError(f"{folder} is there already; choose a name that is not") from error
     except OSError as error:
         raise InvalidInputError(f"cannot make the folder {folder}: {error.strerror or error}") from error
+
+
+def write_example(folder: Path) -> list[Path]:
+    """Write the example to `folder`, which must not exist yet; returns the files."""
+    new_folder(folder)
     contents = {
         # a comment is one line, whatever a folder is called
         "problem.toml": TOML.format(folder=folder if str(folder).isprintable() else "FOLDER"),

@@ -16,9 +16,11 @@ from tightrope.errors import InfeasibleError, InvalidInputError
 from tightrope.planning.hindsight import TOLERANCE, best_policy, slater_slack
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice, Replay, largest_factor
+from tightrope.problems.factors import Form
 from tightrope.problems.files.charges import Charges
-from tightrope.problems.files.declaration import FILE, Charged, Toml
+from tightrope.problems.files.declaration import FILE, Toml
 from tightrope.problems.files.dynamics import Dynamics, not_known
+from tightrope.problems.files.forms import FormCharges, columns, parsed
 from tightrope.problems.files.reading import read_regular
 from tightrope.problems.files.tables import MOST_BYTES, Table, read_table
 from tightrope.problems.losses import LossChoice
@@ -57,11 +59,12 @@ def load_with_digest(
     files = Files(toml)
     dynamics = Dynamics(toml, files.open("transitions"))
     layout = dynamics.layout
-    scenarios = Charges(toml, files.open("loss", "table"), dynamics, toml.loss, "loss").lay_out()
+    charges = _charges(toml, files, dynamics, "loss")
+    scenarios, warnings = charges.lay_out(), charges.warnings()
     low, high = toml.loss.bounds
     if layout.waiting[:-1].any() or layout.step[0] < 0:  # there nothing is charged, and that is a loss too
         low, high = min(low, 0.0), max(high, 0.0)
-    uses, largest = _read_uses(toml, files, dynamics)
+    uses, largest = _read_uses(toml, files, dynamics, warnings)
 
     law = toml.whole.noise if noise is None else noise
     law = "none" if law is None else law
@@ -89,6 +92,7 @@ def load_with_digest(
             constraint_units=tuple(constraint.unit for constraint in toml.constraints.values()),
             state_names=layout.state_names(list(dynamics.states)),
             action_names=tuple(dynamics.actions),
+            warnings=[*toml.whole.warnings, *warnings],
         )
     if len(uses) > 1:
         problem = replace(problem, constraints=Replay(uses / problem.constraint_scales[:, None]))
@@ -110,18 +114,39 @@ class Files:
         self._digest = hashlib.sha256()
         self._note(FILE, toml.data)
         self._tables: dict[str, Table] = {}
-        self._known = {toml.whole.transitions: {*KEYS, "probability", "outcome"}}
-        parts: list[tuple[str, Charged]] = [("loss", toml.loss), *toml.constraints.items()]
-        for name, part in parts:
-            self._known.setdefault(part.table, set()).update((*KEYS, "episode", part.column or name))
+        self._known = {toml.whole.transitions: {*KEYS, "probability", "count", "outcome"}}
+        used = set()
+        for keys, part in toml.charged.items():
+            if part.table is not None:
+                self._known.setdefault(part.table, set()).update((*KEYS, "episode", part.column or keys[-1]))
+                continue
+            for name, axes in parsed(toml, part, *keys).factors.items():
+                used.add(name)
+                if place := columns(toml, name, axes):
+                    self._known.setdefault(place[0], set()).update(place[1])
+        for name in toml.whole.tables:
+            if name not in used:
+                raise InvalidInputError(f"{toml.where('tables', name)}: no form has the table {name}; drop it")
 
     def open(self, *keys: str) -> Table:
         """The table that this key of the declaration names."""
         toml = self.toml
-        name, needed = toml.whole.transitions, ["state", "action", "next_state", "probability"]
+        name, needed = toml.whole.transitions, ["state", "action", "next_state"]
         if keys != ("transitions",):
-            part: Charged = toml.loss if keys[0] == "loss" else toml.constraints[keys[1]]
-            name, needed = part.table, ["state", "action", part.column or keys[-2]]
+            part = toml.charged[keys[:-1]]
+            name, needed = str(part.table), ["state", "action", part.column or keys[-2]]
+        return self._opened(name, needed, *keys)
+
+    def open_form(self, form: Form) -> dict[str, Table]:
+        """The tables of a form that are files, by the names they have there."""
+        found = {}
+        for name, axes in form.factors.items():
+            if place := columns(self.toml, name, axes):
+                found[name] = self._opened(*place, "tables", name)
+        return found
+
+    def _opened(self, name: str, needed: list[str], *keys: str) -> Table:
+        toml = self.toml
         if name not in self._tables:
             data = self._read(name, *keys)
             self._note(name, data)
@@ -158,16 +183,29 @@ def _files_in(folder: Path) -> list[str]:
         return []
 
 
-def _read_uses(toml: Toml, files: Files, dynamics: Dynamics) -> tuple[FloatArray, FloatArray]:
-    """(n_episodes, I, n_tuples) what moves use of each budget, and (I,) the largest use there can be, in own units."""
+def _charges(toml: Toml, files: Files, dynamics: Dynamics, *keys: str) -> Charges | FormCharges:
+    """What this part of the declaration charges."""
+    part = toml.charged[keys]
+    if part.form is None:
+        return Charges(toml, files.open(*keys, "table"), dynamics, part, *keys)
+    return FormCharges(toml, files.open_form(parsed(toml, part, *keys)), dynamics, part, *keys)
+
+
+def _read_uses(toml: Toml, files: Files, dynamics: Dynamics, warnings: list[str]) -> tuple[FloatArray, FloatArray]:
+    """(n_episodes, I, n_tuples) what moves use of each budget, and (I,) the largest use there can be, in own units.
+
+    Adds to `warnings`.
+    """
     tables, largest, n_steps = [], [], dynamics.n_steps
     for name, constraint in toml.constraints.items():
         keys = ("constraints", name)
-        charges = Charges(toml, files.open(*keys, "table"), dynamics, constraint, *keys)
-        charged = [*charges.values, 0.0 if constraint.default is None else constraint.default]
-        most = float(np.abs(constraint.bounds or charged).max())
+        charges = _charges(toml, files, dynamics, *keys)
+        charges.check_size(charges.n_episodes * len(toml.constraints) * dynamics.layout.space.n_tuples)
+        tables.append(charges.lay_out())
+        warnings += charges.warnings()
+        most = charges.largest if constraint.bounds is None else float(np.abs(constraint.bounds).max())
         if most == 0:
-            raise InvalidInputError(f"{charges.table.path}: {charges.column} is 0 everywhere; nothing needs a budget")
+            raise InvalidInputError(f"{charges.what} is 0 everywhere; nothing needs a budget")
         if abs(constraint.budget) > n_steps * most:
             budget = f"{toml.where(*keys, 'budget')}: a budget of {constraint.budget:g} {constraint.unit} for {name!r}"
             steps = f"but {n_steps} steps use"
@@ -176,8 +214,6 @@ def _read_uses(toml: Toml, files: Files, dynamics: Dynamics) -> tuple[FloatArray
                     f"{budget}, {steps} {n_steps * most:g} at most: it can never bind; lower it, or drop it"
                 )
             raise InfeasibleError(f"{budget}, {steps} {-n_steps * most:g} at least: it cannot be met")
-        charges.check_size(charges.n_episodes * len(toml.constraints) * dynamics.layout.space.n_tuples)
-        tables.append(charges.lay_out())
         largest.append(most)
     lengths = {len(table) for table in tables} - {1}
     if len(lengths) > 1:

@@ -57,14 +57,19 @@ class Table:
         cell = "" if column is None else f", column {list(self.columns).index(column) + 1} ({column})"
         return f"{self.path}, {self.place(row)}{cell}"
 
-    def check_columns(self, needed: Collection[str], known: Collection[str]) -> None:
-        """Refuse the lack of a needed column, and a column that nobody knows."""
-        head = self.path if self.lines is None else f"{self.path}, line 1"
+    @property
+    def heading(self) -> str:
+        """The place of the names of its columns."""
+        return str(self.path) if self.lines is None else f"{self.path}, line 1"
+
+    def check_columns(self, needed: Collection[str], known: Collection[str] | None) -> None:
+        """Refuse the lack of a needed column, and a column that nobody knows (`known` None: there is none)."""
+        head = self.heading
         for name in needed:
             if name not in self.columns:
                 raise InvalidInputError(f"{head}: there is no column {name!r} (there is {listed(self.columns)})")
         for k, name in enumerate(self.columns):
-            if name not in known:
+            if known is not None and name not in known:
                 raise unknown(f"{head}, column {k + 1}: there is no use for a column", name, known)
 
     def names(self, column: str, *, optional: bool = False) -> list[str]:
@@ -108,7 +113,7 @@ def _number(cell: Any) -> float:
         return math.nan
 
 
-def read_table(path: Path, data: bytes, needed: Collection[str], known: Collection[str]) -> Table:
+def read_table(path: Path, data: bytes, needed: Collection[str], known: Collection[str] | None) -> Table:
     """The table in `data`, read from `path`: Parquet if it is called so, else CSV. Its columns are checked."""
     if path.suffix.lower() in (".parquet", ".pq"):
         return _read_parquet(path, data, needed, known)
@@ -126,7 +131,7 @@ def listed(names: Iterable[str]) -> str:
     return ", ".join([*shown, "…"] if next(names, None) is not None else shown)
 
 
-def _read_csv(path: Path, data: bytes, needed: Collection[str], known: Collection[str]) -> Table:
+def _read_csv(path: Path, data: bytes, needed: Collection[str], known: Collection[str] | None) -> Table:
     n_lines = data.count(b"\n") + data.count(b"\r") - data.count(b"\r\n")
     _check_amount(path, lines=n_lines, cells=n_lines + data.count(b","))
     reader = csv.reader(io.TextIOWrapper(io.BytesIO(data), "utf-8-sig", newline=""), strict=True)
@@ -179,7 +184,7 @@ def _check_heading(where: str, head: Sequence[str]) -> None:
         seen.add(name)
 
 
-def _read_parquet(path: Path, data: bytes, needed: Collection[str], known: Collection[str]) -> Table:
+def _read_parquet(path: Path, data: bytes, needed: Collection[str], known: Collection[str] | None) -> Table:
     try:
         import pyarrow
         import pyarrow.parquet
@@ -199,7 +204,7 @@ def _read_parquet(path: Path, data: bytes, needed: Collection[str], known: Colle
     return Table(path, columns, None)
 
 
-def _check_schema(path: Path, file: Any, needed: Collection[str], known: Collection[str]) -> None:
+def _check_schema(path: Path, file: Any, needed: Collection[str], known: Collection[str] | None) -> None:
     """Refuse wrong columns and too many rows, before any of them is read."""
     from pyarrow import types
 

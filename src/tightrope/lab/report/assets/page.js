@@ -42,6 +42,7 @@ function sectionOf(section, k, content) {
   });
   return element("section", { id: `section-${k}`, "aria-labelledby": `title-${k}` },
     element("h2", { id: `title-${k}` }, name),
+    ...section.warnings.map((words) => element("p", { class: "failed" }, `Warning: ${words}`)),
     section.units ? element("p", { class: "muted small" }, `Units: ${section.units}.`) : null,
     summary(section, content.spread),
     bar(section, view, mine),

@@ -1,0 +1,8 @@
+"""Recorded episodes: read and mended (`log`), made into a problem (`estimate`, `folder`), and what they say of a policy
+(`evaluation`)."""
+
+from tightrope.problems.logs.estimate import problem_from_log
+from tightrope.problems.logs.evaluation import Estimate, Evaluation, evaluate
+from tightrope.problems.logs.log import Log, read_log
+
+__all__ = ["Estimate", "Evaluation", "Log", "evaluate", "problem_from_log", "read_log"]

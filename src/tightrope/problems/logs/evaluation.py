@@ -1,0 +1,324 @@
+"""What a policy would have cost and used, from episodes that others played: off-policy evaluation with intervals.
+
+**By the model.** P̂ are the frequencies of the log and ĉ(s,a) its mean costs. The true model lies in the KL balls of
+`confidence.anytime` with probability 1 − δ/2, and the least and the largest cost of the policy over all models in them
+bound what is due to the dynamics. What is due to noise in the costs is bounded by an empirical Bernstein inequality,
+
+    √(2 V log(6/δ)) + 3 R m log(6/δ) + R Σ_few w_g,    V = Σ_g w_g² s_g² / N_g,    m = max_g w_g / N_g,
+
+over groups g of visits with one mean: w_g is the largest share of an episode that the policy can spend there under any
+model of the set, N_g how often the log was there, s_g² the variance there and R the range of costs; a group with fewer
+than 5 visits may have any mean. Where costs never vary within a group, there is no noise. Valid for any number of
+episodes, and wide.
+
+**By importance.** Where the log says with which probability b every action was chosen, an episode of it is worth
+Σ_k c_k Π_{j<=k} π(a_j|s_j) / b_j: that is what the policy costs, in expectation, whatever the model. The interval is
+Student's with half the error, to make up for skewed weights: right for many episodes, narrow where the policy is like
+the one that played, and refused where few episodes carry all the weight.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import t as student
+
+from tightrope.arguments import instance
+from tightrope.arguments import number as checked_number
+from tightrope.confidence import frequencies
+from tightrope.confidence.anytime import KLRadius
+from tightrope.confidence.extremes import Bounds, bounds_of, most_paid
+from tightrope.errors import InvalidInputError
+from tightrope.model import LayeredMDP, Policy, inner
+from tightrope.problems.logs.log import Log, read_log
+from tightrope.problems.tabular.rows import Indices
+from tightrope.space import FloatArray, LayeredSpace
+from tightrope.ties import Ties
+
+#: A policy that does what the log never shows with a larger probability, in an episode, is not evaluated.
+MOST_UNKNOWN = 0.05
+
+#: Of what was seen fewer times, the mean may be anything.
+FEW = 5
+
+#: Importance weights that are worth fewer episodes say nothing.
+LEAST_EPISODES = 20
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """What an episode costs, or uses, on average."""
+
+    value: float
+    low: float
+    high: float
+
+    def __contains__(self, value: float) -> bool:
+        return self.low <= value <= self.high
+
+    def __str__(self) -> str:
+        return f"{self.value:.4g} ({self.low:.4g} to {self.high:.4g})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Evaluation:
+    """What a log says of a policy, in the units of the log, for an episode; printed, it is a table."""
+
+    level: float  # with which probability each interval holds
+    episodes: int
+    unknown: float  # with which probability an episode of the policy does what the log never shows
+    model: dict[str, Estimate]  # "loss" and the budgets
+    importance: dict[str, Estimate] | None  # None where no probabilities are logged, or they say nothing: `why`
+    effective: float | None  # how many episodes of the policy itself would be worth as much
+    why: str
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self, units: Mapping[str, str] | None = None) -> list[str]:
+        """The table, line by line; `units` are those of "loss" and the budgets."""
+        lines = [f"{self.episodes} episodes; each interval holds with probability {self.level:g}; for an episode", ""]
+        rows = [
+            (f"{name}, {units[name]}" if units and units.get(name) else name, by, str(found[name]))
+            for name in self.model
+            for by, found in (("by the model", self.model), ("by importance", self.importance or {}))
+            if name in found
+        ]
+        width = max(len(row[0]) for row in rows)
+        lines += [f"{name:<{width}}  {by:<13}  {estimate}" for name, by, estimate in rows]
+        if self.why:
+            lines.append(self.why)
+        if self.unknown > 0:
+            lines.append(f"The policy does what the log never shows in {self.unknown:.1%} of episodes.")
+        return lines
+
+
+def evaluate(
+    policy: Policy | Any,
+    log: Any,
+    *,
+    by_step: bool = False,
+    level: float = 0.95,
+    bounds: Mapping[str, tuple[float, float]] | None = None,
+    budgets: tuple[str, ...] = (),
+) -> Evaluation:
+    """Estimate loss and uses of a policy from the log of others.
+
+    Parameters
+    ----------
+    policy : on the space of a problem, whose states have names; or a learner, whose policy it is.
+    log : what `read_log` takes; with `budgets`, if it is not a `Log` already.
+    by_step : whether every step has laws and costs of its own; else what a state and an action do is pooled over steps.
+    level : with which probability each interval holds.
+    bounds : the least and the largest value of a step, for "loss" and the budgets; else what was recorded.
+
+    Raises
+    ------
+    InvalidInputError
+        Where the log cannot tell: the policy does what the log never shows in more than 5 % of its episodes.
+    """
+    played = instance(getattr(policy, "policy", policy), "policy", Policy)
+    level = checked_number(level, "level", 0.5, 1 - 1e-9)
+    recorded = read_log(log, budgets=budgets)
+    data = _Data(played, recorded, by_step, dict(bounds or {}))
+    unknown = data.unknown()
+    if unknown > MOST_UNKNOWN:
+        raise InvalidInputError(
+            f"the log cannot tell: in {unknown:.0%} of its episodes the policy does what the log never shows, such as "
+            f"{data.untried()}; at most {MOST_UNKNOWN:.0%} are taken. Record episodes in which that is tried, or "
+            "evaluate a policy that keeps to what was"
+        )
+    weighted, effective, why = _by_importance(data, 1 - level)
+    return Evaluation(
+        level=level,
+        episodes=recorded.n_episodes,
+        unknown=unknown,
+        model=_by_model(data, 1 - level),
+        importance=weighted,
+        effective=effective,
+        why=why,
+    )
+
+
+class _Data:
+    """The log in the space of a policy: paths, costs, counts."""
+
+    def __init__(self, policy: Policy, log: Log, by_step: bool, bounds: dict[str, tuple[float, float]]) -> None:
+        self.policy, self.log, self.space = policy, log, policy.space
+        space = self.space
+        self.paths = np.array(log.paths(space))  # (n_episodes, n_layers)
+        begins = int(space.n_layers > log.n_steps)
+        self.names = ("loss", *log.budgets)
+        rows = np.array([log.loss, *log.uses])
+        self.costs = np.zeros((len(self.names), *self.paths.shape))  # what waits costs nothing
+        self.costs[:, log.episode, log.step + begins] = rows
+        self.behaviour = np.ones(self.paths.shape)
+        if log.probability is not None:
+            self.behaviour[log.episode, log.step + begins] = log.probability
+        self.ranges = [self._range(name, row, bounds.get(name)) for name, row in zip(self.names, rows, strict=True)]
+        self.ties, self.group = (None, np.arange(space.n_pairs)) if by_step else _pooled(space)
+        M = np.bincount(self.paths.ravel(), minlength=space.n_tuples).astype(np.int64)
+        N = space.sum_over_successors(M.astype(np.float64)).astype(np.int64)
+        self.visits = np.bincount(self.group, N)[self.group].astype(np.int64)  # of all that share a mean
+        self.N, self.M = (N, M) if self.ties is None else self.ties.pooled(N, M)
+        P = frequencies(space, self.N, self.M)
+        unseen = space.expand_to_tuples(self.N == 0)
+        self.model = LayeredMDP(space, np.where(unseen, LayeredMDP.even(space).transitions, P))
+        self.mean, self.variance = self._moments()
+
+    def _idle(self) -> NDArray[np.bool_]:
+        """(n_pairs,) where nothing is decided: before the start, and where one waits."""
+        state = self.space.pairs[:, 0]
+        names = np.array(
+            [_base(self.space.state_name(int(s))) in ("start", "done") for s in range(self.space.n_states)]
+        )
+        idle: NDArray[np.bool_] = names[state]
+        return idle
+
+    def _range(self, name: str, values: FloatArray, given: tuple[float, float] | None) -> tuple[float, float]:
+        if given is None:
+            return float(values.min()), float(values.max())
+        low, high = given
+        for row in np.flatnonzero(~((low <= values) & (values <= high)))[:1].tolist():
+            raise InvalidInputError(
+                f"{self.log.place[row]}: {name} is {values[row]:g}, outside the bounds {low:g} to {high:g}"
+            )
+        return low, high
+
+    def _moments(self) -> tuple[FloatArray, FloatArray]:
+        """(n_costs, n_pairs) mean and variance of what was paid at each pair, of all that share a mean."""
+        group = self.group[self.space.pair_of_tuple[self.paths]].ravel()
+        n = np.maximum(np.bincount(group, minlength=self.space.n_pairs), 1)
+        means, variances = [], []
+        for cost in self.costs.reshape(len(self.names), -1):
+            mean = np.bincount(group, cost, minlength=self.space.n_pairs) / n
+            square = np.bincount(group, (cost - mean[group]) ** 2, minlength=self.space.n_pairs)
+            means.append(mean[self.group])
+            variances.append((square / np.maximum(n - 1, 1))[self.group])
+        return np.array(means), np.array(variances)
+
+    @property
+    def lacking(self) -> NDArray[np.bool_]:
+        """(n_pairs,) of which the log knows nothing."""
+        lacking: NDArray[np.bool_] = (self.visits == 0) & ~self._idle()
+        return lacking
+
+    def unknown(self) -> float:
+        """The probability that an episode of the policy meets a pair of which the log knows nothing."""
+        space, lacking = self.space, self.lacking
+        V = np.zeros(space.n_states)  # the probability from there on
+        P = self.model.transitions
+        for layer in range(space.n_layers - 1, -1, -1):
+            for state in space.states_of(layer):
+                first, end = space.csr.state_ptr[state : state + 2].tolist()
+                for i in range(first, end):
+                    pi = self.policy.probabilities[i]
+                    if pi > 0:
+                        a, b = space.csr.pair_ptr[i : i + 2].tolist()
+                        value = 1.0 if lacking[i] else float(P[a:b] @ V[space.csr.successor[a:b]])
+                        V[state] += pi * value
+        return float(V[0])
+
+    def untried(self) -> str:
+        """What the policy does most often of it."""
+        met = self.space.sum_over_successors(self.model.occupancy(self.policy)) * self.lacking
+        s, a = self.space.pairs[int(np.argmax(met))].tolist()
+        return f"{self.space.action_name(a)!r} in {self.space.state_name(s)!r}"
+
+    def shares(self, bounds: Bounds) -> FloatArray:
+        """(n_groups,) the most that an episode can spend in each group, on average, over all models of the set."""
+        theta = self.space.sum_over_successors(self.model.occupancy(self.policy))
+        shares = np.zeros(self.space.n_pairs)
+        possible = np.bincount(self.group, self.policy.probabilities, minlength=self.space.n_pairs) > 0
+        idle = np.bincount(self.group, self._idle(), minlength=self.space.n_pairs) > 0
+        for g in np.flatnonzero(possible & ~idle).tolist():
+            here = (self.group == g).astype(np.float64)
+            most, _ = most_paid(self.space, bounds, self.policy, self.space.expand_to_tuples(here))
+            shares[g] = max(most, float(theta[self.group == g].sum()))
+        return shares
+
+
+def _base(name: str) -> str:
+    """The name of a state without its step."""
+    head, separator, step = name.rpartition(", step ")
+    return head if separator and step.isdigit() else name
+
+
+def _pooled(space: LayeredSpace) -> tuple[Ties | None, Indices]:
+    """Ties of pairs that are called alike at all steps, and (n_pairs,) the group of each."""
+    bases = [_base(space.state_name(s)) for s in range(space.n_states)]
+    groups: dict[tuple[str, int], int] = {}
+    group = np.array([groups.setdefault((bases[s], a), len(groups)) for s, a in space.pairs.tolist()])
+    outcomes: dict[tuple[int, str], int] = {}
+    alone = space.successors_per_pair[space.pair_of_tuple] == 1
+    outcome = [
+        len(space.tuples) + j
+        if alone[j]
+        else outcomes.setdefault((int(group[space.pair_of_tuple[j]]), bases[s]), len(outcomes))
+        for j, s in enumerate(space.tuples[:, 2].tolist())
+    ]
+    try:
+        return Ties(space, outcome), group
+    except InvalidInputError as error:
+        raise InvalidInputError(f"steps cannot be pooled: {error}; evaluate with by_step=True") from error
+
+
+def _by_model(data: _Data, delta: float) -> dict[str, Estimate]:
+    space, policy = data.space, data.policy
+    chosen = (policy.probabilities > 0) & (space.successors_per_pair > 1)
+    law = np.arange(space.n_pairs) if data.ties is None else data.ties.law
+    laws = max(1, len(np.unique(law[chosen])))
+    known = KLRadius(level=delta / 2, laws=laws)(space, data.N, data.M)
+    bounds = bounds_of(known, space)
+    theta = data.model.occupancy(policy)
+    shares = data.shares(bounds)
+    counted = np.bincount(data.group, minlength=space.n_pairs) > 0
+    visits = np.zeros(space.n_pairs)
+    visits[data.group] = data.visits
+    seen = counted & (visits > 0)
+    often, seldom = seen & (visits >= FEW), seen & (visits < FEW)
+    found = {}
+    for k, name in enumerate(data.names):
+        least, most = data.ranges[k]
+        mean, variance = data.mean[k], np.zeros(space.n_pairs)
+        variance[data.group] = data.variance[k]
+        log_term = float(np.log(6 / delta))
+        V = float((shares[often] ** 2 * variance[often] / visits[often]).sum())
+        m = float((shares[often] / visits[often]).max(initial=0.0))
+        noise = np.sqrt(2 * V * log_term) + (most - least) * (3 * m * log_term + float(shares[seldom].sum()))
+        noise = noise if variance[seen].any() else 0.0
+        cost_low = space.expand_to_tuples(np.where(data.lacking, min(least, 0.0), mean))
+        cost_high = space.expand_to_tuples(np.where(data.lacking, max(most, 0.0), mean))
+        high, _ = most_paid(space, bounds, policy, cost_high)
+        low, _ = most_paid(space, bounds, policy, -cost_low)
+        value = float(inner(space.expand_to_tuples(mean), theta))
+        found[name] = Estimate(value, min(-low - noise, value), max(high + noise, value))
+    return found
+
+
+def _by_importance(data: _Data, delta: float) -> tuple[dict[str, Estimate] | None, float | None, str]:
+    if data.log.probability is None:
+        return None, None, ""
+    ratio = data.policy.probabilities[data.space.pair_of_tuple[data.paths]] / data.behaviour
+    weights = np.cumprod(ratio, axis=1)
+    last = weights[:, -1]
+    effective = float(last.sum() ** 2 / (last**2).sum()) if last.any() else 0.0
+    if effective < LEAST_EPISODES:
+        return (
+            None,
+            effective,
+            (
+                f"By importance nothing can be told: its weights are worth {effective:.1f} episodes, and fewer than "
+                f"{LEAST_EPISODES} say nothing."
+            ),
+        )
+    n = len(last)
+    found = {}
+    for k, name in enumerate(data.names):
+        worth = (weights * data.costs[k]).sum(axis=1)
+        half = float(student.ppf(1 - delta / 4, n - 1) * worth.std(ddof=1) / np.sqrt(n))
+        value = float(worth.mean())
+        found[name] = Estimate(value, value - half, value + half)
+    return found, effective, ""

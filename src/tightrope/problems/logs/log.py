@@ -1,0 +1,399 @@
+"""A log: recorded episodes, one row a step, whoever played them.
+
+Columns, all of which may have other names:
+
+    episode      which episode the row belongs to, a name or a number
+    step         0, 1, 2, … within the episode, or 1, 2, 3, …; optional: else the order of the rows
+    state        where a step begins: one column or several, names or numbers in bins
+    action       what was done
+    next_state   where it led; optional: else the state of the next row
+    loss         what the step cost
+    probability  the chance with which that action was chosen there; optional, for importance weighting
+    …            one column for each budget: what the step used of it
+
+What is wrong is refused with its row, or mended and noted with it: see `Log.notes`. An episode of which a part is
+missing is left out as a whole, since a path that ends nowhere is no path.
+"""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+from os import PathLike
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tightrope.arguments import file_path, printable, unknown
+from tightrope.arguments.arrays import floats
+from tightrope.errors import InvalidInputError
+from tightrope.problems.files.reading import read_regular
+from tightrope.problems.files.tables import MOST_BYTES, Table, read_table
+from tightrope.problems.tabular.rows import Indices
+from tightrope.space import FloatArray, LayeredSpace
+
+#: What a log has columns for, besides those of budgets.
+ROLES = ("episode", "step", "state", "action", "next_state", "loss", "probability")
+
+#: Without these there is no log.
+NEEDED = ("episode", "state", "action", "loss")
+
+#: How many rows a note lists.
+SHOWN = 5
+
+#: What the last state of an episode is called where nothing is recorded of it.
+END = "end"
+
+#: The name of a column, or of several whose cells make one name.
+Column = str | Sequence[str]
+
+Names = NDArray[np.object_]
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Log:
+    """Whole episodes, sorted by episode and step; rows that did not fit are in `notes`."""
+
+    episode: Indices  # (n_rows,) from 0
+    step: Indices  # (n_rows,) from 0
+    state: Names  # (n_rows,)
+    action: Names  # (n_rows,)
+    next_state: Names  # (n_rows,)
+    loss: FloatArray  # (n_rows,)
+    uses: FloatArray  # (n_budgets, n_rows)
+    budgets: tuple[str, ...]
+    probability: FloatArray | None  # (n_rows,)
+    place: Sequence[str]  # (n_rows,) where each row stood: "line 17"
+    n_steps: int  # of the longest episode
+    n_left_out: int  # episodes of which a part was missing
+    ends_known: bool  # whether the last next_state of an episode was recorded
+    notes: tuple[str, ...]  # what was mended and left out, with rows
+
+    @property
+    def n_episodes(self) -> int:
+        """How many are whole."""
+        return int(self.episode[-1]) + 1
+
+    @property
+    def first(self) -> Indices:
+        """(n_episodes + 1,) the first row of each episode, and the number of rows."""
+        return np.append(np.flatnonzero(np.diff(self.episode, prepend=-1)), len(self.episode))
+
+    def paths(self, space: LayeredSpace) -> list[Indices]:
+        """The tuples of every episode in a space whose states have the names that a problem from this log gives them.
+
+        A state is called "NAME, step K", or NAME where that is the name of a state; what is over waits in "done, step
+        K". Raises InvalidInputError, with the row, for what the space does not have.
+        """
+        numbers, actions = _state_numbers(space), {name: a for a, name in enumerate(space.action_names)}
+        ends = pairwise(self.first.tolist())
+        return [self._path(space, numbers, actions, first, last) for first, last in ends]
+
+    def _path(
+        self, space: LayeredSpace, numbers: Mapping[str, int], actions: Mapping[str, int], first: int, last: int
+    ) -> Indices:
+        begins = int(space.n_layers > self.n_steps)  # a start by lot is a step of its own
+        states, chosen = [0][:begins], [0][:begins]
+        for row in range(first, last):
+            state, step = str(self.state[row]), int(self.step[row])
+            states.append(_number(numbers, state, step, self.place[row]))
+            if self.action[row] not in actions:
+                raise unknown(f"{self.place[row]}: there is no action", self.action[row], actions)
+            chosen.append(actions[str(self.action[row])])
+        for step in range(last - first, space.n_layers - begins):  # it is over, and waits
+            states.append(_number(numbers, "done", step, self.place[last - 1]))
+            chosen.append(0)
+        try:
+            return space.path([*states, space.n_states - 1], chosen)
+        except InvalidInputError as error:
+            where = f"{self.place[first]} to {self.place[last - 1]}"
+            raise InvalidInputError(f"{where}: this episode cannot happen in the problem: {error}") from error
+
+    def __repr__(self) -> str:
+        shown = f", {self.n_left_out} left out" if self.n_left_out else ""
+        return f"Log({self.n_episodes} episodes of up to {self.n_steps} steps{shown}, budgets {list(self.budgets)})"
+
+
+def _state_numbers(space: LayeredSpace) -> dict[str, int]:
+    if not space.state_names or not space.action_names:
+        raise InvalidInputError(
+            "the states and actions of this space have no names, and a log goes by names; use the space of the "
+            "problem: problem.space"
+        )
+    return {name: s for s, name in enumerate(space.state_names)}
+
+
+def _number(numbers: Mapping[str, int], state: str, step: int, place: str) -> int:
+    for name in (f"{state}, step {step}", state):
+        if name in numbers:
+            return numbers[name]
+    raise unknown(f"{place}: at step {step} there is no state", state, numbers)
+
+
+def read_log(
+    source: str | PathLike[str] | Mapping[str, Any] | Log | Any,
+    *,
+    budgets: Sequence[str] = (),
+    columns: Mapping[str, Column] | None = None,
+    bins: Mapping[str, Sequence[float]] | None = None,
+) -> Log:
+    """Read a log and mend what can be mended.
+
+    Parameters
+    ----------
+    source : a file, CSV or Parquet; or columns by name, as a dict or a data frame has them; or a log.
+    budgets : the names of the budgets, each of which has a column.
+    columns : the names of columns, for those of `ROLES` and of the budgets that are called differently. For state and
+        next_state there may be several; then a name is made of all of them.
+    bins : edges, ascending, for each column of states or actions that holds numbers; k edges make k + 1 bins.
+
+    Raises
+    ------
+    InvalidInputError
+        With the row, for a missing column, an empty cell, a number that is none, a step that is no whole number, two
+        rows that contradict each other, a probability outside (0, 1], and if no episode is whole.
+    """
+    if isinstance(source, Log):
+        if budgets and tuple(budgets) != source.budgets:
+            raise InvalidInputError(f"the log has the budgets {list(source.budgets)}; asked for are {list(budgets)}")
+        return source
+    return _Reader(_table(source), tuple(budgets), dict(columns or {}), dict(bins or {})).log()
+
+
+def _table(source: Any) -> Table:
+    if isinstance(source, str | PathLike):
+        path = Path(file_path(source, "log"))
+        try:
+            data = read_regular(path, MOST_BYTES)
+        except OSError as error:
+            raise InvalidInputError(f"{printable(path)} cannot be read: {error.strerror or error}") from error
+        return read_table(path, data, (), None)
+    given = source.to_dict("list") if hasattr(source, "to_dict") and not isinstance(source, Mapping) else source
+    if not isinstance(given, Mapping):
+        raise InvalidInputError("a log is a file, a data frame, or a dict of columns")
+    columns = {str(name): list(cells) for name, cells in given.items()}
+    if len({len(cells) for cells in columns.values()}) != 1 or not next(iter(columns.values())):
+        sizes = {name: len(cells) for name, cells in columns.items()}
+        raise InvalidInputError(f"the columns of the log have {sizes} rows; all need equally many, and at least one")
+    return Table(Path("the log"), columns, None)
+
+
+class _Reader:
+    """A table on its way to a log."""
+
+    def __init__(
+        self, table: Table, budgets: tuple[str, ...], columns: dict[str, Column], bins: dict[str, Sequence[float]]
+    ) -> None:
+        self.table, self.budgets, self.bins, self.notes = table, budgets, bins, list[str]()
+        for budget in budgets:
+            if budget in ROLES or budgets.count(budget) > 1:
+                raise InvalidInputError(f"no budget can be called {budget!r}: the log has that already")
+        for role in columns:
+            if role not in (*ROLES, *budgets):
+                raise unknown("a log has no column", role, (*ROLES, *budgets))
+        self.columns: dict[str, tuple[str, ...]] = {}
+        for role in (*ROLES, *budgets):
+            given = columns.get(role, role)
+            names = (given,) if isinstance(given, str) else tuple(given)
+            needed = role in NEEDED or role in budgets or role in columns
+            missing = [name for name in names if name not in table.columns]
+            if not missing:
+                self.columns[role] = names
+            elif needed:
+                raise InvalidInputError(
+                    f"{table.path}: there is no column {missing[0]!r} for {role} (there is "
+                    f"{', '.join(table.columns)}); name the one that it is"
+                )
+        used = {name for names in self.columns.values() for name in names}
+        for column, edges in bins.items():
+            if column not in used:
+                raise unknown(f"{table.path}: bins are for a column that is not used,", column, used)
+            given_edges = floats(edges, f"the edges of {column}", ("n_edges",))
+            if not len(given_edges) or not (np.diff(given_edges) > 0).all():
+                raise InvalidInputError(f"the edges of {column} are {list(edges)}; they should ascend")
+
+    def log(self) -> Log:
+        """All of it."""
+        table = self.table
+        episode = np.array(table.names(self.columns["episode"][0]), dtype=object)
+        _, number = _numbered(episode)
+        step = self._steps(number)
+        loss = table.numbers(self.columns["loss"][0])
+        uses = np.array([table.numbers(self.columns[budget][0]) for budget in self.budgets]).reshape(-1, len(table))
+        chance = table.numbers(self.columns["probability"][0]) if "probability" in self.columns else None
+        if chance is not None:
+            for row in np.flatnonzero(~((chance > 0) & (chance <= 1)))[:1].tolist():
+                raise InvalidInputError(
+                    f"{table.where(row, self.columns['probability'][0])}: {chance[row]:g} is no probability of what "
+                    "was done, which is above 0 and at most 1"
+                )
+        state, action = self._names("state"), self._names("action")
+        then = self._names("next_state") if "next_state" in self.columns else None
+
+        order = np.lexsort((step, number))
+        late = order < np.maximum.accumulate(order)
+        if late.any():
+            self.notes.append(f"{_count(int(late.sum()), 'row')} out of order, and sorted{self._rows(order[late])}.")
+        order = self._without_twins(order, number, step, state, action, then, loss, uses)
+        number, step, state, action, loss = number[order], step[order], state[order], action[order], loss[order]
+        uses, chance = uses[:, order], None if chance is None else chance[order]
+        step = self._from_zero(number, step, order)
+        then, ends_known = self._successors(number, state, then, order)
+        keep, n_steps, n_left_out = self._whole(number, step, state, then, order, ends_known)
+        if not keep.any():
+            raise InvalidInputError(f"{table.path}: no episode is whole. " + " ".join(self.notes))
+        _, again = _numbered(number[keep])
+        self._note_similar((state[keep], order[keep]), (action[keep], order[keep]))
+        return Log(
+            episode=again,
+            step=step[keep],
+            state=state[keep],
+            action=action[keep],
+            next_state=then[keep],
+            loss=loss[keep],
+            uses=uses[:, keep],
+            budgets=self.budgets,
+            probability=None if chance is None else chance[keep],
+            place=[self._place(int(row)) for row in order[keep]],
+            n_steps=n_steps,
+            n_left_out=n_left_out,
+            ends_known=ends_known,
+            notes=tuple(self.notes),
+        )
+
+    def _place(self, row: int) -> str:
+        return f"{self.table.path}, {self.table.place(row)}"
+
+    def _rows(self, rows: Indices) -> str:
+        """(lines 3, 17, … and 4 more)"""
+        if not len(rows):
+            return ""
+        word = "row" if self.table.lines is None else "line"
+        numbers = [self.table.place(int(row)).split()[1] for row in rows[:SHOWN]]
+        more = f" and {len(rows) - SHOWN} more" if len(rows) > SHOWN else ""
+        return f" ({word}{'s' * (len(rows) > 1)} {', '.join(numbers)}{more})"
+
+    def _names(self, role: str) -> Names:
+        """The cells of the columns of a role as one name each; numbers with edges by their bin."""
+        parts = [
+            self._binned(column) if column in self.bins else self.table.names(column) for column in self.columns[role]
+        ]
+        several = len(parts) > 1
+        heads = [name.removeprefix("next_") for name in self.columns[role]]
+        names = [
+            ", ".join(f"{h} {p}" if several else p for h, p in zip(heads, cells, strict=True))
+            for cells in zip(*parts, strict=True)
+        ]
+        return np.array(names, dtype=object)
+
+    def _binned(self, column: str) -> list[str]:
+        edges = [float(edge) for edge in self.bins[column]]
+        inner = [f"{low:g} to {high:g}" for low, high in pairwise(edges)]
+        labels = [f"below {edges[0]:g}", *inner, f"{edges[-1]:g} and more"]
+        return [labels[k] for k in np.searchsorted(edges, self.table.numbers(column), side="right").tolist()]
+
+    def _steps(self, number: Indices) -> Indices:
+        if "step" in self.columns:
+            return self.table.whole_numbers(self.columns["step"][0], at_least=0)
+        # the order of the rows within each episode
+        order = np.argsort(number, kind="stable")
+        first = np.flatnonzero(np.diff(number[order], prepend=-1))
+        step = np.empty(len(number), dtype=np.int64)
+        step[order] = np.arange(len(number)) - np.repeat(first, np.diff(np.append(first, len(number))))
+        return step
+
+    def _without_twins(self, order: Indices, number: Indices, step: Indices, *values: Any) -> Indices:
+        """Rows that say the same twice count once; rows that contradict each other are refused."""
+        same = (np.diff(number[order]) == 0) & (np.diff(step[order]) == 0)
+        twins = np.flatnonzero(same) + 1
+        for i in twins.tolist():
+            row, before = int(order[i]), int(order[i - 1])
+            for value in values:
+                if value is not None and not np.array_equal(value[..., row], value[..., before]):
+                    raise InvalidInputError(
+                        f"{self._place(max(row, before))}: another row for the same episode and step says something "
+                        f"else ({self.table.place(min(row, before))}); delete one"
+                    )
+        if len(twins):
+            self.notes.append(f"{_count(len(twins), 'row')} came twice and count once{self._rows(order[twins])}.")
+        return np.delete(order, twins)
+
+    def _from_zero(self, number: Indices, step: Indices, order: Indices) -> Indices:
+        """Steps that count from 1 count from 0."""
+        first = np.flatnonzero(np.diff(number, prepend=-1))
+        if step.min() >= 1 and (step[first] == 1).mean() > 0.5:
+            self.notes.append("Steps count from 1 there, and from 0 here.")
+            return step - 1
+        return step
+
+    def _successors(self, number: Indices, state: Names, then: Names | None, order: Indices) -> tuple[Names, bool]:
+        if then is not None:
+            return then[order], True
+        followed = np.append(np.diff(number) == 0, False)
+        successor = np.append(state[1:], END)
+        successor[~followed] = END
+        return successor, False
+
+    def _whole(
+        self, number: Indices, step: Indices, state: Names, then: Names, order: Indices, ends_known: bool
+    ) -> tuple[NDArray[np.bool_], int, int]:
+        """Which rows are of whole episodes, how many steps those have at most, and how many episodes are not."""
+        first = np.flatnonzero(np.diff(number, prepend=-1))
+        last = np.append(first[1:], len(number)) - 1
+        follows = np.append(np.diff(number) == 0, False)
+        gap = np.zeros(len(number), dtype=bool)
+        gap[first] = step[first] != 0
+        gap[1:] |= follows[:-1] & (np.diff(step) != 1)
+        broken = np.zeros(len(number), dtype=bool)
+        broken[:-1] = follows[:-1] & (then[:-1] != state[1:]) & ~gap[1:]
+        bad = np.zeros(int(number.max()) + 1, dtype=bool)
+        for mark, words in (
+            (gap, "a step is missing before"),
+            (broken, "next_state is not the state of the next row"),
+        ):
+            rows = np.flatnonzero(mark)
+            if len(rows):
+                episodes = np.unique(number[rows])
+                bad[episodes] = True
+                self.notes.append(
+                    f"Left out: {_count(len(episodes), 'episode')} in which {words}{self._rows(order[rows])}."
+                )
+        good = ~bad[number]
+        n_steps = int(step[good].max(initial=-1)) + 1
+        begins = set(state[good].tolist())
+        short = [k for k in last.tolist() if good[k] and step[k] < n_steps - 1]
+        cut = [k for k in short if then[k] in begins]
+        if cut:
+            bad[number[cut]] = True
+            self.notes.append(
+                f"Left out: {_count(len(cut), 'episode')} with fewer than {n_steps} steps, cut short in a state where "
+                f"others go on{self._rows(order[cut])}."
+            )
+        over = [k for k in short if then[k] not in begins]
+        if over and not ends_known:
+            self.notes.append(
+                f"{_count(len(over), 'episode')} with fewer than {n_steps} steps count as over"
+                f"{self._rows(order[over])}; without next_state it cannot be told whether they were cut short."
+            )
+        return ~bad[number], n_steps, int(bad.sum())
+
+    def _note_similar(self, *columns: tuple[Names, Indices]) -> None:
+        for column, rows in columns:
+            seen: dict[str, str] = {}
+            for name in dict.fromkeys(column.tolist()):
+                other = seen.setdefault("".join(name.lower().split()), name)
+                if other != name:
+                    where = self._rows(rows[np.flatnonzero(column == name)])
+                    self.notes.append(f"{other!r} and {name!r}{where} are two names; if they are one, make them equal.")
+
+
+def _numbered(names: NDArray[Any]) -> tuple[list[Any], Indices]:
+    """Numbers from 0, in the order in which names first come."""
+    numbers: dict[Any, int] = {}
+    index = np.array([numbers.setdefault(name, len(numbers)) for name in names.tolist()], dtype=np.int64)
+    return list(numbers), index
+
+
+def _count(n: int, what: str) -> str:
+    return f"{n} {what}{'s' * (n != 1)}"
