@@ -359,7 +359,7 @@ class Parts(Solver):
         Overwrite x by (H + damping diag(inflow + outflow))^-1 x, and return the iterations.
         """
 
-    def arrays(self) -> dict:
+    def arrays(self) -> dict[str, Any]:
         """Copies of the arrays of the layout and of the workspace, by name."""
 
 def solve_tridiagonal(sizes: NDArray[numpy.int64], values: NDArray[numpy.float64], x: NDArray[numpy.float64]) -> None:

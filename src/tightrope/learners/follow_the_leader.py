@@ -18,18 +18,17 @@ from tightrope.errors import InfeasibleError
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.needs import most_slack_policy
 from tightrope.learners.parameters import NOT_NEGATIVE, parameter
-from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.counting import CountingLearner, CountingState
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.hindsight import solve_cmdp
 from tightrope.space import FloatArray
-from tightrope.storage.state import State, numbers, part, state
+from tightrope.storage.state import numbers, part, state
 
 
 @state
-class LeaderState(State):
+class LeaderState(CountingState):
     """The state of follow the leader."""
 
-    counts: Counts = part()
     total_loss: FloatArray = numbers()  #: (n_tuples,)
     total_constraints: FloatArray = numbers()  #: (I, n_tuples)
     policy: Policy = part()

@@ -25,17 +25,16 @@ from tightrope.arithmetic import log
 from tightrope.confidence import Counts, L1Ball, PaperRadius
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
-from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.counting import CountingLearner, CountingState
 from tightrope.planning.extended_values import optimistic_policy
 from tightrope.space import FloatArray, LayeredSpace
-from tightrope.storage.state import State, numbers, part, state
+from tightrope.storage.state import numbers, state
 
 
 @state
-class FPOPState(State):
+class FPOPState(CountingState):
     """The state of FPOP."""
 
-    counts: Counts = part()
     total_loss: FloatArray = numbers(least=-1e-3)  #: (n_tuples,) R
     perturbation: FloatArray = numbers(least=0)  #: (n_pairs,) Y
 

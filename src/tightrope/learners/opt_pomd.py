@@ -23,19 +23,19 @@ from tightrope.confidence import BernsteinBox, Box, Counts
 from tightrope.confidence.extremes import bounds_of, most_paid
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
-from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.experts import ExpertsState, action_values, exponential_weights
+from tightrope.learners.shared.counting import CountingLearner, CountingState
+from tightrope.learners.shared.experts import action_values, exponential_weights
 from tightrope.learners.shared.importance import estimated
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray
-from tightrope.storage.state import part, state
+from tightrope.storage.state import numbers, state
 
 
 @state
-class OptPOMDState(ExpertsState):
+class OptPOMDState(CountingState):
     """The state of OPT-POMD."""
 
-    counts: Counts = part()
+    total_values: FloatArray = numbers(least=0)  #: (n_pairs,) Σ_t Q_t
 
 
 class OptPOMD(CountingLearner[OptPOMDState]):

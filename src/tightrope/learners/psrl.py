@@ -29,21 +29,20 @@ from tightrope.arguments import choice
 from tightrope.confidence import Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import POSITIVE, parameter
-from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.counting import CountingLearner, CountingState
 from tightrope.model import Policy
 from tightrope.planning.policies import deterministic
 from tightrope.space import FloatArray
-from tightrope.storage.state import State, numbers, part, state
+from tightrope.storage.state import numbers, part, state
 
 #: The least that is drawn: with a prior near 0 nothing may be left of all successors of a pair.
 LEAST = 1e-300
 
 
 @state
-class PSRLState(State):
+class PSRLState(CountingState):
     """The state of PSRL."""
 
-    counts: Counts = part()
     total_loss: FloatArray = numbers(least=-1e-3)  #: (n_pairs,) R
     draws: np.random.Generator = part()
     policy: Policy = part()

@@ -21,18 +21,17 @@ from tightrope.arithmetic import log
 from tightrope.confidence import Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
-from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.counting import CountingLearner, CountingState
 from tightrope.model import Policy
 from tightrope.planning.policies import deterministic
 from tightrope.space import FloatArray
-from tightrope.storage.state import State, numbers, part, state
+from tightrope.storage.state import numbers, part, state
 
 
 @state
-class UCBVIState(State):
+class UCBVIState(CountingState):
     """The state of UCBVI."""
 
-    counts: Counts = part()
     total_loss: FloatArray = numbers(least=-1e-3)  #: (n_pairs,)
     values: FloatArray = numbers()  #: (n_pairs,) Q
     policy: Policy = part()

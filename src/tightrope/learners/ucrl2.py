@@ -21,18 +21,17 @@ from tightrope.arithmetic import log
 from tightrope.confidence import Counts, L1Ball, frequencies
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
-from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.counting import CountingLearner, CountingState
 from tightrope.model import Policy
 from tightrope.planning.extended_values import optimistic_policy
 from tightrope.space import FloatArray
-from tightrope.storage.state import State, numbers, part, state
+from tightrope.storage.state import numbers, part, state
 
 
 @state
-class UCRL2State(State):
+class UCRL2State(CountingState):
     """The state of UCRL2."""
 
-    counts: Counts = part()
     total_loss: FloatArray = numbers(least=-1e-3)  #: (n_pairs,)
     policy: Policy = part()
 

@@ -14,8 +14,9 @@ from numpy.typing import NDArray
 
 from tightrope.confidence import Counts
 from tightrope.learners.base import Seen
+from tightrope.learners.shared.counting import CountingState
 from tightrope.space import FloatArray, LayeredSpace
-from tightrope.storage.state import State, numbers, part, state
+from tightrope.storage.state import numbers, state
 from tightrope.ties import Ties
 
 
@@ -29,10 +30,9 @@ class Estimates(NamedTuple):
 
 
 @state
-class AveragesState(State):
+class AveragesState(CountingState):
     """Visits, and sums of the costs met at each pair."""
 
-    counts: Counts = part()
     cost_sum: FloatArray = numbers(least=-1e-3)  #: (1 + I, n_pairs) of the loss, then of each constraint; 0 or more
 
 

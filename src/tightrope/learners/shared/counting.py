@@ -2,15 +2,27 @@
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.confidence import Counts
 from tightrope.errors import InvalidInputError
-from tightrope.learners.base import LearnerBase, LearnsFrom, S
+from tightrope.learners.base import LearnerBase, LearnsFrom
 from tightrope.space import LayeredSpace
+from tightrope.storage.state import State, part, state
 from tightrope.ties import Ties
+
+
+@state
+class CountingState(State):
+    """Visits of pairs and tuples, in epochs."""
+
+    counts: Counts = part()
+
+
+C = TypeVar("C", bound=CountingState)
 
 
 class Logged(Protocol):
@@ -21,7 +33,7 @@ class Logged(Protocol):
         ...
 
 
-class CountingLearner(LearnerBase[S]):
+class CountingLearner(LearnerBase[C]):
     """A learner whose state has counts of pairs and tuples; tied pairs share what is known of their law.
 
     No publication has ties: a learner gets them if it is asked to use them (`make_learner(…, ties=True)`).
@@ -51,6 +63,6 @@ class CountingLearner(LearnerBase[S]):
             counts = counts.counted(path)
         if counts.n.any():
             counts = counts.next_epoch()  # the confidence set is that of the counts before the epoch
-        state = replace(self.state, counts=counts)
-        self.offered(state)  # before the state is replaced: an error leaves the learner as it was
-        self.state = state
+        warm = replace(self.state, counts=counts)
+        self.offered(warm)  # before the state is replaced: an error leaves the learner as it was
+        self.state = warm

@@ -6,16 +6,15 @@
 was visited as often inside it as before it (and once; or a share of that), and the set is made anew from all counts.
 """
 
-from tightrope.confidence import Counts
 from tightrope.learners.parts import WarmStart
+from tightrope.learners.shared.counting import CountingState
 from tightrope.space import FloatArray
-from tightrope.storage.state import State, measure, part, state
+from tightrope.storage.state import measure, part, state
 
 
 @state
-class MirrorState(State):
+class MirrorState(CountingState):
     """Counts, the measure, and where the solver of the next mirror step begins."""
 
-    counts: Counts = part()
     theta: FloatArray = measure()
     solver: WarmStart = part(written_as="_projector")
