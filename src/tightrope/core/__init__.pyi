@@ -71,7 +71,7 @@ def lift(csr: Csr, theta: NDArray[numpy.float64], floor: float) -> NDArray[numpy
 
 def average(mean: NDArray[numpy.float64], x: NDArray[numpy.float64], t: float) -> NDArray[numpy.float64]:
     """
-    mean + (x - mean) / t, (I, n_tuples): the mean of t draws, of which x is the last.
+    mean + (x - mean) / t, (I, n_tuples): the mean of t draws, of which x is the last; `mean` itself if x is equal.
     """
 
 def dual_step(Q: NDArray[numpy.float64], g: NDArray[numpy.float64], theta: NDArray[numpy.float64], c: NDArray[numpy.float64]) -> NDArray[numpy.float64]:

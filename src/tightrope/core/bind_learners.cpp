@@ -64,6 +64,8 @@ auto lift_(const Csr& csr, Floats theta, double floor) {
 auto average_(Table mean, Table x, double t) {
     const Index rows = size(mean), columns = size(mean, 1);
     require_shape(x, rows, columns, "x");
+    if (unlocked([&] { return t > 1.0 && equal(mean.data(), x.data(), rows * columns); }))
+        return NumpyArray<double>(nb::cast(mean));
     New<double> out(rows, columns);
     unlocked([&] { average(mean.data(), x.data(), t, rows * columns, out.data); });
     return out.array;
@@ -293,7 +295,7 @@ void bind_learners(nb::module_& m) {
     m.def("lift", lift_, "csr"_a, "theta"_a.noconvert(), "floor"_a,
           "theta with at least `floor` of its layer in every state and of its state in every tuple.");
     m.def("average", average_, "mean"_a.noconvert(), "x"_a.noconvert(), "t"_a,
-          "mean + (x - mean) / t, (I, n_tuples): the mean of t draws, of which x is the last.");
+          "mean + (x - mean) / t, (I, n_tuples): the mean of t draws, of which x is the last; `mean` itself if x is equal.");
     m.def("dual_step", dual_step_, "Q"_a.noconvert(), "g"_a.noconvert(), "theta"_a.noconvert(), "c"_a.noconvert(),
           "max(Q_i + <g_i, theta> - c_i, 0) for every i.");
     bind_counted<std::int64_t>(m);

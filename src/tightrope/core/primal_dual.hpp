@@ -67,6 +67,9 @@ inline void average(const double* __restrict mean, const double* __restrict x, d
     });
 }
 
+/// Whether a[j] = b[j] for all of n entries.
+inline bool equal(const double* a, const double* b, Index n) { return std::equal(a, a + n, b); }
+
 /// max{Q_i + <g_i, θ> − c_i, 0} for every i. Writes ahead (I,).
 inline void dual_step(const double* Q, const double* g, const double* theta, const double* c, Index n_constraints, Index n,
                       double* ahead) {

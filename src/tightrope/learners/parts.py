@@ -124,7 +124,8 @@ class MirrorStep:
 
         Raises `ConvergenceError` if the solver misses its tolerance.
         """
-        theta, confidence = np.empty(self.space.n_tuples), self.set_of(counts)
+        confidence = self.set_of(counts)
+        theta = np.empty(self.space.n_tuples)
         self.solver.from_(warm).solve(reference, cost, confidence, theta)
         return theta, self.solver.now()
 

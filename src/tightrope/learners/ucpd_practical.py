@@ -151,7 +151,8 @@ class UCPDPractical(CountingLearner[PracticalState]):
         """Return what the step looks at after the block that f and g end."""
         loss = block_loss(state, f)
         F, S = spans_after(self.space, loss, state.last_loss, state.largest_span, state.changes, state.steps)  # line 5
-        return View(loss, loss, self._mean_with(state, g), F, S)
+        mean = self._mean_with(state, g)
+        return View(loss, loss, mean.copy() if mean is state.mean_constraints else mean, F, S)
 
     def _mean_with(self, state: PracticalState, g: FloatArray) -> FloatArray:
         """Return ḡ with one more draw."""

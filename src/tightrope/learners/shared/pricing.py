@@ -121,6 +121,7 @@ class PriceStep:
 
         While the solver runs, which needs memory, nothing is kept of the view.
         """
+        self.mirror_step.set_of(counts)  # makes it, and keeps it: it needs memory, too
         cost, prices = self._price(state, policy, view(), squares, self._dynamics.evidence(counts))
         reference = core.mix_pairs(counts.space.native, state.theta, 1 / (10 + state.steps + 1), self._even)
         theta, solver = self.mirror_step(state.solver, counts, reference, cost)
@@ -139,6 +140,7 @@ class PriceStep:
         over, b, A, spans = core.assess(
             space.native, policy.probabilities, *laws, state.theta, picture, costs, learner.realism, limits
         )
+        del laws
 
         eta = rate(F, S, learner.first_rate, learner.change_rate)
         rho = learner.integral * F / (space.n_layers * math.sqrt(m))
