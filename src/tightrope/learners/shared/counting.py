@@ -46,11 +46,11 @@ class CountingLearner(LearnerBase[S]):
             raise InvalidInputError(f"{self.name} {reason}, and cannot learn from a log; ucpd-practical can")
         if self.observed:
             raise InvalidInputError(f"{self.name} has observed {self.observed} episodes; a log comes before the first")
-        counts = self.state.counts
+        counts = self.state.counts  # type: ignore[attr-defined]
         for path in log.paths(self.space):
             counts = counts.counted(path)
         if counts.n.any():
             counts = counts.next_epoch()  # the confidence set is that of the counts before the epoch
-        state = replace(self.state, counts=counts)
+        state: S = replace(self.state, counts=counts)  # type: ignore[call-arg]
         self.offered(state)  # before the state is replaced: an error leaves the learner as it was
         self.state = state
