@@ -2,7 +2,7 @@
 
 Changed are signs and operators, comparisons, numbers, `min` and `max`, roots and logarithms, the bounds of a clip. Left
 alone is what is no formula: strings, annotations, errors and what checks arguments (NO_FORMULA), the sizes of empty
-arrays, the bounds that a checkpoint is held to (`bounds`), and the schema of what is carried.
+arrays, and the limits and schemas that the fields of a state declare.
 """
 
 import ast
@@ -31,9 +31,9 @@ DROPPED = {f"{module}.{name}" for module in ("np", "math") for name in ("sqrt", 
 #: Functions whose calls are no formulas, nor what they are called with; and methods that are none.
 NO_FORMULA = {
     *("require", "whole", "choice", "instance", "function", "shown", "unknown", "log.warning"),
-    *("carried", "np.empty", "np.zeros"),
+    *("numbers", "np.empty", "np.zeros"),
 }  # fmt: skip
-NO_METHOD = {"bounds", "settings", "__repr__", "summary"}
+NO_METHOD = {"settings", "__repr__", "summary"}
 
 
 #: Numbers up to here are tolerances: twice as much would be as good.

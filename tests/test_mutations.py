@@ -6,13 +6,13 @@ from fuzz.changes import changes_of
 from fuzz.mutations import ROOT, calls_for, importers, sample
 
 FORMULAS = '''"""1 + 1 in words."""
-from x import carried, parameter
+from x import numbers, parameter
 
 class Learner:
     level: Annotated[float, 3] = parameter(default=0.01)
-    values: FloatArray = carried(since=4)
+    values: FloatArray = numbers(least=-1e-3, since=4)
 
-    def bounds(self):
+    def summary(self):
         return 0, 1 + 1
 
     def step(self, g, w):
