@@ -10,7 +10,7 @@ import tightrope as tr
 from tightrope.lab.plan import planned
 from tightrope.lab.runner import folder_name
 from tightrope.lab.study import Study, StudyFile, to_toml, with_values
-from tightrope.theory.facts import facts
+from tightrope.theory.page import facts
 from tightrope.theory.picture import draw
 
 #: A callable and arguments with which it answers.

@@ -1,4 +1,4 @@
-"""The command line: what it prints where, what it writes, and how it fails."""
+"""The command line: output, files and errors."""
 
 import csv
 import json
@@ -221,7 +221,7 @@ def test_whole_numbers_as_people_write_them(text: str, number: int) -> None:
     assert options.whole("", 1, 10_000).parser(text) == number
 
 
-def test_a_run_that_is_there_is_shown_again_without_being_played(first: Run) -> None:
+def test_a_finished_run_is_shown_again_without_being_played(first: Run) -> None:
     shutil.copytree(first.folder, "here")
     code, out, err = invoke(*UCPD, "--out", "here")
     assert code == 0
@@ -238,7 +238,7 @@ def test_a_run_that_is_there_is_shown_again_without_being_played(first: Run) -> 
     assert invoke(*UCPD, "--out", "here", "--fresh")[2].endswith("playing 40 episodes\n")
 
 
-def test_what_was_cut_goes_on(first: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_command_continues(first: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with cut_after(25, monkeypatch, KeyboardInterrupt):
         result = CliRunner().invoke(app, [*UCPD, "--checkpoint-every", "0"])
         assert result.exit_code != 0
@@ -290,14 +290,14 @@ def test_names_are_completed() -> None:
     assert "--install-completion" in invoke("--help")[1]
 
 
-def test_of_several_learners_the_wrong_one_is_named_with_the_nearest() -> None:
+def test_an_unknown_learner_among_several_is_named_with_the_nearest() -> None:
     code, out, err = invoke(*SHORT, "--learner", "uniform", "--learner", "ucdp")
     assert (code, out) == (2, "")
     assert "'ucdp'; did you mean 'ucpd'?" in err
     assert not list(Path.cwd().iterdir())
 
 
-def test_losses_are_passed_on() -> None:
+def test_losses_are_chosen_on_the_command_line() -> None:
     code, out, _ = invoke(*UCPD, "--losses", "drifting")
     assert code == 0
     assert "drifting" in out
@@ -350,7 +350,7 @@ def test_wrong_usage_is_one_line_and_exit_code_2(arguments: list[str], words: st
     assert not list(Path.cwd().iterdir())
 
 
-def test_a_folder_of_somebody_else_is_left_alone() -> None:
+def test_a_folder_with_other_files_is_not_touched() -> None:
     Path("thesis").mkdir()
     Path("thesis/chapter1.tex").write_text("words")
     code, _, err = invoke(*SHORT, "--out", "thesis")
@@ -418,7 +418,7 @@ def test_version() -> None:
     assert invoke("--version") == (0, f"tightrope {__version__}\n", "")
 
 
-def test_help_is_there_at_once(tmp_path: Path) -> None:
+def test_help_imports_no_numerical_packages(tmp_path: Path) -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from tightrope.cli.commands import app\n"
         "for arguments in (['--help'], ['run', '--help'], ['sweep', '--help'], ['--version']):\n"
@@ -498,7 +498,7 @@ def test_a_table_that_lies_elsewhere_makes_another_problem_when_it_is_edited(pla
     assert len(list(results.parents[1].iterdir())) == 2
 
 
-def test_unless_told_otherwise_the_practical_learner_and_the_paper_s_play_side_by_side() -> None:
+def test_the_default_learners_are_ucpd_practical_and_ucpd() -> None:
     code, out, _ = invoke("run", "media-streaming", "--episodes", "2000", "--jobs", "1")
     assert code == 0
     spent = [line.split() for line in out.splitlines()[3:5]]

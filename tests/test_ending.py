@@ -34,7 +34,7 @@ with side_by_side([{"configuration": {}, "folder": "nowhere", "save_every": 1.0}
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL])
-def test_workers_end_with_who_started_them(number: signal.Signals, tmp_path: Path) -> None:
+def test_workers_end_with_their_parent(number: signal.Signals, tmp_path: Path) -> None:
     with python(FRESH + WORKERS, tmp_path) as process:
         code, err = ended(process, number)
     if number == signal.SIGKILL:
@@ -67,7 +67,7 @@ def test_the_workers_of_a_comparison_end_with_it(number: signal.Signals, tmp_pat
     assert code == -number
 
 
-def test_when_a_worker_dies_another_takes_its_place_and_none_is_left(tmp_path: Path) -> None:
+def test_a_dead_worker_is_replaced_and_none_is_left(tmp_path: Path) -> None:
     killing = """
 from tightrope.lab import pool as workers
 started = []
@@ -86,7 +86,7 @@ print(len(started), [worker.returncode for worker in started])
 
 
 @pytest.mark.parametrize("where", ["finaliser", "import", "callback"])
-def test_where_exceptions_are_lost_a_signal_is_not(where: str, tmp_path: Path) -> None:
+def test_signals_are_handled_where_exceptions_are_lost(where: str, tmp_path: Path) -> None:
     raising = "os.kill(os.getpid(), signal.SIGINT)"
     (tmp_path / "module.py").write_text(f"import os, signal\n{raising}\n")
     code = {
@@ -101,7 +101,7 @@ def test_where_exceptions_are_lost_a_signal_is_not(where: str, tmp_path: Path) -
     assert (process.returncode, out, err) == (130, "", "tightrope: interrupted\n")
 
 
-def test_what_was_being_written_is_removed_and_what_was_held_is_done(tmp_path: Path) -> None:
+def test_temporary_files_are_removed_and_held_blocks_finish(tmp_path: Path) -> None:
     writing = """
 import os, pathlib
 from tightrope.ending import answer_signals, held
@@ -121,7 +121,7 @@ print("never")
     assert [path.name for path in tmp_path.iterdir()] == ["whole"]
 
 
-def test_who_was_started_deaf_to_a_signal_stays_so(tmp_path: Path) -> None:
+def test_ignored_signals_stay_ignored(tmp_path: Path) -> None:
     nohup = """
 import os
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
@@ -150,7 +150,7 @@ def test_streams_that_cannot_be_written(redirection: str, argument: str, code: i
     assert (done.returncode, done.stderr) == (code, err)
 
 
-def test_what_nobody_can_be_told_does_not_change_the_exit_code() -> None:
+def test_a_closed_stderr_does_not_change_the_exit_code() -> None:
     left = """
 import io, sys
 from tightrope.cli import main
@@ -163,7 +163,7 @@ main()
         assert subprocess.run([sys.executable, "-c", left], stdout=full, stderr=full, check=False).returncode == 1
 
 
-def test_who_has_read_enough_is_not_told() -> None:
+def test_a_closed_pipe_is_not_an_error() -> None:
     reader, writer = os.pipe()
     os.close(reader)
     command = [sys.executable, "-m", "tightrope.cli", "--version"]

@@ -34,12 +34,12 @@ def test_band_covers_the_true_mean_about_as_often_as_it_says() -> None:
     assert 0.91 < np.mean((low <= 0) & (high >= 0)) < 0.96
 
 
-def test_band_of_one_seed_is_not_known() -> None:
+def test_one_seed_has_no_band() -> None:
     mean, low, high = band(np.array([[1.0, 2.0]]))
     assert mean.tolist() == [1, 2] and np.isnan([low, high]).all()
 
 
-def test_seeds_that_have_not_come_so_far_are_left_out() -> None:
+def test_seeds_without_a_record_are_left_out_of_the_mean() -> None:
     mean, low, high = band(np.array([[1.0, 4.0, np.nan], [3.0, np.nan, np.nan]]))
     np.testing.assert_array_equal(mean, [2, 4, np.nan])
     np.testing.assert_array_equal([low, high], [[1, np.nan, np.nan], [3, np.nan, np.nan]])
@@ -64,7 +64,7 @@ def test_power_of_an_exact_power() -> None:
 
 
 @pytest.mark.parametrize("values", [-EPISODES, np.full(30, np.nan), np.where(EPISODES > 9000, 0, EPISODES)])
-def test_no_power_where_there_is_none(values: np.ndarray) -> None:
+def test_no_power_is_fitted_to_means_that_are_not_positive(values: np.ndarray) -> None:
     assert power(EPISODES, np.array([values])) is None
 
 

@@ -1,4 +1,4 @@
-"""Who is told of records, in which units; runs that end early, and that go on; errors that are not ours."""
+"""Callbacks: records in own units, runs that stop early and continue, errors of callbacks; tables of histories."""
 
 from functools import partial
 from pathlib import Path
@@ -16,7 +16,7 @@ from tightrope.lab.history import in_units
 HOW: dict[str, Any] = {"episodes": 60, "seed": 3, "records": 8}
 
 
-def test_every_record_is_told_in_own_units() -> None:
+def test_the_callback_gets_every_record_in_own_units() -> None:
     problem = tr.make("edge-cloud")
     told: list[tr.Record] = []
     history = in_units(problem, tr.run(problem, "ucpd", callback=told.append, **HOW))
@@ -29,7 +29,7 @@ def test_every_record_is_told_in_own_units() -> None:
     assert told[-1].metrics["violation_delay"] == pytest.approx(max(over, 0.0))
 
 
-def test_being_told_changes_nothing() -> None:
+def test_a_callback_does_not_change_the_run() -> None:
     problem = problem_with("bursts")
     assert_same_history(tr.run(problem, **HOW), tr.run(problem, callback=lambda record: True, **HOW))
 
@@ -53,20 +53,20 @@ def test_a_run_that_is_stopped_says_where_and_why(regret: Any) -> None:
     assert "stopped" not in whole.settings
 
 
-def test_a_stop_leaves_nothing_behind_where_regret_is_only_of_the_last() -> None:
+def test_a_stopped_run_computes_its_last_regret_without_keeping_it() -> None:
     problem = problem_with("switching")
     run = tr.Run(problem, "ucpd", regret="last", **HOW)
     assert np.isfinite(run.play(callback=partial(stop_at, 20))["regret"][-1])
     assert_same_history(tr.run(problem, "ucpd", regret="last", **HOW), run.play())
 
 
-def test_the_class_will_do() -> None:
+def test_returning_the_class_stop_is_enough() -> None:
     history = tr.run(problem_with("fixed"), callback=lambda record: tr.Stop, **HOW)
     assert history["episode"].tolist() == [1]
     assert history.settings["stopped"] == "after 1 of 60 episodes: no reason was given"
 
 
-def test_a_run_goes_on_after_a_stop_and_after_an_error() -> None:
+def test_a_run_continues_after_a_stop_and_after_an_error() -> None:
     def stumble(record: tr.Record) -> None:
         if record.episode > 30:
             raise ZeroDivisionError("nothing to divide")
@@ -90,7 +90,7 @@ def test_a_run_goes_on_after_a_stop_and_after_an_error() -> None:
         run.play(3)
 
 
-def test_it_goes_on_from_a_file_made_the_same_way(tmp_path: Path) -> None:
+def test_a_run_continues_from_a_file_if_made_the_same_way(tmp_path: Path) -> None:
     problem, path = problem_with("bursts"), str(tmp_path / "run")
     run = tr.Run(problem, "ucpd-practical", **HOW)
     run.play(callback=partial(stop_at, 20))
@@ -114,7 +114,7 @@ def test_a_learner_that_has_played_is_refused() -> None:
     run.play(20)
 
 
-def test_comparisons_tell_of_every_run() -> None:
+def test_compare_calls_the_callback_for_every_run() -> None:
     problem, told = problem_with("fixed"), list[tuple[str, int]]()
 
     def stop_one(record: tr.Record) -> tr.Stop | None:
@@ -135,7 +135,7 @@ def test_comparisons_tell_of_every_run() -> None:
         tr.compare(problem, makers, episodes=9, n_jobs=2, callback=stop_one)
 
 
-def test_a_comparison_keeps_what_was_finished_before_an_error() -> None:
+def test_a_comparison_keeps_the_histories_finished_before_an_error() -> None:
     class Board:
         def __call__(self, record: tr.Record) -> None:
             if record.run == "random-uniform-seed1" and record.episode == 9:
@@ -163,7 +163,7 @@ def test_tables_for_data_frames() -> None:
     assert (policy.groupby("state")["probability"].sum().round(12) == 1).all()
 
 
-def test_polars_takes_them_too() -> None:
+def test_tables_work_with_polars() -> None:
     polars = pytest.importorskip("polars")
     history = tr.run(problem_with("fixed"), **HOW)
     assert polars.DataFrame(history.table()).height == len(history["episode"])

@@ -111,7 +111,7 @@ def test_a_constant_sequence_is_a_law_of_one_draw() -> None:
     assert "regret_always" not in one
 
 
-def test_where_nobody_could_have_met_the_budgets_there_is_no_regret() -> None:
+def test_regret_is_nan_where_no_policy_meets_the_budgets() -> None:
     problem = problem_with(1)
     table = np.stack([np.full((1, problem.space.n_tuples), 0.8), np.zeros((1, problem.space.n_tuples))])
     problem = replace(problem, constraints=make_constraints({"name": "recorded", "table": table}, [[0.0]]))
@@ -132,7 +132,7 @@ def test_own_units_reach_both_comparators() -> None:
     assert own["regret_always"][-1] == pytest.approx(own["loss"][-1] - own["hindsight_always"][-1])
 
 
-def test_what_learners_are_told_holds_whatever_comes() -> None:
+def test_what_learners_know_holds_for_every_extreme_of_the_constraints() -> None:
     problem = changing({"name": "switching", "period": 7, "swing": 0.3})
     policy = NEEDS["safe_policy"].answer(problem, T, 0)
     dear = 1.3 * problem.constraints.mean @ problem.mdp.occupancy(policy)

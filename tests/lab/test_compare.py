@@ -12,7 +12,7 @@ PROBLEM = problem_with(1)
 
 
 @pytest.mark.parametrize("n_jobs", [1, 2])
-def test_each_is_the_run_that_it_is_alone(n_jobs: int) -> None:
+def test_each_history_is_that_of_a_single_run(n_jobs: int) -> None:
     compared = tr.compare(PROBLEM, ["o-reps", "uniform"], episodes=30, seeds=[3, 5], n_jobs=n_jobs, records=4)
     assert list(compared) == ["o-reps", "uniform"]
     for name, histories in compared.items():
@@ -23,7 +23,7 @@ def test_each_is_the_run_that_it_is_alone(n_jobs: int) -> None:
                 np.testing.assert_array_equal(history[column], alone[column])
 
 
-def test_learners_by_labels_of_ones_own() -> None:
+def test_learners_can_be_given_by_labels() -> None:
     narrow = partial(tr.make_learner, "ucpd", radius_scale=0.1)
     compared = tr.compare(PROBLEM, {"wide": partial(tr.make_learner, "ucpd"), "narrow": narrow}, episodes=30)
     assert {label: history.settings["radius_scale"] for label, [history] in compared.items()} == {
@@ -40,7 +40,7 @@ def test_wrong_names_are_refused_before_anything_is_played() -> None:
         tr.compare(PROBLEM, ["ucpd"], episodes=10, seeds=0)
 
 
-def test_one_name_is_one_learner_and_progress_is_told() -> None:
+def test_one_name_is_one_learner_and_progress_is_called() -> None:
     told: list[int] = []
     compared = tr.compare(PROBLEM, "uniform", episodes=5, seeds=3, progress=told.append)
     assert list(compared) == ["uniform"] and len(compared["uniform"]) == 3

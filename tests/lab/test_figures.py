@@ -1,4 +1,4 @@
-"""The picture shows what the histories hold, and nothing on it hides a sign, a zero or a name."""
+"""Figures show what the histories hold: no sign, zero or name is hidden."""
 
 import itertools
 import xml.dom.minidom
@@ -43,7 +43,7 @@ def line(axes: Axes, colour: str) -> FloatArray:
 
 
 @pytest.mark.parametrize(("numbers", "words"), [((2, 2), "mean of 2 seeds"), ((3, 1, 2), "mean of 1 to 3 seeds")])
-def test_how_many_seeds_a_line_is_of(numbers: tuple[int, ...], words: str) -> None:
+def test_the_title_says_how_many_seeds_a_line_averages(numbers: tuple[int, ...], words: str) -> None:
     figure = figures.draw({f"learner {k}": [history()] * n for k, n in enumerate(numbers)}, title="some failed")
     assert words in texts(figure)
 
@@ -102,7 +102,7 @@ def test_zero_and_negative_values_are_shown_and_the_axis_says_so(regret: FloatAr
     assert note in texts(figure)
 
 
-def test_what_was_not_computed_is_left_out_and_said() -> None:
+def test_missing_values_are_left_out_and_the_panel_says_so() -> None:
     some = np.where(EPISODES < 10, np.nan, EPISODES)
     left, _ = figures.draw({"ucpd": [history(regret=some), history()]}, title="").axes
     assert len(line(left, figures.COLOURS["regret"])) == 3
@@ -124,7 +124,7 @@ def test_several_learners_have_a_colour_and_a_label_each_in_three_panels() -> No
 
 @pytest.mark.parametrize("n_budgets", [0, 1, 2, 3, 4])
 @pytest.mark.parametrize("learners", [["ucpd"], ["ucpd", "uniform"]])
-def test_what_was_used_of_each_budget_comes_first(learners: list[str], n_budgets: int) -> None:
+def test_panels_of_budgets_come_first(learners: list[str], n_budgets: int) -> None:
     names = [f"use_{i}" for i in range(n_budgets)]
     runs = {name: [history(**{use: (2.0 + i) * EPISODES for i, use in enumerate(names)})] for name in learners}
     budgets = [Budget(use, use, "hours", 1.0) for use in names]
@@ -140,7 +140,7 @@ def test_what_was_used_of_each_budget_comes_first(learners: list[str], n_budgets
     assert len(columns) == len(figure.axes) / 2 or len(figure.axes) != 4  # nor does one stand alone below three
 
 
-def test_twenty_learners_are_told_apart_and_no_label_covers_another() -> None:
+def test_twenty_learners_have_different_styles_and_labels_do_not_overlap() -> None:
     runs = {f"learner {k}": [history(regret=(1 + 0.01 * k) * EPISODES)] for k in range(20)}
     figure = figures.draw(runs, title="")
     figure.canvas.draw()
@@ -177,7 +177,7 @@ def test_very_short_runs_can_be_drawn(tmp_path: Path, episodes: int) -> None:
     assert all(path.stat().st_size > 1000 for path in paths)
 
 
-def test_saved_pictures_are_the_same_every_time_and_leave_no_trace(tmp_path: Path) -> None:
+def test_saved_figures_are_reproducible_and_leave_no_temporary_files(tmp_path: Path) -> None:
     before = dict(mpl.rcParams)
     for name in ("one", "two"):
         drawing.save(figures.draw({"ucpd": [history(), history()]}, title="same"), tmp_path, name)
@@ -189,7 +189,7 @@ def test_saved_pictures_are_the_same_every_time_and_leave_no_trace(tmp_path: Pat
         assert first.startswith(start)
 
 
-def test_runs_that_do_not_fit_together_are_refused() -> None:
+def test_runs_recorded_at_different_episodes_are_refused() -> None:
     other = history(episode=EPISODES + 1)
     with pytest.raises(InvalidInputError, match="different episodes"):
         figures.draw({"ucpd": [history(), other]}, title="")

@@ -1,4 +1,4 @@
-"""What a run holds at once, in bytes per tuple: models of millions of tuples must fit."""
+"""Memory of a run in bytes per tuple: models of millions of tuples must fit."""
 
 import os
 import subprocess

@@ -1,4 +1,4 @@
-"""Pictures from Python, and histories in notebooks."""
+"""Figures from Python, and histories in notebooks."""
 
 import numpy as np
 import pytest
@@ -58,7 +58,7 @@ def test_runs_of_another_problem_are_refused() -> None:
 
 
 @pytest.mark.parametrize("wrong", [None, {}, {"a": []}, {"a": [1]}, {1: [history(1)]}, {"a": history(1)}])
-def test_what_is_no_comparison_is_refused(wrong: object) -> None:
+def test_plot_comparison_refuses_other_arguments(wrong: object) -> None:
     with pytest.raises(tr.InvalidInputError):
         tr.plot_comparison(wrong)  # type: ignore[arg-type]
 
@@ -83,7 +83,7 @@ def test_columns_of_a_history_are_equally_long() -> None:
 
 
 @pytest.mark.parametrize("wrong", [0.0, -1.0, np.nan, np.inf])
-def test_records_of_no_episode_cannot_be_drawn(wrong: float) -> None:
+def test_records_before_episode_1_are_refused(wrong: float) -> None:
     columns = dict.fromkeys(COLUMNS, np.ones(2)) | {"episode": np.array([1.0, wrong])}
     with pytest.raises(InvalidInputError, match="a record before episode 1, or without an episode"):
         History(columns, {}).plot()

@@ -1,4 +1,4 @@
-"""How far a play has come, on a terminal and elsewhere."""
+"""Progress on a terminal and elsewhere."""
 
 import sys
 
@@ -50,7 +50,7 @@ def test_the_estimate_is_over_episodes_from_the_first_seconds_on() -> None:
 @pytest.mark.parametrize(
     ("seconds", "words"), [(0.4, "0 s"), (89, "89 s"), (120, "2 min"), (5400, "2 h"), (200_000, "2 days")]
 )
-def test_lengths_of_time_are_said_as_one_says_them(seconds: float, words: str) -> None:
+def test_durations_in_words(seconds: float, words: str) -> None:
     assert progress.lasting(seconds) == words
 
 

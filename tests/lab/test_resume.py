@@ -1,4 +1,4 @@
-"""A run that was cut goes on to the bits of one that was not: every learner, every loss sequence, noise included."""
+"""An interrupted run continues to the bits of an undisturbed one: every learner, loss sequence and noise."""
 
 from pathlib import Path
 from typing import Any
@@ -68,7 +68,7 @@ def test_under_every_noise(noise: str, tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "part", [part for part in Run(problem_with("fixed"), episodes=T).state() if part not in CHECKED]
 )
-def test_every_part_of_the_state_matters(part: str, tmp_path: Path) -> None:
+def test_every_part_of_the_saved_state_is_needed(part: str, tmp_path: Path) -> None:
     """Left as it is at the beginning, it is missed."""
     problem, path = problem_with("random-walk"), tmp_path / "checkpoint"
     run = played(Run(problem, "ucpd", episodes=T), 70)
@@ -89,7 +89,7 @@ def test_the_learner_of_a_run_is_loaded_like_any_other(tmp_path: Path) -> None:
     np.testing.assert_array_equal(learner.policy.probabilities, run.learner.policy.probabilities)
 
 
-def test_what_is_no_state_of_this_run_is_refused(tmp_path: Path) -> None:
+def test_the_state_of_another_run_is_refused(tmp_path: Path) -> None:
     problem, path = problem_with("fixed"), tmp_path / "checkpoint"
     run = played(Run(problem, "ucpd", episodes=T), 20)
     run.learner.save(path)  # type: ignore[attr-defined]
@@ -106,7 +106,7 @@ def test_what_is_no_state_of_this_run_is_refused(tmp_path: Path) -> None:
         Run.load(path, problem_with("bursts"), episodes=T)
 
 
-def test_losses_of_ones_own_that_cannot_be_saved_are_named(tmp_path: Path) -> None:
+def test_custom_losses_that_cannot_be_saved_are_named(tmp_path: Path) -> None:
     problem = small_problem(Charge(lambda t: np.zeros(small_problem().space.n_tuples)))
     with pytest.raises(tr.InvalidInputError, match=r"losses 'charge'.*state, restore"):
         Run(problem, "ucpd", episodes=5).save(tmp_path / "checkpoint")

@@ -183,7 +183,7 @@ def test_the_learner_sees_what_happened() -> None:
 
 
 @pytest.mark.parametrize("regret", ["last", "never"])
-def test_regret_where_it_was_asked_for(regret: Any) -> None:
+def test_regret_is_computed_at_the_requested_records(regret: Any) -> None:
     problem = small_problem()
     full = run(problem, recorder(problem, 50), episodes=50)
     some = run(problem, recorder(problem, 50), episodes=50, regret=regret)
@@ -300,7 +300,7 @@ def test_streams_are_independent() -> None:
         assert not np.array_equal(before, after)  # every stream comes from the seed
 
 
-def test_what_is_drawn_follows_the_model_and_the_policy() -> None:
+def test_sampled_paths_follow_the_model_and_the_policy() -> None:
     """Frequencies of 4000 episodes against the exact occupancy measure, within five standard deviations."""
     problem = small_problem(Charge(lambda t: np.zeros(SPACE.n_tuples)))
     learner = Steady(SPACE, problem.budgets, episodes=4000)
@@ -419,7 +419,7 @@ def test_settings_record_everything() -> None:
         ({"learner": UCPD(SPACE, [0.1], episodes=9)}, "made for .* with 1 budgets; the problem has .* with 2"),
     ],
 )
-def test_bad_requests_are_refused(given: dict[str, Any], words: str) -> None:
+def test_wrong_arguments_of_run_are_refused(given: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         run(small_problem(), **({"episodes": 9} | given))
 

@@ -1,4 +1,4 @@
-"""What is printed of a play: every number in its column, every column under its heading."""
+"""Printed tables: every number in its column, every column under its heading."""
 
 import numpy as np
 
@@ -6,7 +6,7 @@ from tightrope.lab import tables
 from tightrope.lab.tables import results
 
 
-def test_cells_stand_below_each_other_and_are_printed_as_they_are() -> None:
+def test_cells_are_aligned_and_printed_verbatim() -> None:
     long = "[red]a :smile: " + "very " * 60 + "long one"
     lines = tables.aligned(["name", "n", "what"], [("a", "7", long), ("", "1234", "")], text=["name", "what"])
     assert lines == [
@@ -39,7 +39,7 @@ def test_the_table_has_the_last_record_of_every_seed_then_mean_and_interval() ->
     assert any(line.startswith("violation:") and "strong violation:" in line for line in lines)
 
 
-def test_the_table_of_one_seed_has_no_error_and_what_was_not_computed_is_nan() -> None:
+def test_the_table_of_one_seed_has_no_interval_and_nan_where_nothing_was_computed() -> None:
     columns = ["loss", "hindsight", "regret", "violation", "strong_violation"]
     history = {name: np.array([0.0, value]) for name, value in zip(columns, (-1234.56, np.nan, 2, 0.5, 3), strict=True)}
     head, row = tables.comparison({"a": [history]}, {"a": {"radius_scale": 0.25}})
@@ -55,7 +55,7 @@ def test_the_table_of_several_learners_has_the_same_interval() -> None:
     assert lines[4] == "mean over 2 seeds [95 % bootstrap interval of the mean over seeds]; after 9 episodes"
 
 
-def test_who_has_fewer_seeds_than_others_is_told() -> None:
+def test_learners_with_fewer_seeds_are_named() -> None:
     """A run of his failed."""
     columns = ["loss", "hindsight", "regret", "violation", "strong_violation"]
     seeds = [{name: np.array([float(value)]) for name in columns} for value in (1, 3)]
@@ -64,7 +64,7 @@ def test_who_has_fewer_seeds_than_others_is_told() -> None:
     assert lines[4].endswith("; after 9 episodes; b over 1 of them")
 
 
-def test_conditions_name_who_was_told_what() -> None:
+def test_conditions_name_what_learners_know() -> None:
     [line] = tables.conditions(["uniform", "o-reps", "safe-baseline", "somebody's own"])
     assert line == "told more than space and budgets: o-reps (model), safe-baseline (safe policy)"
     assert tables.conditions(["uniform"]) == []

@@ -100,7 +100,7 @@ def test_of_the_order_of_the_root_of_T() -> None:
         assert later.value < later.trivial, name
 
 
-def test_what_is_not_known_is_not_claimed() -> None:
+def test_unknown_bounds_are_infinite() -> None:
     problem = tiny(ScaledNoise, Fixed)
     answering = replace(problem, losses=Chaser(np.eye(2, 8), problem.mdp))
     assert bounds(answering, episodes=100)["regret"].value == math.inf
@@ -174,7 +174,7 @@ def test_measured_columns_are_what_they_say() -> None:
         np.testing.assert_array_equal(history[name], plain[name])
 
 
-def test_a_measured_run_goes_on_where_it_was_cut(tmp_path: Path) -> None:
+def test_a_measured_run_continues_where_it_was_interrupted(tmp_path: Path) -> None:
     problem = tiny(ScaledNoise, alternating)
     how: dict[str, Any] = {"episodes": 30, "records": 9, "regret": "never"}
     whole, half = MeasuredRun(problem, "ucpd", **how), MeasuredRun(problem, "ucpd", **how)

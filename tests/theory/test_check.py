@@ -20,8 +20,7 @@ from tightrope.problems.losses import Adversary
 from tightrope.problems.losses.oblivious import Blind
 from tightrope.space import FloatArray
 from tightrope.theory import check, conflict, with_budgets
-from tightrope.theory.facts import facts
-from tightrope.theory.page import WIDTH, remedies
+from tightrope.theory.page import WIDTH, facts, remedies
 
 
 def test_by_hand() -> None:
@@ -100,7 +99,7 @@ def test_numbers_by_programs_written_out(name: str) -> None:
             assert (value - more) / h - 1e-3 <= price <= (less - value) / h + 1e-3
 
 
-def test_losses_that_answer_are_those_of_a_run() -> None:
+def test_adaptive_losses_are_those_of_a_run() -> None:
     problem, charged = tr.make("media-streaming", losses="chaser"), []
 
     class Spy:
@@ -144,7 +143,7 @@ def test_budgets_that_exclude_each_other() -> None:
 def test_budgets_that_can_only_just_be_met() -> None:
     found = check(with_budgets(tr.make("media-streaming"), {"fast steps": 0.0}), episodes=400)
     assert found.feasible and not found.slater and not found.holds
-    assert "no policy leaves anything of fast steps" in "\n".join(remedies(found))
+    assert "no policy leaves slack in fast steps" in "\n".join(remedies(found))
 
 
 def test_losses_and_constraints_out_of_bounds_are_found() -> None:
@@ -193,7 +192,7 @@ def test_facts_are_plain_and_those_of_the_page() -> None:
     assert all(math.isfinite(share) for _, _, share in told["safest_policy"])
 
 
-def test_people_read_own_units_and_programs_are_told_which(tmp_path: Path) -> None:
+def test_the_page_is_in_own_units_and_json_names_its_units(tmp_path: Path) -> None:
     """A budget of 2 hours: whoever calls nobody spares them all, each worth what the page says."""
     write_example(tmp_path / "mine")
     problem = tr.load_problem(tmp_path / "mine")
@@ -218,4 +217,7 @@ def test_wrong_arguments_are_refused() -> None:
         with pytest.raises(InvalidInputError):
             check(problem, **wrong)
     with pytest.raises(InvalidInputError):
-        check("machine-cycle")  # type: ignore[arg-type]
+        check(3)  # type: ignore[arg-type]
+    with pytest.raises(InvalidInputError, match="did you mean 'machine-cycle'"):
+        check("machine-cycel")
+    assert check("machine-cycle", episodes=50).problem.name == "machine-cycle"

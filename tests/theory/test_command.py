@@ -69,7 +69,7 @@ def test_a_picture(name: str) -> None:
 
 
 @pytest.mark.parametrize("budget", [1.0, 5.0, 6.0, 8.0])
-def test_all_words_of_a_picture_are_on_their_panel(budget: float) -> None:
+def test_all_text_of_a_figure_is_inside_its_panel(budget: float) -> None:
     figure = draw(check(tr.make("media-streaming", budget=budget), episodes=40))
     (axes,) = figure.axes
     inside = [words for words in axes.texts if words.get_text().startswith(("yours", "one more gains"))]
@@ -79,7 +79,7 @@ def test_all_words_of_a_picture_are_on_their_panel(budget: float) -> None:
         assert box.min() >= 0.0 and box.max() <= 1.0
 
 
-def test_json_and_losses_that_answer() -> None:
+def test_json_with_adaptive_losses() -> None:
     code, out, err = invoke("check", "machine-cycle", "--episodes", "64", "--losses", "chaser", "--json")
     told = json.loads(out)
     assert (code, err) == (0, "playing 64 episodes\n")

@@ -115,11 +115,11 @@ def test_vartheta_is_the_least_distance(chain: Frontier, share: float, steep: fl
         assert not falls(0.99 * vartheta, rounding=-1e-12)
 
 
-def test_of_a_budget_that_nobody_undercuts_there_is_no_distance() -> None:
+def test_a_budget_without_slack_has_no_distance() -> None:
     chain = Frontier(use=np.array([2.0, 1.0]), loss=np.array([0.0, 1.0]))
     budget: Any
     for budget in (0.5, 1.0, Fraction(1, 2)):
-        with pytest.raises(InfeasibleError, match=r"no policy leaves something of a budget of"):
+        with pytest.raises(InfeasibleError, match=r"no policy leaves slack in a budget of"):
             chain.vartheta(budget, 0.1)
 
 

@@ -111,10 +111,9 @@ def check_problem(
     as_json: bool,
 ) -> bool:
     """Print what the theorem says about a problem, by name or in a folder; return whether its assumptions hold."""
-    from tightrope.theory.facts import facts
-    from tightrope.theory.page import page
+    from tightrope.theory.page import facts, page
     from tightrope.theory.picture import draw
-    from tightrope.theory.windows import answering
+    from tightrope.theory.runs import answering
 
     if figure is not None:
         drawing.form_of(figure)  # refused before anything is computed

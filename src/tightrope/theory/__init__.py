@@ -1,15 +1,12 @@
-"""What the theorem says about a problem: whether its assumptions hold, the constants that its bounds depend on, these
-bounds, and what they come to in a run.
+"""What the theorem says about a problem: whether its assumptions hold, its constants, bounds, and their terms in runs.
 
 print(tr.theory.check(problem, episodes=20_000))
 """
 
-from tightrope.theory.bounds import Bound, bounds
-from tightrope.theory.budgets import Conflict, Curve, budget_curve, conflict, with_budgets
+from tightrope.theory.bounds import Bound, Constants, bounds, constants
+from tightrope.theory.budgets import Conflict, Curve, Frontier, budget_curve, conflict, frontier, with_budgets
 from tightrope.theory.check import Check, check
-from tightrope.theory.constants import Constants, constants
-from tightrope.theory.frontier import Frontier, frontier
-from tightrope.theory.measured import MeasuredRun, measure
+from tightrope.theory.runs import MeasuredRun, measure
 
 __all__ = [
     "Bound",

@@ -1,33 +1,76 @@
-"""The theorem with numbers: what `ucpd` as published comes to in T episodes, at most.
+"""The theorem in numbers: constants of a problem, and bounds on what `ucpd` as published does in T episodes.
 
-The letters are the paper's, the constants those of docs/errata.md, the derivation is in docs/theory.md. The losses may
-be any that are fixed beforehand; of losses that answer to the learner nothing is known about the regret where
-constraints are noisy. All bounds but that of the epochs are of the order √T (and logarithms); few say anything before T
-is large, and `trivial` is what holds anyway.
+Constants. Let q(η) = min_θ <f, θ> + Σ_i η_i (<g_i, θ> − c_i), η >= 0, be the dual function of a loss f, and q* its
+maximum, attained on the multipliers V*. The theorem asks for B >= ‖η*‖₂ of all of them, and for σ̄ > 0 and ϑ̄ with
+
+    q* − q(η) >= σ̄ dist(η, V*)   wherever   dist(η, V*) >= ϑ̄.
+
+If some policy θ_s leaves ε > 0 of every budget, and `gap` is what it loses at most to the best policy within the
+budgets, <f, θ_s> − q* <= gap (at most 2L, whatever the loss), these hold (docs/theory.md has the proof):
+
+    B = gap / ε,   σ̄ = ε / 2,   ϑ̄ = 2 B + 2 gap / ε.
+
+Bounds. The letters are the paper's, the constants those of docs/errata.md, the derivation is in docs/theory.md. The
+losses may be any that are fixed beforehand; for losses that depend on the learner no bound on the regret is known where
+constraints are noisy. All bounds except that of the epochs are of the order √T (and logarithms); few say anything
+before T is large, and `trivial` holds in any case.
 """
 
 import math
-from typing import NamedTuple
+from dataclasses import dataclass
+from typing import NamedTuple, Self
 
 import numpy as np
 
-from tightrope.arguments import instance
-from tightrope.errors import InvalidInputError
+from tightrope.arguments import EXTREME, instance, number
+from tightrope.errors import InfeasibleError, InvalidInputError
 from tightrope.learners.parameters import PUBLISHED
 from tightrope.learners.ucpd import UCPD
+from tightrope.planning.hindsight import slater_slack, tolerance
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import Deterministic
 from tightrope.problems.losses.adaptive import Adaptive
 from tightrope.space import LayeredSpace
-from tightrope.theory.constants import Constants, constants
+
+
+@dataclass(frozen=True, kw_only=True)
+class Constants:
+    """The constants of a problem that the bounds depend on, besides its size."""
+
+    slack: float  # ε: what some policy leaves of every budget
+    B: float  # no multiplier has a larger norm
+    sigma: float  # σ̄: slope of the dual function,
+    vartheta: float  # ϑ̄: at this distance from the multipliers and beyond
+
+    @classmethod
+    def from_slack(cls, slack: float, gap: float) -> Self:
+        """The constants for losses under which the policy with `slack` > 0 loses at most `gap` more than the best."""
+        slack, gap = number(slack, "slack", 1 / EXTREME, math.inf), number(gap, "gap", -EXTREME, EXTREME)
+        B = gap / slack
+        return cls(slack=slack, B=B, sigma=slack / 2, vartheta=2 * B + 2 * gap / slack)
+
+    def largest_level(self, n_layers: int) -> float:
+        """1/(4 + 8L/σ̄): the theorem holds for levels ζ up to this."""
+        return 1 / (4 + 8 * n_layers / self.sigma)
+
+
+def constants(problem: Problem) -> Constants:
+    """ε, B, σ̄ and ϑ̄ of a problem for any losses; raises InfeasibleError if no policy leaves slack in every budget."""
+    slack = slater_slack(instance(problem, "problem", Problem).mdp, problem.constraints.mean, problem.budgets)
+    if slack <= tolerance(problem.space):
+        raise InfeasibleError(
+            f"no policy leaves slack in every budget of {problem.name!r} (slack {slack:.3g}), so its multipliers "
+            f"have no bound: 'tightrope check' says which budgets to raise"
+        )
+    return Constants.from_slack(slack, gap=2.0 * problem.space.n_layers)
 
 
 class Bound(NamedTuple):
-    """Exceeded with probability `failure` at most."""
+    """A bound, exceeded with probability `failure` at most."""
 
     value: float
     failure: float
-    trivial: float  #: exceeded by nothing
+    trivial: float  #: holds always
 
 
 def bounds(

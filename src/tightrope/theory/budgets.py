@@ -1,16 +1,99 @@
-"""Budgets that exclude each other, and what the best loss is against each."""
+"""Budgets that exclude each other, and the least loss against each budget.
+
+The frontier of one budget: as η rises from 0, best policies for f + η g use less and lose more. Their points (use,
+loss) are the corners of the convex chain v(b) = min {<f, θ> : <g, θ> <= b}; the price η at which one corner gives way
+to the next is the multiplier of every budget between them, and the dual function of a budget c is
+
+    q(η) = min over corners of loss + η (use − c).
+
+Dynamic programming finds them all: at the price at which two corners are equally good either no policy is better, and
+they are neighbours, or the best one is a corner between them.
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
-from tightrope.arguments import instance, whole
-from tightrope.model import flat, inner
-from tightrope.planning.hindsight import best_policy, slater_slack, solve_cmdp, tolerance
+from tightrope.arguments import EXTREME, LARGEST, instance, number, whole
+from tightrope.errors import InfeasibleError
+from tightrope.model import LayeredMDP, flat, inner
+from tightrope.planning.hindsight import TOLERANCE, best_policy, slater_slack, solve_cmdp, tolerance
 from tightrope.problems.base import Problem
 from tightrope.problems.overview import FRUGALITY
 from tightrope.space import FloatArray
+
+#: Values that differ by less than this, per step and unit of price, differ by rounding only.
+ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Frontier:
+    """The corners that are best at some price up to the largest one."""
+
+    use: FloatArray  # (n,) <g, θ>, falling
+    loss: FloatArray  # (n,) <f, θ>, rising
+
+    @property
+    def prices(self) -> FloatArray:
+        """(n − 1,) the price from which on a corner is better than the one before it; rising."""
+        return np.maximum(-np.diff(self.loss) / np.diff(self.use), 0.0)  # rounding may leave less
+
+    def dual(self, price: float, budget: float) -> float:
+        """q(η) of a budget c."""
+        eta, c = number(price, "price", 0, EXTREME), number(budget, "budget", -EXTREME, EXTREME)
+        return float((self.loss + eta * (self.use - c)).min())
+
+    def multipliers(self, budget: float) -> tuple[float, float]:
+        """The least and the largest η at which the dual function of a budget is largest: two where a corner is met."""
+        c, prices = number(budget, "budget", -EXTREME, EXTREME), np.concatenate([[0.0], self.prices, [np.inf]])
+        more, not_less = self.use > c + TOLERANCE, self.use >= c - TOLERANCE
+        return float(prices[more.sum()]), float(prices[not_less.sum()])
+
+    def vartheta(self, budget: float, sigma: float) -> float:
+        """The least ϑ with q* − q(η) >= σ dist(η, V*) wherever the distance is at least ϑ."""
+        budget, sigma = number(budget, "budget", -EXTREME, EXTREME), number(sigma, "sigma", 0, EXTREME)
+        low, high = self.multipliers(budget)
+        if high == np.inf:
+            raise InfeasibleError(f"no policy leaves slack in a budget of {budget:g}, so its multipliers have no bound")
+        best, spare = self.dual(low, budget), budget - self.use
+
+        def reach(price: float, slope: FloatArray) -> float:
+            """The distance d from which on q* − q >= σ d; q is a minimum of lines, so one of them suffices."""
+            above, steep = self.loss - price * spare - best, slope > sigma
+            above[above < ROUNDING * (1 + price)] = 0.0
+            return float((above[steep] / (slope[steep] - sigma)).min(initial=np.inf))
+
+        # prices below the multipliers end at 0
+        return max(reach(high, spare), min(reach(low, -spare), float(np.nextafter(low, np.inf))) if low > 0 else 0.0)
+
+
+def frontier(mdp: LayeredMDP, loss: ArrayLike, use: ArrayLike, most: float) -> Frontier:
+    """All corners of loss (n_tuples,) against use (n_tuples,), for prices from 0 to `most`."""
+    space = instance(mdp, "mdp", LayeredMDP).space
+    f, g = flat(loss, space.n_tuples, "loss"), flat(use, space.n_tuples, "use")
+    most = number(most, "most", 0, LARGEST)
+
+    def corner(price: float) -> tuple[float, float]:
+        theta = mdp.occupancy(best_policy(mdp, f + price * g)[1])
+        return float(inner(g, theta)), float(inner(f, theta))
+
+    rounding = ROUNDING * space.n_layers
+    found, ahead = [corner(0.0)], [corner(most)]
+    while ahead:
+        (use_here, loss_here), (use_next, loss_next) = found[-1], ahead[-1]
+        if use_here - use_next <= rounding:  # the same corner, or a worse one
+            ahead.pop()
+            continue
+        price = max(0.0, (loss_next - loss_here) / (use_here - use_next))
+        between = corner(price)
+        gained = loss_here + price * use_here - (between[1] + price * between[0])
+        if gained > rounding * (1 + price) and use_next < between[0] < use_here:
+            ahead.append(between)
+        else:
+            found.append(ahead.pop())
+    return Frontier(*np.array(found).T)
 
 
 def with_budgets(problem: Problem, budgets: Mapping[str, float]) -> Problem:
@@ -20,15 +103,15 @@ def with_budgets(problem: Problem, budgets: Mapping[str, float]) -> Problem:
 
 @dataclass(frozen=True, eq=False)
 class Conflict:
-    """Budgets that no policy meets together, though it could without any one of them. In the learner's units."""
+    """Budgets that no policy meets together, but that can be met without any one of them; in the learner's units."""
 
     members: tuple[int, ...]
     excess: float  # every policy exceeds one of them by at least this
-    enough: FloatArray  # to which each of them would have to be raised, the others as they are
+    enough: FloatArray  # the limit of each at which all can be met, the others unchanged
 
 
 def conflict(problem: Problem) -> Conflict | None:
-    """Some budgets that exclude each other; None if all can be met."""
+    """A minimal set of budgets that exclude each other; None if all can be met."""
     mdp, g, c = instance(problem, "problem", Problem).mdp, problem.constraints.mean, problem.budgets
     allowed = -tolerance(problem.space)
 
@@ -51,19 +134,19 @@ def conflict(problem: Problem) -> Conflict | None:
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """The least loss of an episode against one budget, the others as they are; in the problem's own units."""
+    """The least loss of an episode against one budget, the others unchanged; in the problem's own units."""
 
     constraint: int
-    budgets: FloatArray  # (n,) rising: from the least that can be met to where more gains nothing, and beyond
+    budgets: FloatArray  # (n,) rising, from the least that can be met to where a larger one gains nothing
     losses: FloatArray  # (n,) falling
-    multipliers: FloatArray  # (n,) by how much one more unit of the budget lowers the loss; no bound at the least one
-    yours: int | None  # where the problem's budget is; None if it cannot be met
+    multipliers: FloatArray  # (n,) by how much one more unit of the budget lowers the loss; infinite at the least one
+    yours: int | None  # the index of the problem's budget; None if it cannot be met
 
 
 def budget_curve(problem: Problem, loss: FloatArray, constraint: int, points: int = 9) -> Curve:
-    """The curve of one constraint under a loss (n_tuples,), at `points` budgets evenly apart and at the problem's.
+    """The curve of one constraint under a loss (n_tuples,), at `points` evenly spaced budgets and at the problem's.
 
-    Raises InfeasibleError where the other budgets cannot be met by themselves.
+    Raises InfeasibleError where the other budgets cannot be met.
     """
     mdp, g, c = instance(problem, "problem", Problem).mdp, problem.constraints.mean, problem.budgets
     f = flat(loss, problem.space.n_tuples, "loss")
@@ -81,7 +164,7 @@ def budget_curve(problem: Problem, loss: FloatArray, constraint: int, points: in
         yours = int(np.searchsorted(budgets, own))
     solved = [solve_cmdp(mdp, f, g, np.where(others, c, budget)) for budget in budgets]
     multipliers = np.array([solution.multipliers[i] for solution in solved])
-    # at a corner of the curve many are right, and one is solved for: where two ends are known, they are put in
+    # at a corner of the curve the multiplier is not unique; at both ends of the curve it is known
     multipliers[budgets >= free] = 0.0
     multipliers[0] = np.inf
     scale = problem.constraint_scales[i]
@@ -95,5 +178,5 @@ def budget_curve(problem: Problem, loss: FloatArray, constraint: int, points: in
 
 
 def least_use(problem: Problem) -> FloatArray:
-    """(I,) what no policy goes below, budget by budget, in the learner's units."""
+    """(I,) the least use of each budget by any policy, in the learner's units."""
     return np.array([best_policy(problem.mdp, g)[0] for g in problem.constraints.mean])

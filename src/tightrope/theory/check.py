@@ -1,11 +1,11 @@
-"""Do the theorem's assumptions hold for a problem, and with which constants? What to do where they do not."""
+"""Check whether the theorem's assumptions hold for a problem, and with which constants."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from tightrope.arguments import instance, whole
+from tightrope.arguments import whole
 from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InfeasibleError
 from tightrope.learners import learner_called
@@ -13,46 +13,46 @@ from tightrope.learners.parameters import PROBABILITY
 from tightrope.learners.ucpd import UCPD
 from tightrope.model import inner
 from tightrope.planning.hindsight import HindsightLP, Slack, most_slack, tolerance
+from tightrope.problems import problem_or_named
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import ChangingConstraints, Deterministic
 from tightrope.space import FloatArray
 from tightrope.streams import streams
-from tightrope.theory.budgets import Conflict, Curve, budget_curve, conflict, least_use
-from tightrope.theory.constants import Constants
-from tightrope.theory.frontier import frontier
-from tightrope.theory.windows import Windows, windows
+from tightrope.theory.bounds import Constants
+from tightrope.theory.budgets import Conflict, Curve, budget_curve, conflict, frontier, least_use
+from tightrope.theory.runs import Windows, windows
 
 
 @dataclass(frozen=True, eq=False)
 class Multipliers:
     """Multipliers of the LP over each window, in the learner's units."""
 
-    values: FloatArray  # (n_windows, I) one of each window's; the largest, where there is one constraint
-    gap: float  # by how much the policy of most slack is behind the best of a window, at most
+    values: FloatArray  # (n_windows, I) one for each window; with one constraint, the largest
+    gap: float  # the most that the policy of most slack loses more than the best of a window
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Check:
-    """What the theorem asks of a problem, and what of it is there; in the learner's units, curves in the problem's."""
+    """The requirements of the theorem for one problem; in the learner's units, except for the curves."""
 
     problem: Problem
     episodes: int  # T
     level: float  # ζ
     seed: int
     slack: Slack  # Slater's: value, the policy that attains it, the weights that prove it
-    least: FloatArray  # (I,) what no policy goes below
+    least: FloatArray  # (I,) the least use of each budget by any policy
     conflict: Conflict | None  # budgets that exclude each other
     windows: Windows
     largest_constraints: float  # max over draws of Σ_i max |g_i^t|
     multipliers: Multipliers | None  # None where Slater's condition fails, as all below
     constants: Constants | None  # for any losses
-    constants_here: Constants | None  # for the windows looked at
-    constants_exact: Constants | None  # the same without an inequality in between; for one constraint
-    curves: tuple[Curve, ...]  # those that can be drawn: the other budgets can be met
+    constants_here: Constants | None  # for the windows of this run
+    constants_exact: Constants | None  # the same, exactly; only with one constraint
+    curves: tuple[Curve, ...]  # of the budgets whose other budgets can be met
 
     @property
     def sequences(self) -> str:
-        """Losses and, where they are not the same in all episodes, constraints."""
+        """Losses and, unless they are constant, constraints."""
         noise, losses = self.problem.noise, f"{self.problem.losses.name} losses"
         return losses if noise == Deterministic.name else f"{losses}, {noise} constraints"
 
@@ -63,34 +63,34 @@ class Check:
 
     @property
     def bounded(self) -> bool:
-        """Assumption 2, as far as this play shows it."""
+        """Assumption 2, as far as this run shows it."""
         most, L = 1 + BOUND_TOLERANCE, self.problem.space.n_layers
         total = float(np.abs(self.problem.budgets).sum())
         return self.windows.largest <= most and self.largest_constraints <= most and total <= L + BOUND_TOLERANCE
 
     @property
     def slater(self) -> bool:
-        """Assumption 3: multipliers are bounded if, and only if, some policy leaves something of every budget."""
+        """Assumption 3: multipliers are bounded if and only if some policy leaves slack in every budget."""
         return self.constants is not None
 
     @property
     def drawn(self) -> bool:
-        """Whether constraints are drawn independently from one law, which all of the theorem rests on."""
+        """Whether constraints are drawn independently from one law, as the theorem requires."""
         return not self.problem.changing
 
     @property
     def holds(self) -> bool:
-        """Whether all assumptions do; T and ζ are for the user to choose."""
+        """Whether all assumptions hold; T and ζ are the user's choice."""
         return self.feasible and self.bounded and self.slater and self.drawn
 
     @property
     def least_episodes(self) -> int:
-        """|S||A|: the theorem is about T from there on."""
+        """|S||A|: the least T of the theorem."""
         return self.problem.space.n_states * self.problem.space.n_actions
 
     @property
     def largest_level(self) -> float | None:
-        """The theorem is about ζ up to there."""
+        """The largest ζ of the theorem."""
         return None if self.constants is None else self.constants.largest_level(self.problem.space.n_layers)
 
     def __repr__(self) -> str:
@@ -100,7 +100,7 @@ class Check:
 
 
 def check(
-    problem: Problem,
+    problem: Problem | str,
     *,
     episodes: int = 20_000,
     seed: int = 0,
@@ -109,17 +109,22 @@ def check(
     points: int = 9,
     progress: Callable[[int], None] | None = None,
 ) -> Check:
-    """Look at all that the theorem asks of a problem; printed, the answer is a page.
+    """Check all requirements of the theorem for a problem.
 
     Parameters
     ----------
-    episodes, level : T and ζ that are meant to be used.
-    seed : losses and constraints are those that a run with this seed meets.
-    learner : who plays, where losses answer to what is played.
-    points : at how many budgets the curve of each is computed.
-    progress : called now and then with the number of episodes played, if any.
+    problem : a problem, or the name of one.
+    episodes, level : the T and ζ that you intend to use.
+    seed : losses and constraints are those of a run with this seed.
+    learner : the learner of that run, where losses depend on the policies played.
+    points : the number of budgets at which each curve is computed.
+    progress : called now and then with the number of episodes played, if a run is needed.
+
+    Returns
+    -------
+    A check, which prints as a page.
     """
-    instance(problem, "problem", Problem)
+    problem = problem_or_named(problem)
     T, seed, level = whole(episodes, "episodes", 1), whole(seed, "seed", 0), PROBABILITY.checked("level", level)
     mdp, g, c, L = problem.mdp, problem.constraints.mean, problem.budgets, problem.space.n_layers
     learner = learner_called(learner).name
@@ -149,11 +154,11 @@ def check(
 
 
 def _multipliers(problem: Problem, slack: Slack, seen: Windows) -> tuple[Multipliers, Constants | None]:
-    """The multipliers of every window, and where there is one constraint, the constants that they really have."""
+    """The multipliers of every window and, with one constraint, the exact constants."""
     mdp, g, c = problem.mdp, problem.constraints.mean, problem.budgets
     safe = mdp.occupancy(slack.policy)
     if len(c) == 1:
-        # beyond B + ϑ̄ = 10 L/ε nothing is asked of the dual function
+        # prices beyond B + ϑ̄ = 10 L/ε are not needed
         most = 10 * problem.space.n_layers / slack.slack
         fronts = [frontier(mdp, f, g[0], most) for f in seen.losses]
         values = np.array([[front.multipliers(c[0])[1]] for front in fronts])
@@ -171,7 +176,7 @@ def _multipliers(problem: Problem, slack: Slack, seen: Windows) -> tuple[Multipl
 
 
 def _largest_constraints(problem: Problem, episodes: int, seed: int) -> float:
-    """max over the draws of a run, or over the extremes of what changes, of Σ_i max |g_i^t|."""
+    """max over the draws of a run, or over the extremes of changing constraints, of Σ_i max |g_i^t|."""
     law = problem.constraints
     if isinstance(law, ChangingConstraints):
         return float(np.abs(law.extremes).max(axis=2, initial=0.0).sum(axis=1).max(initial=0.0))
@@ -189,6 +194,6 @@ def _curves(problem: Problem, loss: FloatArray, points: int) -> list[Curve]:
     for i in range(len(problem.budgets)):
         try:
             curves.append(budget_curve(problem, loss, i, points))
-        except InfeasibleError:  # the others exclude each other
+        except InfeasibleError:  # the other budgets cannot be met together
             continue
     return curves

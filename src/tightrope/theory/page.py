@@ -1,13 +1,15 @@
-"""A check as a page: what holds, with which numbers, and what to do about the rest."""
+"""A check as a page of text, and as plain data for other programs."""
 
 import math
 import textwrap
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 import numpy as np
 
 from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.lab.tables import aligned
+from tightrope.model import Policy
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 from tightrope.theory.budgets import Conflict, Curve
@@ -15,12 +17,12 @@ from tightrope.theory.check import Check
 
 WIDTH = 80
 
-#: What is left of it for what budgets can spare.
+#: The width of the amounts that budgets can spare.
 SPARE = 40
 
 
 def page(check: Check) -> list[str]:
-    """All of it, in lines of at most 80 characters where names are short."""
+    """The page in lines of at most 80 characters, if names are short."""
     problem, seen = check.problem, check.windows
     title = [f"{problem.name}, {check.sequences}", f"T = {check.episodes} episodes, seed {check.seed}"]
     parts = [[one] if len(one := ", ".join(title)) <= WIDTH else title]
@@ -32,7 +34,7 @@ def page(check: Check) -> list[str]:
         parts += [_constants(check)]
     parts += [_curve(problem, curve, check) for curve in check.curves]
     if seen.learner:
-        told = f"Losses answer to what is played: these are the ones that {seen.learner} met in a run with this seed."
+        told = f"The losses depend on the policies played: these are those of a run of {seen.learner} with this seed."
         parts += [textwrap.wrap(told, WIDTH)]
     todo = [textwrap.wrap(item, WIDTH, initial_indent="- ", subsequent_indent="  ") for item in remedies(check)]
     parts += [["What to do", *(line for item in todo for line in item)]] if todo else []
@@ -40,7 +42,7 @@ def page(check: Check) -> list[str]:
 
 
 def _verdicts(check: Check) -> list[str]:
-    """A line for each thing that the theorem asks for."""
+    """A line for each requirement of the theorem."""
     L, c = check.problem.space.n_layers, check.problem.budgets
     slack, constants, level = check.slack.slack, check.constants, check.largest_level
     sizes = f"{_n(check.windows.largest)}, {_n(check.largest_constraints)}, {_n(np.abs(c).sum())} of {L}"
@@ -48,7 +50,7 @@ def _verdicts(check: Check) -> list[str]:
     if len(c):
         amounts = _each(check.problem, max(slack, 0.0) if check.feasible else -slack)
         spare = f"spare: {', '.join(amounts)}" if check.feasible else f"over by: {_listed(amounts, 'or')}"
-    bound = f"{_n(constants.B)}, whatever the losses" if constants else "no policy leaves something of each"
+    bound = f"{_n(constants.B)}, whatever the losses" if constants else "no policy leaves slack in each"
     first, *more = textwrap.wrap(spare, SPARE)
     rows = [
         ("1 all budgets can be met", "holds" if check.feasible else "FAILS", first),
@@ -71,13 +73,13 @@ def _verdicts(check: Check) -> list[str]:
 
 
 def _each(problem: Problem, slack: float) -> list[str]:
-    """That slack of every budget, in its own units."""
+    """The slack of every budget, in its own units."""
     amounts = zip(problem.constraint_names, problem.constraint_scales * slack, strict=True)
     return [f"{name} {_n(amount)} {_unit(problem, i)}".rstrip() for i, (name, amount) in enumerate(amounts)]
 
 
 def _budgets(check: Check) -> list[str]:
-    """In the problem's own units: the limit, what is needed, what the safest policy uses, what more would gain."""
+    """Limit, least use, use of the safest policy and multiplier of each budget, in the problem's own units."""
     problem = check.problem
     least = problem.use_in_units(check.least)
     safe = problem.use_in_units(problem.constraints.mean @ problem.mdp.occupancy(check.slack.policy))
@@ -100,7 +102,7 @@ def _priced(problem: Problem, multipliers: FloatArray, i: int) -> FloatArray:
 
 
 def _constants(check: Check) -> list[str]:
-    """What the theorem's bounds depend on, in the learner's units."""
+    """The constants of the bounds, in the learner's units."""
     columns = [("any losses", check.constants), ("these losses", check.constants_here)]
     if check.constants_exact:
         columns.append(("these, exactly", check.constants_exact))
@@ -141,15 +143,15 @@ def _curve(problem: Problem, curve: Curve, check: Check) -> list[str]:
 
 
 def remedies(check: Check) -> Iterator[str]:
-    """What to do about each thing that fails, in plain words."""
+    """A remedy for each requirement that fails."""
     problem, T, L = check.problem, check.episodes, check.problem.space.n_layers
     if check.conflict:
         yield _resolve(problem, check.conflict)
     if not check.drawn:
         yield (
             "The theorem is about constraints that are drawn independently from one law; these change, and it says "
-            "nothing about them. What is said here of budgets is for the mean that the problem calls its own. What "
-            "can be promised where budgets change, and what cannot: docs/changing-budgets.md."
+            "nothing about them. The numbers of budgets are for the mean of the problem. What can be promised where "
+            "constraints change, and what cannot: docs/changing-budgets.md."
         )
     if not check.windows.largest <= 1 + BOUND_TOLERANCE:
         yield (
@@ -164,8 +166,8 @@ def remedies(check: Check) -> Iterator[str]:
     if check.feasible and not check.slater:
         names = _listed([problem.constraint_names[i] for i in np.flatnonzero(check.slack.weights > 1e-9)], "and")
         yield (
-            f"The budgets can only just be met: no policy leaves anything of {names}, and what less of it would cost "
-            "has no bound. Raise: with ε more of each, no multiplier is above 2L/ε."
+            f"The budgets can only just be met: no policy leaves slack in {names}, so the multipliers have no bound. "
+            "Raise the budgets: with ε more of each, no multiplier is above 2L/ε."
         )
     if check.least_episodes > T:
         yield f"The theorem is about T from |S||A| = {check.least_episodes} on: play as many episodes (--episodes)."
@@ -206,7 +208,7 @@ def _listed(words: Sequence[str], last: str) -> str:
 
 
 def _n(value: float) -> str:
-    """Four digits, and no minus before a zero."""
+    """Four digits; zero without a minus."""
     return f"{value + 0.0:.4g}"
 
 
@@ -216,11 +218,104 @@ def _range(values: FloatArray) -> str:
 
 
 def _up(values: FloatArray) -> list[float]:
-    """Rounded up to four digits: what is said to be enough is."""
+    """Rounded up to four digits, so that what is called enough is enough."""
     return [math.ceil(v / step) * step for v in values for step in [10.0 ** (math.floor(math.log10(abs(v) or 1)) - 3)]]
 
 
 def _below(value: float) -> str:
-    """Rounded down to two digits: what is said to be small enough is."""
+    """Rounded down to two digits, so that what is called small enough is small enough."""
     step = 10.0 ** (math.floor(math.log10(value)) - 1)
     return f"{math.floor(value / step) * step:.2g}"
+
+
+def facts(check: Check) -> dict[str, Any]:
+    """The numbers of a page as plain data, in own units and in the learner's; None where there is no bound."""
+    windows = check.windows
+    found: dict[str, Any] = _plain(
+        {
+            "problem": check.problem.name,
+            "losses": check.problem.losses.name,
+            "noise": check.problem.noise,
+            "episodes": check.episodes,
+            "seed": check.seed,
+            "level": check.level,
+            "holds": check.holds,
+            "feasible": check.feasible,
+            "bounded": check.bounded,
+            "slater": check.slater,
+            "drawn": check.drawn,
+            "least_episodes": check.least_episodes,
+            "largest_level": check.largest_level,
+            "windows": {"length": windows.length, "count": windows.count, "played_by": windows.learner},
+            "safest_policy": _choices(check.slack.policy),
+            "own_units": _in_own_units(check),
+            "learner_units": _in_units_of_the_learner(check),
+            "what_to_do": list(remedies(check)),
+            "warnings": list(check.problem.warnings),
+        }
+    )
+    return found
+
+
+def _in_own_units(check: Check) -> dict[str, Any]:
+    """The budgets and curves in the problem's own units."""
+    problem, scales, clash = check.problem, check.problem.constraint_scales, check.conflict
+    names, units = problem.constraint_names, problem.constraint_units or [""] * len(scales)
+    limits, least = problem.use_in_units(problem.budgets), problem.use_in_units(check.least)
+    prices = None if check.multipliers is None else problem.regret_in_units(check.multipliers.values / scales)
+    return {
+        "loss_unit": problem.loss_unit,
+        "budgets": [
+            {
+                "name": names[i],
+                "unit": units[i],
+                "limit": limits[i],
+                "least_use": least[i],
+                "slack": check.slack.slack * scales[i],
+                "multipliers": None if prices is None else prices[:, i],
+            }
+            for i in range(len(scales))
+        ],
+        "conflict": clash
+        and {
+            "budgets": [names[i] for i in clash.members],
+            "excess": [clash.excess * scales[i] for i in clash.members],
+            "enough": clash.enough * scales[list(clash.members)],
+        },
+        "curves": [vars(curve) | {"constraint": names[curve.constraint]} for curve in check.curves],
+    }
+
+
+def _in_units_of_the_learner(check: Check) -> dict[str, Any]:
+    """The quantities of the theorem, in the learner's units."""
+    constants = {
+        "any_losses": check.constants,
+        "these_losses": check.constants_here,
+        "these_losses_exactly": check.constants_exact,
+    }
+    return {
+        "largest_loss": check.windows.largest,
+        "largest_constraints": check.largest_constraints,
+        "slack": check.slack.slack,
+        "budgets": check.problem.budgets,
+        "least_use": check.least,
+        "multipliers": check.multipliers and check.multipliers.values,
+        "constants": {name: values and vars(values) for name, values in constants.items()},
+    }
+
+
+def _choices(policy: Policy) -> list[tuple[str, str, float]]:
+    """State, action and probability of every action with a positive one."""
+    table = policy.table()
+    rows = zip(table["state_name"], table["action_name"], table["probability"], strict=True)
+    return [row for row in rows if row[2] > 0]
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _plain(part) for key, part in value.items()}
+    if isinstance(value, np.ndarray | np.generic):
+        return _plain(value.tolist())
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value

@@ -1,4 +1,4 @@
-"""The picture of a check: the best loss against each budget, with the multiplier as its slope."""
+"""The figure of a check: the least loss against each budget, with the multiplier as its slope."""
 
 import matplotlib as mpl
 import numpy as np
@@ -18,7 +18,7 @@ WIDTH, HEIGHT, LEFT, RIGHT, BELOW, ABOVE, BETWEEN = 3.9, 2.9, 0.75, 0.3, 0.6, 1.
 
 
 def draw(check: Check) -> Figure:
-    """A panel for each budget whose curve there is."""
+    """Draw a panel for each budget that has a curve."""
     if not check.curves:
         raise InfeasibleError("there is no curve to draw: no budget, or budgets that exclude each other")
     n = len(check.curves)
@@ -38,7 +38,7 @@ def draw(check: Check) -> Figure:
 
 
 def _panel(axes: Axes, problem: Problem, curve: Curve) -> None:
-    """The curve; at the problem's own budget a point, and its slope there."""
+    """Draw the curve, and at the problem's own budget a point and the slope."""
     i = curve.constraint
     unit = problem.constraint_units[i] if problem.constraint_units else ""
     name = drawable(problem.constraint_names[i])
@@ -69,7 +69,7 @@ def _panel(axes: Axes, problem: Problem, curve: Curve) -> None:
 
 
 def _tangent(axes: Axes, curve: Curve, k: int, side: str) -> None:
-    """At point k, with words where the curve, which falls ever less, is not: to the right above, to the left below."""
+    """Draw the slope at point k, with a label on the side where the convex curve is not."""
     b, v, price = curve.budgets[k], curve.losses[k], curve.multipliers[k]
     step = np.array([-0.18, 0.18]) * (curve.budgets[-1] - curve.budgets[0])
     low, high = axes.get_ylim()

@@ -1,4 +1,4 @@
-"""Folders of studies as docs/studies.md lays them out, made up: what is in them is known by heart."""
+"""Made-up folders of studies in the layout of docs/studies.md, with known content."""
 
 import csv
 import json

@@ -83,7 +83,7 @@ COLOURS = """(canvas) => {
 BLUE = "0,114,178"
 
 
-def test_everything_is_there(opened: Opened) -> None:
+def test_the_page_has_all_parts(opened: Opened) -> None:
     assert opened.page.locator("figure canvas").count() == 6
     assert opened.page.locator("figure h3").all_inner_texts() == [
         "Regret", "Violation", "Strong violation", "Use of delay", "Multipliers", "Epochs",
@@ -91,7 +91,7 @@ def test_everything_is_there(opened: Opened) -> None:
     assert opened.page.locator(".legend button").all_inner_texts() == list(LEARNERS)
 
 
-def test_one_episode_is_one(browser: Any, tmp_path: Path) -> None:
+def test_a_study_of_one_episode_is_shown(browser: Any, tmp_path: Path) -> None:
     write_study(tmp_path, learners=LEARNERS[:1], n_seeds=1, episodes=1)
     (tmp_path / "report.html").write_text(page(content(tmp_path)), "utf-8")
     found = Opened(browser, (tmp_path / "report.html").as_uri())
@@ -223,7 +223,7 @@ def test_a_phone_scrolls_only_down(browser: Any, written: Path, scheme: str) -> 
     found.context.close()
 
 
-def test_hostile_names_are_words(browser: Any, tmp_path: Path) -> None:
+def test_hostile_names_are_shown_as_text(browser: Any, tmp_path: Path) -> None:
     write_study(tmp_path, learners=(HOSTILE,), problem=HOSTILE, budget=HOSTILE)
     (tmp_path / "report.html").write_text(page(content(tmp_path)), "utf-8")
     found = Opened(browser, (tmp_path / "report.html").as_uri())

@@ -1,4 +1,4 @@
-"""What is on the page: the numbers of the table, and no name that does anything."""
+"""The content of the page: the numbers of the table, and names that cannot inject markup."""
 
 import json
 import re
@@ -60,7 +60,7 @@ def test_numbers_are_those_of_the_table(tmp_path: Path) -> None:
     assert [curve["settings"]["radius_scale"] for curve in section["curves"]] == pytest.approx([0.1, 0.2, 0.3])
 
 
-def test_episodes_are_told_to_the_last(tmp_path: Path) -> None:
+def test_episodes_are_exact(tmp_path: Path) -> None:
     table = write_study(tmp_path, learners=("ucpd",), n_seeds=1, episodes=12_345_678)
     assert content(tmp_path)["sections"][0]["episodes"] == table["episode"]
 
@@ -71,7 +71,7 @@ def test_without_a_table_the_histories_are_read(tmp_path: Path) -> None:
     assert content(tmp_path / "with")["sections"] == content(tmp_path / "without")["sections"]
 
 
-def test_progress_counts_what_runs_say(tmp_path: Path) -> None:
+def test_progress_counts_runs_by_status(tmp_path: Path) -> None:
     write_study(tmp_path, learners=("ucpd",), n_seeds=3)
     for run, status in (("run-0-1", "running"), ("run-0-2", "failed")):
         report = json.loads((tmp_path / "runs" / run / "run.json").read_text())
@@ -96,7 +96,7 @@ def test_options_that_differ_tell_curves_apart(tmp_path: Path) -> None:
     assert [curve["label"] for curve in section["curves"]] == ["ucpd radius_scale=0.1", "ucpd"]
 
 
-def test_names_do_nothing(tmp_path: Path) -> None:
+def test_names_cannot_inject_markup(tmp_path: Path) -> None:
     folder = tmp_path / "<img src=x onerror=alert(1)> $title"
     write_study(folder, learners=(HOSTILE,), problem=HOSTILE, budget=HOSTILE)
     write_study(tmp_path / "harmless")
@@ -106,7 +106,7 @@ def test_names_do_nothing(tmp_path: Path) -> None:
     assert section["curves"][0]["label"] == HOSTILE and HOSTILE in section["title"]
 
 
-def test_page_asks_nobody_for_anything(tmp_path: Path) -> None:
+def test_the_page_makes_no_requests(tmp_path: Path) -> None:
     write_study(tmp_path)
     text = page(content(tmp_path))
     for tag, attributes in Found(text).elements:

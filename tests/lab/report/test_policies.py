@@ -1,4 +1,4 @@
-"""Policies on the page are those of the checkpoint and of the hindsight LP; a real study, small."""
+"""Policies on the page are those of the checkpoint and of the hindsight LP, in a small real study."""
 
 from pathlib import Path
 from typing import Any
@@ -47,7 +47,7 @@ def test_policies_are_those_of_the_checkpoint_and_of_the_lp(folder: Path) -> Non
             assert dict(chosen) == pytest.approx({a: p for a, p in shares.items() if round(p, 3) >= 0.005}, abs=1e-3)
 
 
-def test_while_it_is_played_policies_are_those_of_the_last_checkpoint(
+def test_policies_of_a_running_study_are_those_of_the_last_checkpoint(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     study = Study(problems=[GRID], learners=["ucpd"], episodes=50)

@@ -1,4 +1,4 @@
-"""The page of a study that is being played: what is new is told, nobody else is answered, nothing is written."""
+"""The live page: new content is served, other hosts are refused, nothing is written."""
 
 import json
 import urllib.error
@@ -35,7 +35,7 @@ def test_the_page_follows_the_study(tmp_path: Path) -> None:
         read(address)
 
 
-def test_other_names_and_other_places_are_refused(tmp_path: Path) -> None:
+def test_other_hosts_and_paths_are_refused(tmp_path: Path) -> None:
     with served(tmp_path) as address:
         for url, headers, code in ((address, {"Host": "example.org"}, 403), (f"{address}../table.csv", {}, 404)):
             with pytest.raises(urllib.error.HTTPError) as refused:
@@ -48,7 +48,7 @@ def test_other_names_and_other_places_are_refused(tmp_path: Path) -> None:
         refused.value.close()
 
 
-def test_a_port_that_is_taken_is_refused_in_words(tmp_path: Path) -> None:
+def test_a_port_in_use_is_refused(tmp_path: Path) -> None:
     with served(tmp_path) as address:
         port = int(address.rstrip("/").rpartition(":")[2])
         with pytest.raises(InvalidInputError, match=f"cannot listen on port {port}: .*--port"), served(tmp_path, port):

@@ -1,4 +1,4 @@
-"""Studies that are conducted in this process, and cut."""
+"""Studies that are played in this process, and interrupted."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""Studies whose records somebody is told of, in this process or from workers: the same, stopped or not."""
+"""Callbacks of studies, in this process and from workers: the same results, stopped or not."""
 
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,7 @@ def conduct(folder: Path, jobs: int, callback: Any, study: Study = STUDY, backen
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_every_record_of_every_run_is_told_here(jobs: int, tmp_path: Path) -> None:
+def test_the_callback_gets_every_record_of_every_run_in_this_process(jobs: int, tmp_path: Path) -> None:
     told: list[tr.Record] = []
     conduct(tmp_path, jobs, told.append)
     table = {(row["run"], int(row["episode"])): row for row in rows(tmp_path)}
@@ -33,7 +33,7 @@ def test_every_record_of_every_run_is_told_here(jobs: int, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
-def test_a_run_that_is_stopped_says_so_and_goes_on_the_next_time(jobs: int, tmp_path: Path) -> None:
+def test_a_stopped_run_says_so_and_continues_the_next_time(jobs: int, tmp_path: Path) -> None:
     def stop(record: tr.Record) -> tr.Stop | None:
         return tr.Stop("slow") if "o-reps" in record.run and record.episode > 2 else None
 
@@ -69,7 +69,7 @@ def test_a_callback_that_raises_is_named_and_nothing_is_lost(jobs: int, tmp_path
     assert "continues after episode" in log
 
 
-def test_backends_that_cannot_ask_are_refused(tmp_path: Path) -> None:
+def test_a_callback_needs_the_backend_processes(tmp_path: Path) -> None:
     small = Study(problems=STUDY.problems, learners=["uniform"], episodes=5, records=Records(count=2))
     with pytest.raises(tr.InvalidInputError, match="the backend is loky; a callback needs the backend processes"):
         conduct(tmp_path, 2, print, small, "loky")

@@ -1,4 +1,4 @@
-"""Studies in their folders: what is written, what is kept, what goes on, and what is said."""
+"""Studies in their folders: files, kept and continued runs, notes."""
 
 import csv
 import json
@@ -32,7 +32,7 @@ def rows(folder: Path) -> list[dict[str, str]]:
         return list(csv.DictReader(file))
 
 
-def test_the_table_is_what_the_runs_give_alone_in_both_units(tmp_path: Path) -> None:
+def test_the_table_has_the_numbers_of_single_runs_in_both_units(tmp_path: Path) -> None:
     write_example(tmp_path / "mine")  # in euros and hours
     study = Study(problems=["mine", SMALL], learners=["uniform"], episodes=30, seeds=[4], records=Records(count=5))
     conduct(study, tmp_path / "out", beside=tmp_path)
@@ -69,7 +69,7 @@ def test_the_columns_of_the_documentation_are_those_of_the_table(tmp_path: Path)
         assert f"`{documented}`" in page, column
 
 
-def test_parquet_holds_the_same(tmp_path: Path) -> None:
+def test_parquet_has_the_same_content(tmp_path: Path) -> None:
     parquet = pytest.importorskip("pyarrow.parquet")
     done = conduct(STUDY, tmp_path / "out")
     assert [path.name for path in done.tables] == ["table.csv", "table.parquet"]
@@ -79,7 +79,7 @@ def test_parquet_holds_the_same(tmp_path: Path) -> None:
     assert read["learner"] == [row["learner"] for row in table]
 
 
-def test_a_run_leaves_all_that_is_worth_knowing(tmp_path: Path) -> None:
+def test_a_run_writes_its_description_history_checkpoint_and_log(tmp_path: Path) -> None:
     done = conduct(STUDY, tmp_path / "out")
     assert sorted(path.name for path in (tmp_path / "out").iterdir()) == [
         "runs", "study.toml", "summary.csv", "summary.md", "summary.tex", "table.csv", "table.parquet"
@@ -97,9 +97,7 @@ def test_a_run_leaves_all_that_is_worth_knowing(tmp_path: Path) -> None:
     assert [line.split(" ", 2)[2] for line in (run.path / "log.txt").read_text().splitlines()] == ["begins", "finished"]
 
 
-def test_what_is_there_is_kept_and_what_is_new_is_played_beside_it(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_finished_runs_are_kept_and_new_ones_are_added(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = conduct(STUDY, tmp_path)
     played: list[str] = []
     play = player._play_on
@@ -129,7 +127,7 @@ def test_what_is_there_is_kept_and_what_is_new_is_played_beside_it(
     assert len(played) == 4
 
 
-def test_an_edited_problem_runs_beside_the_old_one_and_that_is_said_in_words(tmp_path: Path) -> None:
+def test_an_edited_problem_makes_new_runs_and_a_note(tmp_path: Path) -> None:
     write_example(tmp_path / "mine")
     study = Study(problems=["mine"], learners=["uniform"], episodes=5)
     first = conduct(study, tmp_path / "out", beside=tmp_path)
@@ -142,7 +140,7 @@ def test_an_edited_problem_runs_beside_the_old_one_and_that_is_said_in_words(tmp
     assert all(run.report() is not None for run in first.runs.values())
 
 
-def test_a_run_that_was_cut_goes_on_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_continues_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """However often: the table is that of a study that nobody disturbed."""
     conduct(STUDY, tmp_path / "whole")
     cuts = 0
@@ -162,7 +160,7 @@ def test_a_run_that_was_cut_goes_on_from_its_checkpoint(tmp_path: Path, monkeypa
         assert (run / "checkpoint").read_bytes() == (tmp_path / "whole" / "runs" / run.name / "checkpoint").read_bytes()
 
 
-def test_half_way_the_rows_so_far_are_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_run_has_its_rows_so_far(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with pytest.raises(PowerCutError), cut_after(13, monkeypatch):
         conduct(STUDY, tmp_path, save_every=0.0)
     [folder] = (tmp_path / "runs").iterdir()
@@ -174,7 +172,7 @@ def test_half_way_the_rows_so_far_are_there(tmp_path: Path, monkeypatch: pytest.
     assert run.episode() > 0
 
 
-def test_a_checkpoint_that_cannot_be_read_is_not_gone_on_from(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_with_a_damaged_checkpoint_starts_over(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     conduct(STUDY, tmp_path / "whole")
     with pytest.raises(PowerCutError), cut_after(13, monkeypatch):
         conduct(STUDY, tmp_path / "cut", save_every=0.0)
@@ -185,7 +183,9 @@ def test_a_checkpoint_that_cannot_be_read_is_not_gone_on_from(tmp_path: Path, mo
     assert (tmp_path / "cut" / "table.csv").read_bytes() == (tmp_path / "whole" / "table.csv").read_bytes()
 
 
-def test_a_run_that_fails_costs_only_itself_and_is_tried_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failed_run_does_not_affect_others_and_is_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     step = Run.step
 
     def stumble(self: Run) -> None:
@@ -206,7 +206,7 @@ def test_a_run_that_fails_costs_only_itself_and_is_tried_again(tmp_path: Path, m
     assert len(rows(tmp_path)) == 20
 
 
-def test_a_run_that_somebody_else_plays_is_left_to_him(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_another_process_holds_is_not_played(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(player, "PATIENCE", 0.0)
     [name] = conduct(with_seeds([3]), tmp_path).runs
     (tmp_path / "runs" / name / "run.json").unlink()
@@ -219,7 +219,7 @@ def with_seeds(seeds: list[int]) -> Study:
     return Study(problems=[SMALL], learners=["uniform"], episodes=5, seeds=seeds)
 
 
-def test_one_folder_has_one_study_at_a_time(tmp_path: Path) -> None:
+def test_a_folder_is_held_by_one_study_at_a_time(tmp_path: Path) -> None:
     with (
         conducted(with_seeds([0]), tmp_path, Engine(jobs=1)),
         pytest.raises(InvalidInputError, match="somebody else is writing"),
@@ -228,7 +228,7 @@ def test_one_folder_has_one_study_at_a_time(tmp_path: Path) -> None:
         pass
 
 
-def test_a_study_file_of_somebody_s_own_is_not_replaced(tmp_path: Path) -> None:
+def test_a_study_file_that_tightrope_did_not_write_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "study.toml").write_text("# mine\nproblems = []\n")
     with pytest.raises(InvalidInputError, match=r"study\.toml"):
         conduct(with_seeds([0]), tmp_path)
@@ -246,7 +246,7 @@ def test_two_folders_of_one_name_are_refused(tmp_path: Path) -> None:
         conduct(Study(problems=["here/mine", "there/mine"]), tmp_path / "out", beside=tmp_path)
 
 
-def test_episodes_are_recorded_as_they_are_asked_for(tmp_path: Path) -> None:
+def test_records_follow_count_spacing_and_regret(tmp_path: Path) -> None:
     records = Records(count=4, spacing="linear", regret="last")
     conduct(Study(problems=[SMALL], learners=["uniform"], episodes=[10, 31], records=records), tmp_path)
     table = rows(tmp_path)

@@ -1,4 +1,4 @@
-"""The same study, whoever plays it, and whoever is killed on the way."""
+"""The same study on all backends, and with workers that are killed."""
 
 import os
 from pathlib import Path
@@ -35,14 +35,14 @@ def alone(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 @pytest.mark.parametrize("backend", get_args(Backend))
 @pytest.mark.filterwarnings("ignore")  # of the clusters, about themselves
-def test_the_table_is_the_same_on_all(backend: Backend, alone: bytes, tmp_path: Path) -> None:
+def test_the_table_is_the_same_on_all_backends(backend: Backend, alone: bytes, tmp_path: Path) -> None:
     if backend in ("dask", "ray"):
         pytest.importorskip({"dask": "dask.distributed", "ray": "ray"}[backend])
     assert table(tmp_path, Engine(jobs=2, backend=backend)) == alone
 
 
 @pytest.mark.parametrize("backend", ["processes", "loky"])
-def test_a_worker_that_is_killed_costs_only_its_run(
+def test_the_run_of_a_killed_worker_is_played_again(
     backend: Backend, alone: bytes, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The first of them, on its way to its first run."""
@@ -68,7 +68,7 @@ sys.meta_path.insert(0, Finder())
     assert mark.exists()
 
 
-def test_a_run_whose_process_always_dies_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_whose_worker_always_dies_fails(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[int] = []
 
     def die(self: Engine, tasks: list[Task], callback: None) -> list[str | None]:

@@ -8,7 +8,7 @@ import pytest
 from fuzz import studies
 
 
-def test_a_study_that_is_killed_again_and_again_has_the_table_of_one_that_is_not(
+def test_a_study_killed_many_times_has_the_table_of_an_undisturbed_one(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(studies, "MOST", 0.5)

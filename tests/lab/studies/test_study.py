@@ -1,4 +1,4 @@
-"""The file of a study, what is wrong with it, and the runs that it asks for."""
+"""Study files: errors, and the runs that they describe."""
 
 from pathlib import Path
 
@@ -54,12 +54,12 @@ def test_the_example_of_the_documentation_is_one(tmp_path: Path) -> None:
         ("problems = [", "no valid TOML"),
     ],
 )
-def test_what_is_wrong_with_a_file_is_said_with_its_line(text: str, words: str, tmp_path: Path) -> None:
+def test_errors_in_a_study_file_name_the_line(text: str, words: str, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=words):
         read(tmp_path, text)
 
 
-def test_keys_that_only_we_write_are_not_told_about(tmp_path: Path) -> None:
+def test_keys_that_tightrope_writes_are_not_suggested(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="no key 'content'") as refused:
         read(tmp_path, "problems = ['random']\ncontent = 3")
     assert "contents" not in str(refused.value)
@@ -83,7 +83,7 @@ def test_keys_that_only_we_write_are_not_told_about(tmp_path: Path) -> None:
         (Study(problems=[SMALL | {"losses": "fixed"}], losses=["iid"]), "losses of its own, and so has the study"),
     ],
 )
-def test_names_and_options_that_nobody_knows_are_refused(study: Study, words: str) -> None:
+def test_unknown_names_and_options_are_refused(study: Study, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         planned(study)
 
@@ -97,7 +97,7 @@ def test_values_on_the_command_line_are_those_of_toml_or_text() -> None:
     assert study.grid.problem == {"layer_sizes": [[1, 2, 1], [1, 3, 1]]}
 
 
-def test_an_option_that_is_set_twice_takes_the_values_of_both_in_place_of_the_files() -> None:
+def test_an_option_set_twice_takes_both_values_and_replaces_the_file_s() -> None:
     file = with_values(Study(problems=["random"]), ["learner.radius_scale=3"])
     study = with_values(file, ["learner.radius_scale=0.1", "learner.radius_scale=0.3,1"])
     assert study.grid.learner == {"radius_scale": [0.1, 0.3, 1]}
@@ -134,13 +134,13 @@ def test_whole_numbers_may_be_written_as_on_the_command_line(tmp_path: Path) -> 
         ("noise.spread=much", "spread is 'much'"),
     ],
 )
-def test_an_option_that_nobody_has_is_refused(assignment: str, words: str) -> None:
+def test_an_option_that_nothing_in_the_study_has_is_refused(assignment: str, words: str) -> None:
     study = Study(problems=[SMALL | {"noise": "scaled"}], learners=["ucpd", "uniform"], losses=["fixed"])
     with pytest.raises(InvalidInputError, match=words):
         planned(with_values(study, [assignment]))
 
 
-def test_who_has_no_such_option_is_played_once() -> None:
+def test_learners_without_the_option_are_played_once() -> None:
     study = Study(problems=[SMALL], learners=["ucpd", "uniform"], grid=Study(problems=["x"]).grid)
     runs = planned(with_values(study, ["learner.radius_scale=0.1,0.3"]))
     assert [run.learner for run in runs] == [
@@ -150,7 +150,7 @@ def test_who_has_no_such_option_is_played_once() -> None:
     ]
 
 
-def test_folders_have_names_that_one_can_read() -> None:
+def test_folders_have_readable_names() -> None:
     losses = {"name": "switching", "period": 10}
     study = Study(problems=[SMALL], losses=[losses], learners=[{"name": "ucpd", "radius_scale": 0.1}], episodes=9)
     [run] = planned(study)
@@ -162,13 +162,13 @@ def test_folders_have_names_that_one_can_read() -> None:
     assert len(long.name) < 130 and "--" not in long.name[-12:]
 
 
-def test_the_grid_reaches_the_losses_that_a_problem_has_of_its_own() -> None:
+def test_the_grid_applies_to_a_problem_s_own_losses() -> None:
     runs = planned(with_values(Study(problems=["edge-cloud"], learners=["uniform"]), ["losses.period=10,20"]))
     losses = [run.conditions.losses for run in runs]
     assert losses == [Named("switching", {"period": 10}), Named("switching", {"period": 20})]
 
 
-def test_a_folder_that_is_edited_is_another_problem_and_one_that_is_moved_is_not(tmp_path: Path) -> None:
+def test_an_edited_folder_is_another_problem_and_a_moved_one_is_not(tmp_path: Path) -> None:
     write_example(tmp_path / "here" / "mine")
     [before] = planned(Study(problems=["mine"], learners=["uniform"]), tmp_path / "here")
     assert before.conditions.problem == Named("mine")
@@ -190,12 +190,12 @@ choices = st.text(max_size=5) | st.dictionaries(st.text(max_size=4), values, max
 
 
 @given(st.lists(choices, min_size=1, max_size=3), st.dictionaries(st.text(max_size=4), st.lists(values, max_size=2)))
-def test_what_is_written_reads_back(problems: list[object], options: dict[str, list[object]]) -> None:
+def test_a_written_study_reads_back(problems: list[object], options: dict[str, list[object]]) -> None:
     study = msgspec.convert({"problems": problems, "grid": {"learner": options}}, Study)
     assert msgspec.toml.decode(to_toml(study), type=Study) == study
 
 
-def test_changes_are_said_in_words() -> None:
+def test_changes_between_studies_are_described() -> None:
     before = Study(problems=[SMALL], learners=["ucpd", "uniform"], seeds=5, contents={"mine": "a"})
     now = with_values(
         Study(problems=[SMALL], learners=["ucpd", {"name": "o-reps"}], seeds=[7], episodes=9, contents={"mine": "b"}),
@@ -224,19 +224,19 @@ def test_changes_are_said_in_words() -> None:
         ('losses = ["' + "x" * 300 + '"]', "there is no loss sequence"),
     ],
 )
-def test_a_study_without_room_is_refused_before_it_is_listed(text: str, words: str, tmp_path: Path) -> None:
+def test_a_study_of_too_many_runs_is_refused_before_they_are_listed(text: str, words: str, tmp_path: Path) -> None:
     file = tmp_path / "study.toml"
     file.write_text(f'problems = ["random"]\n{text}\n')
     with pytest.raises(InvalidInputError, match=words):
         planned(StudyFile(file).study)
 
 
-def test_a_name_that_no_file_can_have_is_no_folder() -> None:
+def test_a_name_that_is_no_valid_path_is_not_a_folder() -> None:
     with pytest.raises(InvalidInputError, match="there is no problem 'xxx"):
         planned(Study(problems=["x" * 300]))
 
 
-def test_who_is_named_twice_is_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_learners_named_twice_are_made_once(monkeypatch: pytest.MonkeyPatch) -> None:
     made = []
     monkeypatch.setattr(plan, "make_learner", lambda name, *told, **options: made.append(name))
     planned(Study(problems=["random"], learners=["ucpd", {"name": "ucpd"}, "ucpd", "uniform"]))
@@ -244,7 +244,7 @@ def test_who_is_named_twice_is_made_once(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 @pytest.mark.parametrize("tens", range(5))
-def test_a_damaged_file_is_planned_or_refused_in_words(tens: int, tmp_path: Path) -> None:
+def test_a_damaged_study_file_is_planned_or_refused(tens: int, tmp_path: Path) -> None:
     for number in range(10 * tens, 10 * tens + 10):
         place = tmp_path / str(number)
         place.mkdir()
