@@ -21,10 +21,8 @@ from tightrope.ops import api
 from tightrope.ops.api import CHANGE, WITH_BODY, ApiError, endpoint
 from tightrope.ops.inputs import ProblemTables, Translator, digits
 from tightrope.ops.learner import DurableLearner, OpenEpisode, difference
-from tightrope.ops.snapshots import checkpoint_of
 from tightrope.ops.state import LARGEST_SUM, StopLoss
 from tightrope.ops.status import BudgetUnits, Spending
-from tightrope.ops.warm_up import warm_up
 from tightrope.streams import streams
 
 Result = TypeVar("Result")
@@ -89,9 +87,6 @@ class ServedLearner:
             known = {id: episode.policy for id, episode in learner.open_episodes().items()}
             self.open_policies = dict.fromkeys(learner.open_ids()) | known
             self._record()
-            for one in learner.status.entrants:
-                self._check_abandoned(learner.status.event)
-                warm_up(learner.fingerprint(one.name), learner.feedback)
             self._check_abandoned(learner.status.event)
             stack.pop_all()
         self.ready = True
@@ -333,8 +328,6 @@ class ServedLearner:
                     "name-taken", f"{challenger} was made with {words}; choose another name, or dismiss it first"
                 )
 
-        if challenger not in self._names():
-            await asyncio.to_thread(lambda: warm_up(checkpoint_of(self._made(body)), self.learner.feedback))
         await self.change(challenge)
         return self.challengers()
 
