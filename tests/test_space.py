@@ -276,10 +276,10 @@ def test_find_path_kernel_and_twin(space: LayeredSpace, rng: np.random.Generator
 @pytest.mark.parametrize(
     ("states", "actions", "message"),
     [
-        ([0, 2, 3], [0, 1], "step 0 .* state 0, action 0, next state 2 is no tuple"),
-        ([0, 2, 3], [1, 0], "step 1 .* state 2, action 0, next state 3 is no tuple"),
+        ([0, 2, 3], [0, 1], "step 0 .* state 0, action 0, next state 2; this action leads to state 1"),
+        ([0, 2, 3], [1, 0], "step 1 .* state 2, action 0, next state 3; state 2 has action 1"),
         ([0, 1, 3], [0, 7], "step 1 .* state 1, action 7"),
-        ([0, 1, 2], [0, 0], "step 1 .* state 1, action 0, next state 2 is no tuple"),
+        ([0, 1, 2], [0, 0], "step 1 .* state 1, action 0, next state 2; this action leads to state 3"),
         ([1, 1, 3], [0, 0], "step 0 .* state 1"),
         ([0, 1, 4], [0, 0], "step 1 .* next state 4"),
         ([-1, 1, 3], [0, 0], "step 0 .* state -1"),

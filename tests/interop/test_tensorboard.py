@@ -80,7 +80,7 @@ def test_from_the_command_line(tmp_path: Path) -> None:
     assert curves(run)["use_fast_steps"][0][-1] == 20
     refused = CliRunner().invoke(app, [*arguments, *where, "--fresh", "--backend", "loky"], prog_name="tightrope")
     assert refused.exit_code == 2
-    assert "only processes can tell" in " ".join(refused.stderr.split())
+    assert "a callback needs the backend processes" in " ".join(refused.stderr.split())
     assert (tmp_path / "out/runs" / run.name / "history.csv").exists()
 
 

@@ -410,10 +410,14 @@ def test_damage_is_one_line_and_exit_code_2(shop: Path, damage: str) -> None:
     assert words in refused(shop)
 
 
-@pytest.mark.parametrize("path", ["nowhere/shop", "shop/problem.toml", "shop/missing"])
+@pytest.mark.parametrize("path", ["nowhere/shop", "shop/missing"])
 def test_no_folder(shop: Path, path: str) -> None:
     code, _, err = invoke("run", path)
     assert (code, err) == (2, f"tightrope: there is no folder {path}\n")
+
+
+def test_the_declaration_of_a_folder_stands_for_the_folder(shop: Path) -> None:
+    assert invoke("run", "shop/problem.toml", "--episodes", "3")[0] == 0
 
 
 def test_a_name_of_ours_comes_before_a_folder(shop: Path) -> None:

@@ -63,8 +63,9 @@ def printable(path: object) -> str:
 def unknown(complaint: str, name: object, known: Iterable[str]) -> InvalidInputError:
     """The error for a `name` that is none of `known`: the complaint, the nearest one, and all of them or the first."""
     names = sorted(known)
-    short = name if isinstance(name, str) and len(name) <= LONGEST else ""
-    near = difflib.get_close_matches(short, names, n=1, cutoff=SIMILAR)
+    near: list[str] = []
+    if isinstance(name, str) and len(name) <= LONGEST:  # a long name would take seconds
+        near = difflib.get_close_matches(name, names, n=1, cutoff=SIMILAR)
     hint = f"; did you mean {near[0]!r}?" if near else ""
     more = f" and {len(names) - LISTED} more" if len(names) > LISTED else ""
     return InvalidInputError(f"{complaint} {shown(name)}{hint} (known: {', '.join(names[:LISTED]) or 'none'}{more})")

@@ -383,7 +383,12 @@ def learn(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="A problem made from a log: tightrope new --from-log.")],
     file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the learner; tr.load reads it.")],
     learner: Annotated[
-        str, typer.Option(help="Which one. See: tightrope list learners.", autocompletion=options.complete("learners"))
+        str,
+        typer.Option(
+            metavar="NAME",
+            help="The learner. See: tightrope list learners.",
+            autocompletion=options.complete("learners"),
+        ),
     ] = "ucpd-practical",
     episodes: Annotated[
         int | None, options.whole("How many are planned, for a learner that needs to know.", 1, LARGEST)
@@ -405,7 +410,9 @@ def evaluate(
             help="best (the problem's own, within the budgets), uniform, a learner's file, or a .csv of a policy.",
         ),
     ] = "best",
-    level: Annotated[float, typer.Option(min=0.5, max=0.999999, help="With which probability intervals hold.")] = 0.95,
+    level: Annotated[
+        float, typer.Option(metavar="P", min=0.5, max=0.999999, help="The probability that the intervals hold.")
+    ] = 0.95,
 ) -> None:
     """Estimate from the log what a policy would cost and use, with intervals."""
     from tightrope.cli.logs import evaluate_policy
