@@ -17,19 +17,21 @@ What the layered form changes: nothing, prices do not see layers.
 import numpy as np
 
 from tightrope.learners.base import Offer, Seen
-from tightrope.learners.npg_lagrangian import NPGState, hedge_step, improved
+from tightrope.learners.npg_lagrangian import hedge_step, improved
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, parameter
-from tightrope.learners.shared.averaging import budgets_of_shares, estimates, no_sums, sums_after
+from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, estimates, no_sums, sums_after
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.space import FloatArray
-from tightrope.storage.state import numbers, state
+from tightrope.storage.state import numbers, part, state
 
 
 @state
-class PIDState(NPGState):
+class PIDState(AveragesState):
     """The state of the PID controller."""
 
+    policy: Policy = part()
+    multipliers: FloatArray = numbers(least=0)  #: (I,) λ
     integrals: FloatArray = numbers(least=0)  #: (I,) I
     used: FloatArray = numbers()  #: (I,) u of the episode before
 

@@ -12,11 +12,11 @@ import numpy as np
 from tightrope import core
 from tightrope.confidence import Counts
 from tightrope.learners.parts import Dynamics, MirrorStep, WarmStart, even_measure
-from tightrope.learners.shared.mirror import MirrorState
+from tightrope.learners.shared.counting import CountingState
 from tightrope.learners.shared.rates import rate
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
-from tightrope.storage.state import numbers, state
+from tightrope.storage.state import measure, numbers, part, state
 
 #: After so many episodes blocks may be longer by one.
 BLOCK_GROWTH = 250
@@ -25,9 +25,11 @@ LEAST_SPAN = 1e-3
 
 
 @state
-class PricingState(MirrorState):
+class PricingState(CountingState):
     """The measure, the prices, and the block."""
 
+    theta: FloatArray = measure()
+    solver: WarmStart = part(written_as="_projector")  #: where the solver of the next mirror step begins
     integrals: FloatArray = numbers(least=0)  #: (I,) Q, per span of the constraint
     multipliers: FloatArray = numbers(least=0)  #: (I,) the prices, per unit of the constraint
     losses: FloatArray = numbers(since=4)  #: (n_tuples,) sum of the losses of the block
