@@ -208,7 +208,7 @@ class Problem:
         ...        "next_state": ["high", "high", "low", "high"], "loss": [3, 1, 3, 3], "hours": [1, 0, 1, 1]}
         >>> problem = Problem.from_log(log, budgets={"hours": 1.5})
         >>> problem.mdp.transitions[:2].round(3).tolist()
-        [0.667, 0.333]
+        [0.333, 0.667]
         """
         from tightrope.problems.logs import problem_from_log
 
