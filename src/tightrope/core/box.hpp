@@ -55,13 +55,13 @@ inline void clip_scale(Index n_lanes, Index rows, const double* __restrict w, co
                 const bool at_lo = (above[v] * w[row + v] <= lo[row + v]) | (w[row + v] == 0.0);
                 const bool at_hi = below[v] * w[row + v] >= hi[row + v];
                 fixed[v] += at_lo ? lo[row + v] : (at_hi ? hi[row + v] : 0.0);
-                weight[v] += at_lo | at_hi ? 0.0 : w[row + v];
+                weight[v] += (at_lo | at_hi) ? 0.0 : w[row + v];
             }
         for (Index v = 0; v < n_lanes; ++v) {
             const double proposed = weight[v] > 0.0 ? (total[v] - fixed[v]) / weight[v] : kappa[v];
             const bool between = (below[v] < proposed) & (proposed < above[v]);
             kappa[v] = astray[v] > 0.0 ? clip(proposed, below[v], above[v]) : kappa[v];
-            open[v] = between | (astray[v] == 0.0) ? open[v] : 0.0;  // at a bound by rounding: that bound is the κ
+            open[v] = (between | (astray[v] == 0.0)) ? open[v] : 0.0;  // at a bound by rounding: that bound is the κ
         }
     }
 }

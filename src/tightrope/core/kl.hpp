@@ -114,7 +114,7 @@ inline void start_tau(Index n_lanes, Index rows, Unknowns& __restrict z, const T
                 const double k = 1.0 / fma(mu, u_v, 1.0);
                 double move = k * (z.lambda[v] - log_ratio[v] - mu * t - l);
                 move *= abs(move) < 1.0 ? 1.0 - 0.5 * (1.0 - k) * move : 1.0;
-                far[v] = (abs(move) > LONG) & (z.open[v] >= 0.0) ? 1.0 : 0.0;
+                far[v] = ((abs(move) > LONG) & (z.open[v] >= 0.0)) ? 1.0 : 0.0;
                 const double square = move * move;  // Padé's approximant of e^move − 1
                 const double even = fma(square, fma(square, 1.0 / 1680.0, 3.0 / 28.0), 1.0);
                 const double odd = move * fma(square, 1.0 / 84.0, 0.5);
@@ -186,7 +186,7 @@ inline double step_multipliers(Index n_lanes, const double* __restrict radius, U
         const double s_2 = abs(ratio - 1.0) < 0.5 ? 2.0 * kl * (sqrt(ratio) - 1.0) : kl * log_normal(ratio);
         double new_mu = mu + (s_2 - b * per_one * s_1) / (bb - b * per_one * b);
         new_mu = new_mu > 0.0 ? new_mu : 0.01 * mu;
-        new_mu = (new_mu * r <= K) & (abs(log_total) < 0.5) ? new_mu : mu;
+        new_mu = ((new_mu * r <= K) & (abs(log_total) < 0.5)) ? new_mu : mu;
         const double new_lambda = max(min(lambda + (s_1 - b * (new_mu - mu)) * per_one, 0.0), -K);
         const double least = r < 1.0 ? r : 1.0 / r;
         const bool close =
@@ -197,7 +197,7 @@ inline double step_multipliers(Index n_lanes, const double* __restrict radius, U
         z.mu[v] = going ? new_mu : mu;
         z.lambda[v] = going ? new_lambda : lambda;
         z.open[v] = close ? 0.0 : z.open[v];
-        z.move[v] = going & !close ? z.move[v] : -1.0;
+        z.move[v] = (going & !close) ? z.move[v] : -1.0;
     }
     double far = -1.0;
     for (Index v = 0; v < n_lanes; ++v) far = max(z.move[v], far);
