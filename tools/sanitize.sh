@@ -32,7 +32,7 @@ export PYTHONMALLOC=malloc
 export PYTHONPATH="$PWD/$build/package${PYTHONPATH:+:$PYTHONPATH}"
 "$python" -c "import tightrope.core; assert 'sanitize' in tightrope.core.__file__, tightrope.core.__file__"
 status=0
-"$python" -m pytest -q -p no:cacheprovider "$@" || status=$?
+"$python" -m pytest -q -p no:cacheprovider --capture=sys "$@" || status=$? # reports of sanitizers are seen
 unset LD_PRELOAD
 ! cat "$build"/report.* 2> /dev/null || status=1
 exit "$status"

@@ -201,11 +201,11 @@ private:
         for (Index j = chunk.first + v; j < chunk.last; j += n) {
             const std::int8_t mine = label[j];
             const Index i = place_[j];
-            const std::uint32_t* row = entry + i * (2 * m - i - 1) / 2 - i - 1;
+            const Index row = i * (2 * m - i - 1) / 2 - i - 1;
             const double x = p[j] * apart, y = p[j] * (apart - together[mine]);
             work.D[lanes.successor[j]] += p[j] * y - (mine == FIXED ? q * p[j] : 0.0);
             for (Index j2 = j + n; j2 < chunk.last; j2 += n)
-                if (p[j2] != 0.0) E_[row[place_[j2]]] += p[j2] * (label[j2] == mine ? y : x);
+                if (p[j2] != 0.0) E_[entry[row + place_[j2]]] += p[j2] * (label[j2] == mine ? y : x);
         }
     }
 
