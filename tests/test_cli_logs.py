@@ -33,7 +33,8 @@ def test_four_commands(log: Path) -> None:
     problem, learner = tr.load_problem("shop"), tr.load("shop.learner")
     assert tr.run(problem, learner, episodes=20)["regret"].shape
 
-    code, out, _ = invoke("evaluate", "shop")
+    code, out, err = invoke("evaluate", "shop")
+    assert "best was chosen on this log" in err
     assert code == 0 and "loss, euros  by the model" in out and "hours" in out
     code, out, _ = invoke("evaluate", "shop", "uniform", "--level", "0.9")
     assert code == 0 and "by importance" in out and "probability 0.9" in out

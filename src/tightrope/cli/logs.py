@@ -104,6 +104,8 @@ def evaluate_policy(folder: Path, choice: str, level: float) -> None:
     found = evaluate(_policy(choice, problem), log_of(folder), by_step=has_steps(folder), level=level)
     units = dict(zip(problem.constraint_names, problem.constraint_units, strict=True))
     show("\n".join(found.lines({"loss": problem.loss_unit, **units})))
+    if choice == "best":
+        note("best was chosen on this log, so its estimates tend to be too good; check it on episodes recorded later")
 
 
 def _policy(choice: str, problem: Problem) -> Policy:
