@@ -345,3 +345,16 @@ def test_a_learner_learns_from_a_log_that_was_read() -> None:
     assert isinstance(learner, CountingLearner)
     with pytest.raises(InvalidInputError, match="expected a Log"):
         learner.learn_from("weeks.csv")  # type: ignore[arg-type]
+
+
+def test_the_bins_of_a_state_hold_for_the_next_state_too() -> None:
+    columns: Columns = {
+        "episode": [1, 1],
+        "level": [5.0, 15.0],
+        "next_level": [15.0, 4.0],
+        "action": ["up", "down"],
+        "loss": [1.0, 2.0],
+    }
+    names = {"state": "level", "next_state": "next_level"}
+    log = read_log(columns, columns=names, bins={"level": [10.0]})
+    assert log.next_state.tolist() == ["10 and more", "below 10"]

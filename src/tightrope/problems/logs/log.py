@@ -153,6 +153,7 @@ def read_log(
     columns : the names of columns, for those of `ROLES` and of the budgets that are called differently. For state and
         next_state there may be several; then a name is made of all of them.
     bins : edges, ascending, for each column of states or actions that holds numbers; k edges make k + 1 bins.
+        Those of a column of states hold for that of next states too.
 
     Raises
     ------
@@ -213,6 +214,9 @@ class _Reader:
                     f"{table.path}: there is no column {missing[0]!r} for {role} (there is "
                     f"{', '.join(table.columns)}); name the one that it is"
                 )
+        for here, then in zip(self.columns["state"], self.columns.get("next_state", ()), strict=False):
+            if here in bins:
+                bins.setdefault(then, bins[here])  # a state has one name, wherever it stands
         used = {name for names in self.columns.values() for name in names}
         for column, edges in bins.items():
             if column not in used:
