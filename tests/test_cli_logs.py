@@ -33,7 +33,8 @@ def test_four_commands(log: Path) -> None:
     problem, learner = tr.load_problem("shop"), tr.load("shop.learner")
     assert tr.run(problem, learner, episodes=20)["regret"].shape
 
-    code, out, _ = invoke("evaluate", "shop")
+    code, out, err = invoke("evaluate", "shop")
+    assert "best was chosen on this log" in err
     assert code == 0 and "loss, euros  by the model" in out and "hours" in out
     code, out, _ = invoke("evaluate", "shop", "uniform", "--level", "0.9")
     assert code == 0 and "by importance" in out and "probability 0.9" in out
@@ -49,7 +50,9 @@ def test_a_policy_may_be_a_table(log: Path) -> None:
     assert invoke("evaluate", "shop", "policy.csv")[1] == invoke("evaluate", "shop", "uniform")[1]
     Path("policy.csv").write_text("state_name,action_name,probability\nnowhere,run,1\n")
     code, _, err = invoke("evaluate", "shop", "policy.csv")
-    assert code == 2 and "policy.csv, line 2: expected state_name, action_name and probability" in err
+    assert (
+        code == 2 and "policy.csv, line 2, column 1 (state_name): the problem has no action 'run' in 'nowhere'" in err
+    )
 
 
 @pytest.mark.parametrize(
@@ -60,6 +63,12 @@ def test_a_policy_may_be_a_table(log: Path) -> None:
         (["new", "x", "--from-log", "weeks.csv", "--bins", "loss=a,b"], "expected NAME=NUMBER,NUMBER"),
         (["new", "x", "--from-log", "weeks.csv", "--bounds", "loss=3"], "expected the least and the largest value"),
         (["new", "x", "--from-log", "weeks.csv", "--column", "loss=cost"], "there is no column 'cost' for loss"),
+        (["new", "x", "--from-log", "weeks.csv", "--budget", "hours=nan"], "the budget of hours is nan"),
+        (["new", "x", "--from-log", "weeks.csv", "--unit", "days=d"], "there is no budget 'days'"),
+        (["new", "x", "--from-log", "weeks.csv", "--terminal", "broken"], "a step begins in 'broken'"),
+        (["new", "x", "--budget", "hours=2"], "need --from-log"),
+        (["learn", "made", "weeks.csv"], "is there already, and is no learner"),
+        (["evaluate", "made", "latin.csv"], "latin.csv, line 1: byte 0xff is not UTF-8"),
         (["evaluate", "example", "best"], "names no log"),
         (["learn", "made", "out", "--learner", "opt-cmdp", "--episodes", "9"], "cannot learn from a log"),
         (["learn", "made", "out", "--learner", "uniform", "--episodes", "9"], "keeps no counts"),
@@ -69,7 +78,17 @@ def test_a_policy_may_be_a_table(log: Path) -> None:
 def test_what_is_wrong_is_one_line(log: Path, arguments: list[str], words: str) -> None:
     assert invoke("new", "example")[0] == 0
     assert invoke("new", "made", "--from-log", "weeks.csv", "--budget", "hours=2")[0] == 0
+    Path("latin.csv").write_bytes(b"\xff\n")
     code, out, err = invoke(*arguments)
     assert (code, out) == (2, "")
     assert words in err and err.count("\n") == 1
     assert not Path("x").exists()
+
+
+def test_evaluate_reads_the_transitions_that_the_folder_names(log: Path) -> None:
+    assert invoke("new", "made", "--from-log", "weeks.csv", "--budget", "hours=2")[0] == 0
+    before = invoke("evaluate", "made")
+    Path("made/transitions.csv").rename("made/moves.csv")
+    toml = Path("made/problem.toml")
+    toml.write_text(toml.read_text().replace('"transitions.csv"', '"moves.csv"'))
+    assert invoke("evaluate", "made") == before

@@ -186,3 +186,24 @@ def test_a_log_comes_before_the_first_episode() -> None:
     tr.run(problem, learner, episodes=3, regret="never")
     with pytest.raises(InvalidInputError, match="has observed 3 episodes; a log comes before the first"):
         learner.learn_from(tr.read_log(recorded(10, seed=13), budgets=BUDGETS))  # type: ignore[attr-defined]
+
+
+def test_names_of_states_do_not_change_an_interval() -> None:
+    columns = recorded(200, seed=1)
+    other = {"good": "start", "worn": "done"}
+    renamed = {
+        name: [other.get(cell, cell) for cell in cells] if name in ("state", "next_state") else cells
+        for name, cells in columns.items()
+    }
+    found = []
+    for log in (tr.read_log(columns, budgets=["hours"]), tr.read_log(renamed, budgets=["hours"])):
+        problem = tr.Problem.from_log(log, budgets={"hours": 2})
+        found.append(tr.evaluate(tr.Policy.uniform(problem.space), log).model)
+    assert found[0] == found[1]
+
+
+def test_bounds_of_what_the_log_does_not_have_are_refused() -> None:
+    log = tr.read_log(recorded(60, seed=1), budgets=["hours"])
+    policy = tr.Policy.uniform(tr.Problem.from_log(log, budgets={"hours": 2}).space)
+    with pytest.raises(InvalidInputError, match="bounds are for 'days'"):
+        tr.evaluate(policy, log, bounds={"days": (0.0, 1.0)})

@@ -119,3 +119,8 @@ def test_factors_make_a_problem() -> None:
     )  # fmt: skip
     assert problem.loss_scale == 22
     assert repr(charge) == "Factors('price[episode, step] * energy[action]')"
+
+
+def test_numbers_may_have_exponents_and_tables_any_name() -> None:
+    layout = tr.unroll([(0, 0, 0)], [1.0], n_steps=1)
+    assert layout.lay_out(Factors(".5e3 * form[action]", form=[2.0])).tolist() == [1000.0]

@@ -12,6 +12,7 @@ import pytest
 import tightrope as tr
 from tests.problems.recorded import LOSS, Columns, laws, recorded, written
 from tightrope.errors import InvalidInputError
+from tightrope.learners.shared.counting import CountingLearner
 from tightrope.problems.files import load_problem
 from tightrope.problems.logs.folder import log_of, write_from_log
 from tightrope.problems.logs.log import read_log
@@ -164,14 +165,14 @@ REFUSED: dict[str, tuple[Damage, str]] = {
 }
 
 MENDED: dict[str, tuple[Damage, str, int]] = {
-    "row twice": (insert(3, 2), r"1 row came twice and count once \(line 5\)", 2),
+    "row twice": (insert(3, 2), r"1 row came twice, counted once \(line 5\)", 2),
     "rows out of order": (
         lambda c: c.update({name: cells[::-1] for name, cells in c.items()}),
         r"4 rows out of order, and sorted",
         2,
     ),
     "steps from 1": (lambda c: c.update(step=[k + 1 for k in c["step"]]), "Steps count from 1 there", 2),
-    "step missing": (drop(1), r"1 episode in which a step is missing before \(line 3\)", 1),
+    "step missing": (drop(1), r"1 episode in which a step is missing, before the row \(line 3\)", 1),
     "chain broken": (put("next_state", 3, "high"), r"next_state is not the state of the next row \(line 5\)", 1),
     "cut short": (drop(5), r"1 episode with fewer than 3 steps, cut short in a state where others go on \(line 6\)", 1),
     "two spellings": (put("action", 5, "Stay"), r"'stay' and 'Stay' \(line 7\) are two names", 2),
@@ -311,3 +312,49 @@ def test_paths_are_refused_where_the_space_does_not_have_them() -> None:
     other = read_log({**small(), "state": ["high", "high", "high", "low", "low", "high"]}, budgets=("hours",))
     with pytest.raises(InvalidInputError, match="at step 0 there is no state 'high'"):
         other.paths(problem.space)
+
+
+def test_one_episode_that_is_too_long_does_not_leave_out_all_others() -> None:
+    columns = recorded(60, seed=1)
+    for name, cells in columns.items():
+        cells.append({"step": 7, "state": columns["next_state"][-1]}.get(name, cells[-1]))
+    with pytest.raises(InvalidInputError, match=r"have fewer than 8 steps .* 1 have 8 \(row 421\)"):
+        read_log(columns, budgets=("hours",))
+
+
+def test_a_state_called_like_the_one_that_waits_is_refused_where_episodes_are_over() -> None:
+    columns: Columns = {
+        "episode": [1, 1, 2],
+        "step": [0, 1, 0],
+        "state": ["a", "done", "a"],
+        "action": ["go", "go", "go"],
+        "next_state": ["done", "lost", "lost"],
+        "loss": [1.0, 2.0, 1.0],
+    }
+    with pytest.raises(InvalidInputError, match="row 2: episodes that are over wait in a state called 'done'"):
+        tr.Problem.from_log(columns, budgets={})
+
+
+def test_names_of_budgets_are_a_list() -> None:
+    with pytest.raises(InvalidInputError, match="expected a list of names"):
+        read_log(recorded(2, seed=1), budgets="hours")
+
+
+def test_a_learner_learns_from_a_log_that_was_read() -> None:
+    learner = tr.make_learner("ucpd-practical", tr.Problem.from_log(recorded(60, seed=1), budgets={"hours": 2}))
+    assert isinstance(learner, CountingLearner)
+    with pytest.raises(InvalidInputError, match="expected a Log"):
+        learner.learn_from("weeks.csv")  # type: ignore[arg-type]
+
+
+def test_the_bins_of_a_state_hold_for_the_next_state_too() -> None:
+    columns: Columns = {
+        "episode": [1, 1],
+        "level": [5.0, 15.0],
+        "next_level": [15.0, 4.0],
+        "action": ["up", "down"],
+        "loss": [1.0, 2.0],
+    }
+    names = {"state": "level", "next_state": "next_level"}
+    log = read_log(columns, columns=names, bins={"level": [10.0]})
+    assert log.next_state.tolist() == ["10 and more", "below 10"]

@@ -364,6 +364,8 @@ def new(
 ) -> None:
     """Write a problem in files of your own: a small commented example, or what a log says there is."""
     if from_log is None:
+        if budget or column or bins or unit or bounds or terminal or by_step:
+            raise typer.BadParameter("the options of a log need --from-log FILE.")
         from tightrope.problems.files import write_example
 
         for path in write_example(folder):

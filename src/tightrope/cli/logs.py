@@ -1,6 +1,5 @@
 """`new --from-log`, `learn` and `evaluate`: from recorded episodes to a problem, a learner and what a policy costs."""
 
-import csv
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -14,8 +13,10 @@ from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.problems.base import Problem
 from tightrope.problems.files import load_problem
+from tightrope.problems.files.reading import read_regular
+from tightrope.problems.files.tables import MOST_BYTES, read_table
 from tightrope.problems.logs import evaluate
-from tightrope.problems.logs.folder import best_within, log_of, write_from_log
+from tightrope.problems.logs.folder import best_within, has_steps, log_of, write_from_log
 
 
 def _pairs(flag: str, given: Iterable[str]) -> dict[str, str]:
@@ -81,6 +82,11 @@ def new_from_log(
 def learn_from_log(folder: Path, file: Path, name: str, episodes: int | None) -> None:
     """Make a learner for the problem of a folder, have it count the folder's log, and save it."""
     problem = load_problem(folder)
+    if file.exists():
+        try:
+            load(file)
+        except InvalidInputError as error:
+            raise InvalidInputError(f"{file} is there already, and is no learner; choose another name") from error
     learner, log = make_learner(name, problem, episodes=episodes), log_of(folder)
     if not isinstance(learner, CountingLearner):
         raise InvalidInputError(f"{name} keeps no counts, and cannot learn from a log; ucpd-practical can")
@@ -95,15 +101,11 @@ def learn_from_log(folder: Path, file: Path, name: str, episodes: int | None) ->
 def evaluate_policy(folder: Path, choice: str, level: float) -> None:
     """Show what the log of a folder says of a policy."""
     problem = load_problem(folder)
-    found = evaluate(_policy(choice, problem), log_of(folder), by_step=_by_step(folder), level=level)
+    found = evaluate(_policy(choice, problem), log_of(folder), by_step=has_steps(folder), level=level)
     units = dict(zip(problem.constraint_names, problem.constraint_units, strict=True))
     show("\n".join(found.lines({"loss": problem.loss_unit, **units})))
-
-
-def _by_step(folder: Path) -> bool:
-    """Whether the folder keeps steps apart."""
-    with (folder / "transitions.csv").open(newline="", encoding="utf-8") as file:
-        return "step" in next(csv.reader(file))
+    if choice == "best":
+        note("best was chosen on this log, so its estimates tend to be too good; check it on episodes recorded later")
 
 
 def _policy(choice: str, problem: Problem) -> Policy:
@@ -127,12 +129,15 @@ def _table(path: Path, problem: Problem) -> Policy:
     space = problem.space
     numbers = {(space.state_name(s), space.action_name(a)): i for i, (s, a) in enumerate(space.pairs.tolist())}
     probabilities = np.zeros(space.n_pairs)
-    with path.open(newline="", encoding="utf-8") as file:
-        for k, row in enumerate(csv.DictReader(file), 2):
-            try:
-                probabilities[numbers[row["state_name"], row["action_name"]]] = float(row["probability"])
-            except (KeyError, TypeError, ValueError) as error:
-                raise InvalidInputError(
-                    f"{path}, line {k}: expected state_name, action_name and probability of a pair that the problem has"
-                ) from error
-    return Policy(space, probabilities)
+    table = read_table(path, read_regular(path, MOST_BYTES), ("state_name", "action_name", "probability"), None)
+    pairs = zip(table.names("state_name"), table.names("action_name"), strict=True)
+    for row, (pair, chance) in enumerate(zip(pairs, table.numbers("probability").tolist(), strict=True)):
+        if pair not in numbers:
+            raise InvalidInputError(
+                f"{table.where(row, 'state_name')}: the problem has no action {pair[1]!r} in {pair[0]!r}"
+            )
+        probabilities[numbers[pair]] = chance
+    try:
+        return Policy(space, probabilities)
+    except InvalidInputError as error:
+        raise InvalidInputError(f"{path}: {error}") from error

@@ -167,7 +167,7 @@ def learner_for(
             raise InvalidInputError(f"ties is {shown(choice)}; expected true (those of the problem), false, or a Ties")
         given["ties"] = ties if choice is True else None if choice is False else choice
     if episodes is None and maker.parameter_fields()["episodes"].default is not None:
-        raise InvalidInputError(f"{name} has to be told the number of episodes")
+        raise InvalidInputError(f"{name} has to be told the number of episodes; give episodes=N, or --episodes N")
     told = {need: tell(need) for need in maker.needs}
     return maker(space, budgets, episodes=episodes, **told, **given)  # type: ignore[arg-type]
 

@@ -26,7 +26,7 @@ AXES = ("episode", "step", "state", "action", "next_state")
 MOST_CHARACTERS = 10_000
 
 _TOKEN = re.compile(
-    r"\s*(?:(?P<number>\d+(?:\.\d*)?(?:[eE][+-]?\d+)?|\.\d+)|(?P<name>[A-Za-z_]\w*)|(?P<sign>[-+*,\[\]]))"
+    r"\s*(?:(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?P<name>[A-Za-z_]\w*)|(?P<sign>[-+*,\[\]]))"
 )
 
 
@@ -179,7 +179,7 @@ class Factors:
     [[0.0, 60.0, 0.0, 40.0], [0.0, 20.0, 0.0, 100.0]]
     """
 
-    def __init__(self, form: str | Form, **tables: ArrayLike) -> None:
+    def __init__(self, form: str | Form, /, **tables: ArrayLike) -> None:
         self.form = form if isinstance(form, Form) else parse(form)
         self.tables = _checked(self.form, tables)
         self.n_episodes = _n_episodes(self.form, self.tables)

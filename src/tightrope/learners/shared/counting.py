@@ -7,6 +7,7 @@ from typing import ClassVar, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.arguments import shown
 from tightrope.confidence import Counts
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase, LearnsFrom
@@ -58,6 +59,8 @@ class CountingLearner(LearnerBase[C]):
             raise InvalidInputError(f"{self.name} {reason}, and cannot learn from a log; ucpd-practical can")
         if self.observed:
             raise InvalidInputError(f"{self.name} has observed {self.observed} episodes; a log comes before the first")
+        if not hasattr(log, "paths"):
+            raise InvalidInputError(f"log is {shown(log)}; expected a Log: tr.read_log(FILE, budgets=[…])")
         counts = self.state.counts
         for path in log.paths(self.space):
             counts = counts.counted(path)

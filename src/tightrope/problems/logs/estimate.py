@@ -18,7 +18,7 @@ from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.problems.files.tables import LARGEST_NUMBER
-from tightrope.problems.logs.log import END, Column, Log, Names, read_log
+from tightrope.problems.logs.log import END, OVER, Column, Log, Names, read_log
 from tightrope.problems.tabular.layout import Layout
 from tightrope.problems.tabular.rows import Indices
 from tightrope.problems.tabular.unroll import unroll
@@ -89,11 +89,21 @@ def estimated(log: Log, *, by_step: bool = False, terminal: Sequence[str] = ()) 
     for name in terminal:
         if name not in states:
             raise unknown("terminal names a state that the log does not have,", name, states)
+        for row in np.flatnonzero(log.state == name)[:1].tolist():
+            raise InvalidInputError(
+                f"{log.place[row]}: a step begins in {name!r}, which is to be terminal; end episodes there, or do not "
+                "name it"
+            )
     begins = set(s.tolist())
     last = np.append(np.diff(log.episode) != 0, True)
     # no episode goes on there, and some were over there before the last step
     ended = set(then[last & (log.step < log.n_steps - 1)].tolist())
     over = {k for k in ended if k not in begins} | {states.index(name) for name in terminal}
+    for row in np.flatnonzero(log.state == OVER)[:1].tolist() if over else ():
+        raise InvalidInputError(
+            f"{log.place[row]}: episodes that are over wait in a state called {OVER!r}, and here a step begins in one; "
+            "rename that state"
+        )
     known = np.ones(len(s), dtype=bool) if log.ends_known or by_step else ~last | np.isin(then, list(over))
     key = [log.step, s, a] if by_step else [s, a]
     pairs, pair = np.unique(np.stack(key, axis=1), axis=0, return_inverse=True)
@@ -283,18 +293,12 @@ def problem_from_log(
     Problem
         On the pairs that were tried; its `warnings` say what is missing. Its losses are fixed: the means.
     """
-    limits = {
-        budget: checked_number(limit, f"the budget of {budget}", -LARGEST_NUMBER, LARGEST_NUMBER)
-        for budget, limit in budgets.items()
-    }
+    units, bounds = dict(units or {}), dict(bounds or {})
+    limits = checked_limits(budgets, units, bounds)
     made = estimated(
         read_log(log, budgets=tuple(limits), columns=columns, bins=bins), by_step=by_step, terminal=terminal
     )
-    layout, units, bounds = made.layout(), dict(units or {}), dict(bounds or {})
-    for given in (units, bounds):
-        for key in given:
-            if key not in ("loss", *limits):
-                raise unknown("there is no budget", key, ("loss", *limits))
+    layout = made.layout()
     low, high = loss_bounds(made.log, bounds.get("loss"))
     if layout.waiting[:-1].any() or layout.step[0] < 0:  # there nothing is charged, and that is a loss too
         low, high = min(low, 0.0), max(high, 0.0)
@@ -315,6 +319,20 @@ def problem_from_log(
         action_names=made.actions,
         warnings=made.notes,
     )
+
+
+def checked_limits(
+    budgets: Mapping[str, float], units: Mapping[str, str], bounds: Mapping[str, tuple[float, float]]
+) -> dict[str, float]:
+    """The limits of budgets; raises InvalidInputError for one that is no number, and for units and bounds of others."""
+    limits = {
+        budget: checked_number(limit, f"the budget of {budget}", -LARGEST_NUMBER, LARGEST_NUMBER)
+        for budget, limit in budgets.items()
+    }
+    for key in (*units, *bounds):
+        if key not in ("loss", *limits):
+            raise unknown("there is no budget", key, ("loss", *limits))
+    return limits
 
 
 def loss_bounds(log: Log, given: tuple[float, float] | None) -> tuple[float, float]:

@@ -27,12 +27,13 @@ from scipy.stats import t as student
 
 from tightrope.arguments import instance
 from tightrope.arguments import number as checked_number
+from tightrope.arguments import unknown as unknown_name
 from tightrope.confidence import frequencies
 from tightrope.confidence.anytime import KLRadius
 from tightrope.confidence.extremes import Bounds, bounds_of, most_paid
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy, inner
-from tightrope.problems.logs.log import Log, read_log
+from tightrope.problems.logs.log import OVER, Log, read_log
 from tightrope.problems.tabular.rows import Indices
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.ties import Ties
@@ -122,6 +123,9 @@ def evaluate(
     played = instance(getattr(policy, "policy", policy), "policy", Policy)
     level = checked_number(level, "level", 0.5, 1 - 1e-9)
     recorded = read_log(log, budgets=budgets)
+    for name in bounds or ():
+        if name not in ("loss", *recorded.budgets):
+            raise unknown_name("bounds are for", name, ("loss", *recorded.budgets))
     data = _Data(played, recorded, by_step, dict(bounds or {}))
     unknown = data.unknown()
     if unknown > MOST_UNKNOWN:
@@ -170,11 +174,11 @@ class _Data:
 
     def _idle(self) -> NDArray[np.bool_]:
         """(n_pairs,) where nothing is decided: before the start, and where one waits."""
-        state = self.space.pairs[:, 0]
-        names = np.array(
-            [_base(self.space.state_name(int(s))) in ("start", "done") for s in range(self.space.n_states)]
-        )
-        idle: NDArray[np.bool_] = names[state]
+        space, log = self.space, self.log
+        # a state of the log may have that name too
+        waits = [_base(space.state_name(s)) == OVER and OVER not in log.state for s in range(space.n_states)]
+        waits[0] |= space.n_layers > log.n_steps  # a start by lot
+        idle: NDArray[np.bool_] = np.array(waits)[space.pairs[:, 0]]
         return idle
 
     def _range(self, name: str, values: FloatArray, given: tuple[float, float] | None) -> tuple[float, float]:

@@ -14,7 +14,9 @@ from tightrope.planning.hindsight import solve_cmdp
 from tightrope.problems.base import Problem
 from tightrope.problems.files.declaration import FILE, Toml
 from tightrope.problems.files.example import new_folder
-from tightrope.problems.logs.estimate import Estimated, estimated, largest_use, loss_bounds
+from tightrope.problems.files.reading import read_regular
+from tightrope.problems.files.tables import MOST_BYTES, read_table
+from tightrope.problems.logs.estimate import Estimated, checked_limits, estimated, largest_use, loss_bounds
 from tightrope.problems.logs.log import Column, Log, read_log
 from tightrope.storage.files import write_bytes, write_csv
 
@@ -23,7 +25,7 @@ LOG = "log.csv"
 TOML = """\
 # Made from a log of {episodes} episodes: {source}
 # `tightrope check {folder}` says what can be had, `tightrope learn {folder} FILE` makes a learner that knows the log,
-# and `tightrope evaluate {folder} FILE` says what its policy would cost. Every key is explained in
+# and `tightrope evaluate {folder} best` says what the best policy would cost. Every key is explained in
 # docs/your-own-problem.md.
 
 n_steps = {n_steps}
@@ -66,9 +68,10 @@ def write_from_log(
 
     The arguments are those of `problem_from_log`; nothing is written if anything is wrong.
     """
-    log = read_log(source, budgets=tuple(budgets), columns=columns, bins=bins)
-    made = estimated(log, by_step=by_step, terminal=terminal)
     named, given = dict(units or {}), dict(bounds or {})
+    limits = checked_limits(budgets, named, given)
+    log = read_log(source, budgets=tuple(limits), columns=columns, bins=bins)
+    made = estimated(log, by_step=by_step, terminal=terminal)
     low, high = loss_bounds(log, given.get("loss"))
     text = TOML.format(
         episodes=log.n_episodes,
@@ -84,7 +87,7 @@ def write_from_log(
         high=high,
         guessed="" if "loss" in given else "   # what was recorded; make them wider if more can happen",
     )
-    for budget, limit in budgets.items():
+    for budget, limit in limits.items():
         least, most = given.get(budget) or (-(largest := largest_use(log, budget, None)), largest)
         largest_use(log, budget, given.get(budget))
         text += CONSTRAINT.format(
@@ -109,6 +112,12 @@ def log_of(folder: Path) -> Log:
     if toml.whole.log is None:
         raise InvalidInputError(f'{toml.path} names no log; add log = "FILE", or make the folder with --from-log')
     return read_log(folder / toml.whole.log, budgets=tuple(toml.constraints))
+
+
+def has_steps(folder: Path) -> bool:
+    """Whether the transitions of a problem folder differ between steps."""
+    path = folder / Toml(folder / FILE).whole.transitions
+    return "step" in read_table(path, read_regular(path, MOST_BYTES), (), None).columns
 
 
 def best_within(problem: Problem) -> Policy:

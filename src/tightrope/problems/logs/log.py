@@ -42,8 +42,14 @@ NEEDED = ("episode", "state", "action", "loss")
 #: How many rows a note lists.
 SHOWN = 5
 
+#: If a smaller share of episodes is as long as the longest, those are taken for mistakes, not all others for cut short.
+FEW_WHOLE = 0.05
+
 #: What the last state of an episode is called where nothing is recorded of it.
 END = "end"
+
+#: What the state is called in which an episode waits that is over.
+OVER = "done"
 
 #: The name of a column, or of several whose cells make one name.
 Column = str | Sequence[str]
@@ -102,7 +108,7 @@ class Log:
                 raise unknown(f"{self.place[row]}: there is no action", self.action[row], actions)
             chosen.append(actions[str(self.action[row])])
         for step in range(last - first, space.n_layers - begins):  # it is over, and waits
-            states.append(_number(numbers, "done", step, self.place[last - 1]))
+            states.append(_number(numbers, OVER, step, self.place[last - 1]))
             chosen.append(0)
         try:
             return space.path([*states, space.n_states - 1], chosen)
@@ -147,6 +153,7 @@ def read_log(
     columns : the names of columns, for those of `ROLES` and of the budgets that are called differently. For state and
         next_state there may be several; then a name is made of all of them.
     bins : edges, ascending, for each column of states or actions that holds numbers; k edges make k + 1 bins.
+        Those of a column of states hold for that of next states too.
 
     Raises
     ------
@@ -154,6 +161,8 @@ def read_log(
         With the row, for a missing column, an empty cell, a number that is none, a step that is no whole number, two
         rows that contradict each other, a probability outside (0, 1], and if no episode is whole.
     """
+    if isinstance(budgets, str):
+        raise InvalidInputError(f"budgets is {budgets!r}; expected a list of names: [{budgets!r}]")
     if isinstance(source, Log):
         if budgets and tuple(budgets) != source.budgets:
             raise InvalidInputError(f"the log has the budgets {list(source.budgets)}; asked for are {list(budgets)}")
@@ -205,6 +214,9 @@ class _Reader:
                     f"{table.path}: there is no column {missing[0]!r} for {role} (there is "
                     f"{', '.join(table.columns)}); name the one that it is"
                 )
+        for here, then in zip(self.columns["state"], self.columns.get("next_state", ()), strict=False):
+            if here in bins:
+                bins.setdefault(then, bins[here])  # a state has one name, wherever it stands
         used = {name for names in self.columns.values() for name in names}
         for column, edges in bins.items():
             if column not in used:
@@ -316,7 +328,7 @@ class _Reader:
                         f"else ({self.table.place(min(row, before))}); delete one"
                     )
         if len(twins):
-            self.notes.append(f"{_count(len(twins), 'row')} came twice and count once{self._rows(order[twins])}.")
+            self.notes.append(f"{_count(len(twins), 'row')} came twice, counted once{self._rows(order[twins])}.")
         return np.delete(order, twins)
 
     def _from_zero(self, number: Indices, step: Indices, order: Indices) -> Indices:
@@ -349,7 +361,7 @@ class _Reader:
         broken[:-1] = follows[:-1] & (then[:-1] != state[1:]) & ~gap[1:]
         bad = np.zeros(int(number.max()) + 1, dtype=bool)
         for mark, words in (
-            (gap, "a step is missing before"),
+            (gap, "a step is missing, before the row"),
             (broken, "next_state is not the state of the next row"),
         ):
             rows = np.flatnonzero(mark)
@@ -365,6 +377,13 @@ class _Reader:
         short = [k for k in last.tolist() if good[k] and step[k] < n_steps - 1]
         cut = [k for k in short if then[k] in begins]
         if cut:
+            longest = order[np.flatnonzero(good & (step == n_steps - 1))]
+            if len(cut) > len(longest) and len(longest) < FEW_WHOLE * int(good[last].sum()):
+                raise InvalidInputError(
+                    f"{self.table.path}: {len(cut)} episodes{self._rows(order[cut])} have fewer than {n_steps} steps "
+                    f"and end in states where others go on; {len(longest)} have {n_steps}{self._rows(longest)}. If "
+                    "those are too long by mistake, correct or delete them; else record all episodes to the same step"
+                )
             bad[number[cut]] = True
             self.notes.append(
                 f"Left out: {_count(len(cut), 'episode')} with fewer than {n_steps} steps, cut short in a state where "

@@ -3,9 +3,9 @@
 Only the standard library is used, and sums are exact (`math.fsum`), so that the tables do not depend on the machine.
 
 - **Prices**, EUR/MWh: one row a local day, one column an hour. The source has two date formats, an overlap in 2023 with
-  equal prices, and one blank row. A local hour that is not there (the start of summer time, two gaps, the first hour of
-  all) takes the price of the hour before it, or of the first one; of the hour that comes twice in autumn the first is
-  kept.
+  equal prices, one blank row, and one day five times at the beginning of 2015, which is kept. A local hour that is not
+  there (the start of summer time, two gaps, the first hour of all) takes the price of the hour before it, or of the
+  first one; of the hour that comes twice in autumn the first is kept.
 - **Home charging**: the share of sessions of home chargers that begin in each hour, and the energy in kWh that 0, 1, …
   per cent of them exceed.
 - **Emissions**, g CO2/kWh: means over the hours of a local day in California, for two utilities.
