@@ -1,5 +1,7 @@
 """The solver of the subproblem of `project.py`; its mathematics are in `core/dual.hpp` and `core/newton.hpp`."""
 
+from typing import cast
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -34,7 +36,8 @@ class Projector:
 
     def prepare(self, confidence: ConfidenceSet) -> None:
         """Lay out a confidence set, and the tuples anew if other pairs than before are free; `solve` would do it."""
-        self._own = confidence if isinstance(confidence, OwnSet) else None
+        # isinstance of a protocol takes longer than a small solve
+        self._own = cast(OwnSet, confidence) if hasattr(confidence, "pair_question") else None
         if self._own is not None:
             self._confidence = confidence
             return
