@@ -10,7 +10,7 @@ ROOT = Path(__file__).parent.parent
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
 #: A dotted name inside tightrope; `space.n_states` and the like are attributes of instances.
 NAME = re.compile(
-    r"`((?:confidence|core|learners|model|planning|problems|projection|simulate|space(?=\.[A-Z]))(?:\.\w+)+)`"
+    r"`((?:confidence|core|lab|learners|model|ops|planning|problems|projection|storage|ties|units|space(?=\.[A-Z]))(?:\.\w+)+)`"
 )
 
 
@@ -32,7 +32,7 @@ def test_links_lead_somewhere(document: Path) -> None:
     assert [link for link in links if not (document.parent / link).exists()] == []
 
 
-@pytest.mark.parametrize("document", ["notation.md", "errata.md"])
+@pytest.mark.parametrize("document", ["notation.md", "errata.md", "glossary.md"])
 def test_names_exist(document: str) -> None:
     names = NAME.findall((ROOT / "docs" / document).read_text("utf-8"))
     assert names
