@@ -6,7 +6,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import rngs
-from tightrope.problems.losses import IID, Bursts, Drifting, Fixed, Losses, RandomWalk, Replay, Switching
+from tightrope.problems.losses import (
+    IID,
+    Bursts,
+    Drifting,
+    Fixed,
+    Losses,
+    RandomWalk,
+    Replay,
+    SquareWaves,
+    Switching,
+    Waves,
+)
 from tightrope.space import FloatArray
 
 SCENARIOS = np.array([[0.0, 1.0, -1.0], [0.5, -0.5, 1.0], [-1.0, 1.0, 0.25]])
@@ -76,6 +87,49 @@ def test_drifting_between_two_meets_each_in_full() -> None:
     np.testing.assert_allclose(losses.loss(6), SCENARIOS[1], atol=1e-15)
 
 
+OPPOSITE = np.array([[1.0, -1.0], [-1.0, 1.0]])
+
+
+@pytest.mark.parametrize("period", [2.5, 24.0, 96.0])
+def test_waves_between_opposite_scenarios_are_plus_and_minus_the_sine(period: float) -> None:
+    sine = np.sin(2 * np.pi * np.arange(500) / period)
+    np.testing.assert_allclose(played(Waves(OPPOSITE, period=period), 500), np.stack([sine, -sine], axis=1), atol=1e-12)
+
+
+@given(rngs(), st.integers(2, 5))
+def test_waves_follow_the_law_of_every_tuple(rng: np.random.Generator, n_scenarios: int) -> None:
+    f, period, phase = rng.uniform(-1, 1, (n_scenarios, 6)), rng.uniform(1, 300, 6), rng.uniform(-1, 1, 6)
+    x = np.arange(80)[:, None] / period + phase
+    k = np.arange(n_scenarios)[:, None, None]
+    weights = (1 + np.sin(2 * np.pi * (x - k / n_scenarios))) / n_scenarios
+    shown = played(Waves(f, period=period, phase=phase), 80)
+    np.testing.assert_allclose(shown, (weights * f[:, None]).sum(axis=0), atol=1e-12)
+    assert (shown <= f.max(axis=0) + 1e-12).all()
+    assert (shown >= f.min(axis=0) - 1e-12).all()
+
+
+@given(rngs(), st.integers(1, 5))
+def test_square_waves_give_every_scenario_its_part_of_the_period(rng: np.random.Generator, n_scenarios: int) -> None:
+    f, period, phase = rng.uniform(-1, 1, (n_scenarios, 6)), rng.uniform(1, 300, 6), rng.uniform(-1, 1, 6)
+    shown = played(SquareWaves(f, period=period, phase=phase), 80)
+    for j in range(6):
+        for t in range(80):
+            turned = (t / period[j] + phase[j]) % 1 * n_scenarios
+            near = {int(turned + slip) % n_scenarios for slip in (-1e-9, 0.0, 1e-9)}  # at a jump either will do
+            assert shown[t, j] in f[sorted(near), j]
+
+
+def test_square_waves_of_whole_periods_jump_on_time() -> None:
+    assert which(played(SquareWaves(SCENARIOS, period=6), 8)) == [0, 0, 1, 1, 2, 2, 0, 0]
+    assert which(played(SquareWaves(SCENARIOS, period=6, phase=0.5), 6)) == [1, 2, 2, 0, 0, 1]
+    assert which(played(SquareWaves(SCENARIOS, period=6, phase=-1e-18), 2)) == [2, 0]
+
+
+def test_waves_of_one_tuple_are_later_than_those_of_another() -> None:
+    shown = played(Waves(OPPOSITE, period=[8.0, 8.0], phase=[0.0, 0.25]), 20)
+    np.testing.assert_allclose(shown[2:, 0], -shown[:-2, 1], atol=1e-12)
+
+
 def test_replay_goes_through_its_table_and_starts_again_or_holds() -> None:
     table = SCENARIOS[[2, 0, 1]]
     assert which(played(Replay(SCENARIOS, table=table), 7)) == [2, 0, 1, 2, 0, 1, 2]
@@ -84,7 +138,8 @@ def test_replay_goes_through_its_table_and_starts_again_or_holds() -> None:
 
 
 def test_sequences_by_rule_draw_nothing_and_answer_for_any_episode() -> None:
-    for losses in (Fixed(SCENARIOS), Switching(SCENARIOS), Drifting(SCENARIOS), Replay(SCENARIOS)):
+    by_rule = (Fixed, Switching, Drifting, Replay, Waves, SquareWaves)
+    for losses in (kind(SCENARIOS) for kind in by_rule):
         rng = np.random.default_rng(3)
         adversary = losses.begin(rng)
         forward = [adversary.loss(t).tobytes() for t in range(1, 3000, 7)]

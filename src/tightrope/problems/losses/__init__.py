@@ -21,7 +21,9 @@ from tightrope.problems.losses.oblivious import (
     RandomWalk,
     Replay,
     Scenarios,
+    SquareWaves,
     Switching,
+    Waves,
 )
 from tightrope.space import FloatArray
 
@@ -41,7 +43,9 @@ __all__ = [
     "RandomWalk",
     "Replay",
     "Scenarios",
+    "SquareWaves",
     "Switching",
+    "Waves",
     "make_losses",
 ]
 
@@ -76,7 +80,20 @@ class Losses(Protocol):
 
 #: What `losses=` understands: each is made of a problem's scenarios (and its model, if adaptive) and its own options.
 LOSSES: dict[str, Callable[..., Losses]] = {
-    kind.name: kind for kind in (Fixed, IID, Switching, Drifting, RandomWalk, Bursts, Replay, Chaser, LowerBound)
+    kind.name: kind
+    for kind in (
+        Fixed,
+        IID,
+        Switching,
+        Drifting,
+        Waves,
+        SquareWaves,
+        RandomWalk,
+        Bursts,
+        Replay,
+        Chaser,
+        LowerBound,
+    )
 }
 
 #: A name, a name with options ({"name": "switching", "period": 100}), or a sequence of one's own.

@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope import core
-from tightrope.arguments import choice, number, whole
+from tightrope.arguments import LARGEST, choice, number, whole
 from tightrope.arguments.arrays import floats
-from tightrope.arithmetic import cosine
+from tightrope.arithmetic import combine, cosine
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy
 from tightrope.space import FloatArray
@@ -138,6 +138,57 @@ class Drifting(Oblivious):
         return self.mixed(self.weights(episode))
 
 
+class Waves(Oblivious):
+    """Every tuple swings through the scenarios as a sinusoid, with a period and a phase of its own.
+
+    f^t(j) = Σ_k w_k f_k(j) with w_k = (1 + sin 2π(x − k/K)) / K at x = (t−1) / period_j + phase_j.
+
+    With two scenarios this is their mean plus sin(2πx) times half their difference: ±sin for losses 1 and −1.
+    `period`, in episodes, need not be whole; it and `phase`, in turns, are numbers or arrays (n_tuples,).
+    """
+
+    name = "waves"
+
+    def __init__(
+        self, scenarios: ArrayLike, *, period: float | ArrayLike = 100.0, phase: float | ArrayLike = 0.0
+    ) -> None:
+        super().__init__(scenarios)
+        K, n = self.scenarios.shape
+        self.period = _of_tuples(period, "period", n, 1.0, LARGEST)
+        self.phase = _of_tuples(phase, "phase", n, -1.0, 1.0)
+        # Σ_k sin 2π(x − k/K) f_k = sin 2πx Σ_k cos(2πk/K) f_k − cos 2πx Σ_k sin(2πk/K) f_k; one scenario stands still
+        turns = np.arange(K) / K
+        self._mean = combine(np.full(K, 1 / K), self.scenarios)
+        self._sine = combine(cosine(turns) / K if K > 1 else np.zeros(1), self.scenarios)
+        self._cosine = combine(-cosine(turns - 0.25) / K if K > 1 else np.zeros(1), self.scenarios)
+
+    def turns(self, episode: int) -> FloatArray:
+        """(n_tuples,) x as above, or (1,) if it is the same for all; whole turns are left out of the first part."""
+        x: FloatArray = np.atleast_1d(np.fmod(episode - 1, self.period) / self.period + self.phase)
+        return x
+
+    def loss(self, episode: int) -> FloatArray:
+        x = self.turns(episode)
+        f: FloatArray = self._mean + cosine(x - 0.25) * self._sine + cosine(x) * self._cosine
+        return np.clip(f, -1.0, 1.0, out=f)
+
+
+class SquareWaves(Waves):
+    """Every tuple jumps from scenario to scenario, with a period and a phase of its own.
+
+    f^t(j) = f_k(j) with k = ⌊K (x mod 1)⌋ at x = (t−1) / period_j + phase_j: each scenario for a K-th of the period.
+    """
+
+    name = "square-waves"
+
+    def loss(self, episode: int) -> FloatArray:
+        K, n = self.scenarios.shape
+        x = self.turns(episode)
+        k = np.minimum((K * (x - np.floor(x))).astype(np.int64), K - 1)  # x just below 0 is rounded up to a whole turn
+        f: FloatArray = self.scenarios[np.broadcast_to(k, n), np.arange(n)]
+        return f
+
+
 class Replay(Oblivious):
     """A recorded table, one row an episode; after the last row it starts again, or holds that row.
 
@@ -243,6 +294,18 @@ class BurstsPlay(Play, Blind):
         self.left = max(0, self.left - 1)
         f: FloatArray = self.losses.scenarios[self.scenario]
         return f
+
+
+def _of_tuples(value: object, name: str, n_tuples: int, low: float, high: float) -> float | FloatArray:
+    """A number from `low` to `high`, or an array (n_tuples,) of such numbers."""
+    if not isinstance(value, list | tuple | np.ndarray):
+        return number(value, name, low, high)
+    array = floats(value, name, (n_tuples,)).copy()
+    bad = ~((array >= low) & (array <= high))
+    if bad.any():
+        j = int(np.argmax(bad))
+        raise InvalidInputError(f"{name}[{j}] is {array[j]}; it must be a number from {low:g} to {high:g}")
+    return array
 
 
 def checked_scenarios(scenarios: ArrayLike, what: str, n_tuples: int | None = None) -> FloatArray:
