@@ -3,6 +3,7 @@
 The learners differ in what they know of losses and constraints when a step is due: a `View`.
 """
 
+import logging
 import math
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -11,6 +12,7 @@ import numpy as np
 
 from tightrope import core
 from tightrope.confidence import Counts
+from tightrope.errors import ConvergenceError
 from tightrope.learners.parts import Dynamics, MirrorStep, WarmStart, even_measure
 from tightrope.learners.shared.counting import CountingState
 from tightrope.learners.shared.rates import rate
@@ -18,10 +20,14 @@ from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.state import measure, numbers, part, state
 
+log = logging.getLogger("tightrope")
+
 #: After so many episodes blocks may be longer by one.
 BLOCK_GROWTH = 250
 #: A price may be as high as if what is charged differed by so much, in shares of the constraint's span.
 LEAST_SPAN = 1e-3
+#: How often a mirror step that the solver cannot take is halved before it is left out.
+MAX_HALVINGS = 8
 
 
 @state
@@ -126,8 +132,25 @@ class PriceStep:
         self.mirror_step.set_of(counts)  # makes it, and keeps it: it needs memory, too
         cost, prices = self._price(state, policy, view(), squares, self._dynamics.evidence(counts))
         reference = core.mix_pairs(counts.space.native, state.theta, 1 / (10 + state.steps + 1), self._even)
-        theta, solver = self.mirror_step(state.solver, counts, reference, cost)
+        theta, solver = self._move(state, counts, reference, cost)
         return Stepped(theta, solver, prices)
+
+    def _move(
+        self, state: PricingState, counts: Counts, reference: FloatArray, cost: FloatArray
+    ) -> tuple[FloatArray, WarmStart]:
+        """Take the mirror step; where the solver misses its tolerance, half of it, and half of that.
+
+        A shorter step in the same direction is a mirror step with a smaller η. Prices of rare events make costs that
+        are too far apart for the solver; the run must go on. If no part of the step can be taken, θ stays.
+        """
+        warm = state.solver
+        for halving in range(MAX_HALVINGS):
+            try:
+                return self.mirror_step(warm, counts, reference, cost * 0.5**halving if halving else cost)
+            except ConvergenceError:
+                warm = self.mirror_step.solver.now()  # the solver starts cold after an error
+        log.warning("episode %d: no step was taken, the solver missed its tolerance", state.observed + 1)
+        return state.theta, warm
 
     def _price(
         self, state: PricingState, policy: Policy, view: View, squares: FloatArray, laws: tuple[Any, Any]
