@@ -15,6 +15,7 @@ import tightrope as tr
 from tests.conftest import mdps, random_mdp, random_policy, rngs
 from tests.planning.test_hindsight import feasible_problem, fork
 from tightrope.errors import ConvergenceError
+from tightrope.linear_program import LinearProgram, Method, Optimum
 from tightrope.model import LayeredMDP
 from tightrope.planning import highs, hindsight
 from tightrope.planning.hindsight import CMDPSolution, HindsightLP, slater_slack, solve_cmdp
@@ -121,13 +122,21 @@ def test_highs_steps_in(mdp: LayeredMDP, rng: np.random.Generator, n_budgets: in
     assert answer.violation <= 1e-8
 
 
-def replace_answers(monkeypatch: pytest.MonkeyPatch, change: Callable[[str, Any], None]) -> None:
-    def changed(*args: Any, **kwargs: Any) -> Any:
-        answer: Any = linprog(*args, **kwargs)
-        change(kwargs["method"], answer)
-        return answer
+Change = Callable[[Method, bool, Optimum], Optimum | None]
 
-    monkeypatch.setattr(highs, "linprog", changed)
+
+def replace_answers(monkeypatch: pytest.MonkeyPatch, change: Change) -> None:
+    """Let `change` replace every answer of HiGHS; it is given the method and whether the LP was presolved."""
+
+    class Changed(LinearProgram):
+        def solve(self, method: Method = "simplex", *, presolve: bool = True) -> Optimum | None:
+            answer = super().solve(method, presolve=presolve)
+            assert answer is not None
+            changed = change(method, presolve, answer)
+            self.message = "Unbounded" if changed is None else self.message
+            return changed
+
+    monkeypatch.setattr(highs, "LinearProgram", Changed)
 
 
 def solve_half() -> CMDPSolution:
@@ -137,36 +146,32 @@ def solve_half() -> CMDPSolution:
 
 
 def test_a_solver_that_gives_up_is_quoted(monkeypatch: pytest.MonkeyPatch) -> None:
-    def give_up(_: str, answer: Any) -> None:
-        answer.status, answer.message = 3, "The problem is unbounded."
-
-    replace_answers(monkeypatch, give_up)
-    with pytest.raises(ConvergenceError, match=r"HiGHS could not solve .*: The problem is unbounded\.$"):
+    replace_answers(monkeypatch, lambda method, presolve, answer: None)
+    with pytest.raises(ConvergenceError, match=r"HiGHS could not solve .*: Unbounded$"):
         solve_half()
 
 
 def test_a_second_method_steps_in(monkeypatch: pytest.MonkeyPatch) -> None:
     tried: list[str] = []
 
-    def first_gives_up(method: str, answer: Any) -> None:
+    def first_gives_up(method: Method, presolve: bool, answer: Optimum) -> Optimum | None:
         tried.append(method)
-        if method == "highs-ipm":
-            answer.status = 4
+        return None if method == "ipx" else answer
 
     replace_answers(monkeypatch, first_gives_up)
     assert solve_half().value == pytest.approx(0.5, abs=1e-12)
-    assert set(tried) == {"highs-ipm", "highs-ds"}
+    assert set(tried) == {"ipx", "simplex"}
+
+
+def replace_x(monkeypatch: pytest.MonkeyPatch, x: list[float]) -> None:
+    """Replace the answer of the hindsight LP itself, not that of the check of the budgets."""
+    replace_answers(monkeypatch, lambda _, __, answer: answer._replace(x=np.array(x)) if len(answer.x) == 2 else answer)
 
 
 @pytest.mark.parametrize("x", [[0.51, 0.49], [0.49, 0.51]])
 def test_a_wrong_answer_of_the_solver_is_not_passed_on(monkeypatch: pytest.MonkeyPatch, x: list[float]) -> None:
     """Feasible but not the best, or better but over the budget."""
-
-    def spoil(_: str, answer: Any) -> None:
-        if len(answer.x) == 2:  # the hindsight LP itself, not the check of the budgets
-            answer.x = np.array(x)
-
-    replace_answers(monkeypatch, spoil)
+    replace_x(monkeypatch, x)
     with pytest.raises(ConvergenceError, match="hindsight LP was not solved well enough"):
         solve_half()
 
@@ -174,12 +179,7 @@ def test_a_wrong_answer_of_the_solver_is_not_passed_on(monkeypatch: pytest.Monke
 @pytest.mark.parametrize("off", [1e-10, -1e-10])
 def test_the_certificate_is_in_the_units_of_loss_and_budget(monkeypatch: pytest.MonkeyPatch, off: float) -> None:
     """A hair too careful or over the budget: passed on, and said."""
-
-    def nudge(_: str, answer: Any) -> None:
-        if len(answer.x) == 2:
-            answer.x = np.array([0.5 + off, 0.5 - off])
-
-    replace_answers(monkeypatch, nudge)
+    replace_x(monkeypatch, [0.5 + off, 0.5 - off])
     with without_mixtures():
         solution = solve_cmdp(fork(2), [1e5, 0.0], [[0.0, 1e3]], [500.0])
     assert solution.duality_gap == pytest.approx(max(0.0, 1e5 * off), rel=1e-4, abs=1e-10)
@@ -187,8 +187,8 @@ def test_the_certificate_is_in_the_units_of_loss_and_budget(monkeypatch: pytest.
 
 
 def test_a_wrong_slack_of_the_solver_is_not_passed_on(monkeypatch: pytest.MonkeyPatch) -> None:
-    def spoil(_: str, answer: Any) -> None:
-        answer.x[:-1] = answer.x[-2::-1]
+    def spoil(method: Method, presolve: bool, answer: Optimum) -> Optimum:
+        return answer._replace(x=np.append(answer.x[-2::-1], answer.x[-1]))
 
     replace_answers(monkeypatch, spoil)
     with without_mixtures(), pytest.raises(ConvergenceError, match="slack was not solved well enough"):
@@ -200,12 +200,31 @@ def test_an_lp_that_presolving_spoils_is_solved_without(monkeypatch: pytest.Monk
     mdp = random_mdp(rng, LayeredSpace.dense([1, 3, 2, 1], 2))
     f, g, c = feasible_problem(rng, mdp, 1)
     expected = solve_cmdp(mdp, f, g, c).value
-
-    def spoiled(*args: Any, **options: Any) -> Any:
-        answer = linprog(*args, **options)
-        answer.status = 4 if options["options"].get("presolve", True) else answer.status
-        return answer
-
-    monkeypatch.setattr(highs, "linprog", spoiled)
+    replace_answers(monkeypatch, lambda method, presolve, answer: None if presolve else answer)
     with without_mixtures():
         assert solve_cmdp(mdp, f, g, c).value == pytest.approx(expected, abs=1e-8)
+
+
+# ------------------------------------------------------------------------------- against another solver
+
+
+def tuple_lp(mdp: LayeredMDP, f: FloatArray, g: FloatArray, c: FloatArray) -> Any:
+    """SciPy's dual simplex on the same polytope, written out over pairs as dense rows, and unscaled."""
+    space, last = mdp.space, mdp.space.n_states - 1
+    flow = np.zeros((last, space.n_pairs))
+    np.add.at(flow, (space.pairs[:, 0], np.arange(space.n_pairs)), 1.0)
+    inner = space.csr.successor < last
+    np.add.at(flow, (space.csr.successor[inner], space.pair_of_tuple[inner]), -mdp.transitions[inner])
+    return linprog(f, g if len(g) else None, c if len(c) else None, flow, np.eye(last)[0], method="highs-ds")
+
+
+@given(mdps(), rngs(), st.integers(0, 3))
+def test_best_visits_agree_with_scipy(mdp: LayeredMDP, rng: np.random.Generator, n_budgets: int) -> None:
+    f, g, c = feasible_problem(rng, mdp, n_budgets)
+    D = pair_costs(mdp, g)
+    x, q = highs.best_visits(mdp, pair_costs(mdp, f), D, c)
+    expected = tuple_lp(mdp, pair_costs(mdp, f), D, c)
+    assert pair_costs(mdp, f) @ x == pytest.approx(expected.fun, abs=1e-6 * (1 + q.sum()))
+    assert (q >= 0).all()
+    lagrangian = tuple_lp(mdp, pair_costs(mdp, f) + q @ D, np.empty((0, len(x))), np.empty(0))
+    assert lagrangian.fun - q @ c == pytest.approx(expected.fun, abs=1e-6 * (1 + q.sum()))  # q is a dual optimum

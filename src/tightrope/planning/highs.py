@@ -8,10 +8,9 @@ Since θ(s,a,s') = x(s,a) P(s'|s,a), it is x >= 0 and, at every state s but the 
 import itertools
 
 import numpy as np
-from scipy.optimize import linprog
-from scipy.sparse import csr_array, hstack
 
 from tightrope.errors import ConvergenceError
+from tightrope.linear_program import LinearProgram, Method
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
 
@@ -19,58 +18,48 @@ from tightrope.space import FloatArray
 #: rare transitions count (exact: a power of two).
 ROW_SCALE = 2.0**10
 
+#: In the order in which they are tried.
+METHODS: tuple[Method, ...] = ("ipx", "simplex")
+
 
 def best_visits(mdp: LayeredMDP, c: FloatArray, D: FloatArray, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
     """min <c, x> subject to D x <= alpha: x (n_pairs,), and the multipliers (I,) of alpha."""
-    x, marginals = _highs(c, ROW_SCALE * csr_array(D), ROW_SCALE * alpha, *_flow(mdp))
-    return x, -ROW_SCALE * marginals
+    return _solved(mdp, c, D, alpha)
 
 
 def slackest_visits(mdp: LayeredMDP, D: FloatArray, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
     """max z subject to D x + z <= alpha: x (n_pairs,), and the multipliers (I,), which sum to 1; |z| <= 2 L."""
-    flow, source = _flow(mdp)
-    rows = hstack([csr_array(D), csr_array(np.ones((len(alpha), 1)))], format="csr")
-    flow = hstack([flow, csr_array((len(source), 1))], format="csr")
     cost = np.append(np.zeros(mdp.space.n_pairs), -1.0)
     # the last variable is z + 2L, which cannot be negative
-    bounds = alpha + 2.0 * mdp.space.n_layers
-    x, marginals = _highs(cost, ROW_SCALE * rows, ROW_SCALE * bounds, flow, source)
-    return x[:-1], -ROW_SCALE * marginals
+    x, multipliers = _solved(mdp, cost, np.column_stack([D, np.ones(len(D))]), alpha + 2.0 * mdp.space.n_layers)
+    return x[:-1], multipliers
 
 
-def _flow(mdp: LayeredMDP) -> tuple[csr_array, FloatArray]:
-    """(flow, source): what x conserves, flow·x = source."""
+def _solved(mdp: LayeredMDP, cost: FloatArray, rows: FloatArray, bounds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """min cost·x over x >= 0 whose first n_pairs entries are visits, rows·x <= bounds: x, and the multipliers >= 0."""
+    lp = LinearProgram(cost, np.zeros(len(cost)), tolerance=1e-10)
+    i, p = np.nonzero(rows)
+    lp.add_rows(i, p, ROW_SCALE * rows[i, p], np.full(len(rows), -np.inf), ROW_SCALE * bounds)
+    _add_flow(lp, mdp)
+    # interior points are faster on large models; and presolving may leave one that is infeasible by rounding
+    for presolve, method in itertools.product((True, False), METHODS):
+        lp.clear()
+        answer = lp.solve(method, presolve=presolve)
+        if answer is not None:
+            return answer.x, -ROW_SCALE * np.minimum(answer.duals[: len(rows)], 0.0)
+    raise ConvergenceError(f"HiGHS could not solve the occupancy LP: {lp.message}")
+
+
+def _add_flow(lp: LinearProgram, mdp: LayeredMDP) -> None:
+    """Require of x what is conserved at every state but the last."""
     space, last = mdp.space, mdp.space.n_states - 1
     moves = (space.csr.successor < last) & (mdp.transitions > 0)
-    inflow = csr_array(
-        (mdp.transitions[moves], (space.csr.successor[moves], space.pair_of_tuple[moves])),
-        (last, space.n_pairs),
-    )
-    outflow = csr_array((np.ones(space.n_pairs), (space.pairs[:, 0], np.arange(space.n_pairs))), (last, space.n_pairs))
     source = np.zeros(last)
     source[0] = ROW_SCALE
-    return ROW_SCALE * (outflow - inflow), source
-
-
-def _highs(
-    cost: FloatArray, rows: csr_array, bounds: FloatArray, flow: csr_array, source: FloatArray
-) -> tuple[FloatArray, FloatArray]:
-    """min cost·x over x >= 0, rows·x <= bounds, flow·x = source: x, and the marginals (<= 0) of bounds."""
-    # interior points are faster on large models; and presolving may leave one that is infeasible by rounding
-    for presolve, method in itertools.product((True, False), ("highs-ipm", "highs-ds")):
-        answer = linprog(  # type: ignore[call-overload]  # the stubs know of dense matrices only
-            cost,
-            A_ub=rows,
-            b_ub=bounds,
-            A_eq=flow,
-            b_eq=source,
-            method=method,
-            options={
-                "presolve": presolve,
-                "primal_feasibility_tolerance": 1e-10,
-                "dual_feasibility_tolerance": 1e-10,
-            },
-        )
-        if answer.status == 0:
-            return answer.x, np.minimum(answer.ineqlin.marginals, 0.0)
-    raise ConvergenceError(f"HiGHS could not solve the occupancy LP: {answer.message}")
+    lp.add_rows(
+        np.concatenate([space.pairs[:, 0], space.csr.successor[moves]]),
+        np.concatenate([np.arange(space.n_pairs), space.pair_of_tuple[moves]]),
+        ROW_SCALE * np.concatenate([np.ones(space.n_pairs), -mdp.transitions[moves]]),
+        source,
+        source,
+    )

@@ -9,12 +9,12 @@ which dynamic programming knows. The largest e(y) is the least that some inequal
 """
 
 import numpy as np
-from scipy.optimize import linprog
 
 from tightrope import core
 from tightrope.confidence import ConfidenceSet
 from tightrope.confidence.extremes import bounds_of, known, least_possible
 from tightrope.errors import InfeasibleError
+from tightrope.linear_program import LinearProgram
 from tightrope.projection.linear import combined, products
 from tightrope.space import FloatArray, IntArray, LayeredSpace
 
@@ -56,20 +56,21 @@ def least_excess(
     space: LayeredSpace, confidence: ConfidenceSet, A: FloatArray, b: FloatArray
 ) -> tuple[float, FloatArray]:
     """max over prices of e(y), to rounding or as far as MAX_CUTS go; and the prices, which sum to 1."""
-    m, cuts = len(b), np.empty((0, len(b)))
+    m = len(b)
     y, best = np.full(m, 1 / m), (-np.inf, np.zeros(m))
+    # the variables are y and z, a bound on e(y); each cut says that z <= <cut, y>
+    master = LinearProgram(np.append(np.zeros(m), -1.0), np.append(np.zeros(m), -np.inf))
+    columns, row = np.arange(m + 1), np.zeros(m + 1, dtype=np.int64)
+    master.add_rows(row[:-1], columns[:-1], np.ones(m), np.ones(1), np.ones(1))
     for _ in range(MAX_CUTS):
         excess, theta = _excess(space, confidence, A, b, y)
         best = max(best, (excess, y), key=lambda pair: pair[0])
-        cuts = np.vstack([cuts, products(A, theta[None])[:, 0] - b])
-        rows = np.hstack([-cuts, np.ones((len(cuts), 1))])  # z <= <cut, y>
-        master = linprog(
-            np.append(np.zeros(m), -1.0), rows, np.zeros(len(cuts)), np.append(np.ones(m), 0.0)[None], [1.0],
-            bounds=[(0, None)] * m + [(None, None)],
-        )  # fmt: skip
-        if master.x is None or master.x[-1] - best[0] <= ROUNDING * core.dot(best[1], _sizes(space, A)):
+        cut = products(A, theta[None])[:, 0] - b
+        master.add_rows(row, columns, np.append(-cut, 1.0), np.full(1, -np.inf), np.zeros(1))
+        answer = master.solve()
+        if answer is None or answer.x[-1] - best[0] <= ROUNDING * core.dot(best[1], _sizes(space, A)):
             break
-        y = np.maximum(master.x[:-1], 0.0)
+        y = np.maximum(answer.x[:-1], 0.0)
         y /= y.sum()
     return best
 
