@@ -53,7 +53,7 @@ def machine() -> str:
     info = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*: (.*)", info.read_text()) if info.exists() else None
     model = re.sub(r"\(R\)|\(TM\)", "", found[1]) if found else platform.machine()
-    packages = ("numpy", "scipy", "cvxpy", "clarabel", "scs")
+    packages = ("numpy", "highspy", "scipy", "cvxpy", "clarabel", "scs")
     versions = ", ".join(f"{package} {version(package)}" for package in packages)
     return f"{model}, {os.cpu_count()} cores, {platform.system()}; Python {platform.python_version()}, {versions}"
 

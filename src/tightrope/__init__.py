@@ -1,6 +1,6 @@
 """Online reinforcement learning on a budget: see the README for a first run, docs/ for the rest.
 
-Names are loaded on first use, so that `tightrope --help` does not wait for NumPy and SciPy. Nothing is imported here,
+Names are loaded on first use, so that `tightrope --help` does not wait for NumPy. Nothing is imported here,
 not even `typing`: until the command answers signals, Ctrl-C is a traceback.
 """
 

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from scipy.optimize import isotonic_regression
 
 from tightrope.errors import InvalidInputError
 from tightrope.lab import drawing, figures
@@ -209,6 +210,12 @@ def test_labels_keep_their_order_their_distance_and_the_panel(heights: list[floa
 def test_labels_that_do_not_overlap_stay_where_they_are(heights: list[float]) -> None:
     apart = np.sort(heights) / 2 + 0.125 * np.arange(len(heights))
     np.testing.assert_allclose(drawing.spread(apart, gap=0.125), apart, atol=1e-12)
+
+
+@given(st.lists(st.floats(-1, 1), min_size=1, max_size=12))
+def test_the_nearest_ascending_sequence_is_scipys(values: list[float]) -> None:
+    expected = isotonic_regression(values).x
+    np.testing.assert_allclose(drawing.nearest_ascending(np.array(values)), expected, atol=1e-12)
 
 
 def test_overlapping_labels_move_as_little_as_possible() -> None:

@@ -12,7 +12,7 @@ from tightrope.cli.standard import note, show
 
 __all__ = ["app"]
 
-# commands import the rest of tightrope when they are called: help does not wait for NumPy, SciPy and Matplotlib
+# commands import the rest of tightrope when they are called: help does not wait for NumPy and Matplotlib
 
 #: What can be listed.
 LISTS = ("problems", "learners", "losses", "noises")

@@ -16,7 +16,6 @@ from matplotlib.figure import Figure
 from matplotlib.font_manager import FontProperties
 from matplotlib.textpath import TextToPath
 from matplotlib.ticker import FuncFormatter, NullLocator
-from scipy.optimize import isotonic_regression
 
 from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError
@@ -140,8 +139,23 @@ def logarithmic(axes: Axes, values: FloatArray) -> str:
 def spread(heights: Sequence[float] | FloatArray, *, gap: float) -> FloatArray:
     """The heights nearest to these ascending ones (least squares) that are `gap` apart; in 0..1 if they fit."""
     steps = gap * np.arange(len(heights))
-    pooled = isotonic_regression(heights - steps).x  # with the gaps taken out, neighbours in the wrong order pool
+    pooled = nearest_ascending(
+        np.asarray(heights, dtype=np.float64) - steps
+    )  # with the gaps taken out, neighbours in the wrong order pool
     return np.asarray(np.clip(pooled, 0.0, max(0.0, 1.0 - steps[-1])) + steps)
+
+
+def nearest_ascending(values: FloatArray) -> FloatArray:
+    """The ascending sequence nearest to `values` (n,), in least squares: neighbours in the wrong order share a mean."""
+    pools: list[tuple[float, int]] = []  # mean and length
+    for value in values.tolist():
+        mean, n = value, 1
+        while pools and pools[-1][0] >= mean:
+            before, m = pools.pop()
+            mean, n = (before * m + mean * n) / (m + n), m + n
+        pools.append((mean, n))
+    means, lengths = zip(*pools, strict=True)
+    return np.repeat(means, lengths)
 
 
 def width_of(labels: Iterable[str]) -> float:

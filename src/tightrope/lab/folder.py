@@ -37,7 +37,7 @@ SCALED = "_scaled"
 WITHOUT_UNITS = ("episode", "multiplier_norm", "epoch")
 
 #: The packages that decide on bits, besides tightrope.
-PACKAGES = ("numpy", "scipy", "joblib")
+PACKAGES = ("numpy", "highspy", "joblib")
 
 #: "running" in a folder that nobody holds: the run was interrupted, and continues from its checkpoint.
 Status = Literal["running", "finished", "stopped", "failed"]

@@ -1,6 +1,6 @@
 """Problems by name: `make("edge-cloud")`. One environment a file; `PROBLEMS` lists them.
 
-A problem's module is imported when it is made, so that listing names does not wait for NumPy and SciPy.
+A problem's module is imported when it is made, so that listing names does not wait for NumPy.
 """
 
 import importlib

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.stats import chi2
 
 from tightrope.arguments import number as checked_number
 from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.problems.files.tables import LARGEST_NUMBER
+from tightrope.problems.logs.distributions import chi_squared_tail
 from tightrope.problems.logs.log import END, OVER, Column, Log, Names, read_log
 from tightrope.problems.tabular.layout import Layout
 from tightrope.problems.tabular.rows import Indices
@@ -243,7 +243,7 @@ def _differ_between_steps(log: Log, pair: Indices, then: Indices) -> bool:
             seen = table > 0
             G += 2 * float((table[seen] * np.log(table[seen] / expected[seen])).sum())
             freedom += (table.shape[0] - 1) * (table.shape[1] - 1)
-    return freedom > 0 and float(chi2.sf(G, freedom)) < SIGNIFICANT
+    return freedom > 0 and chi_squared_tail(G, freedom) < SIGNIFICANT
 
 
 def _costs_differ(log: Log, pair: Indices) -> bool:
@@ -260,7 +260,7 @@ def _costs_differ(log: Log, pair: Indices) -> bool:
         return False
     if spare <= 0 or within <= 1e-12 * between:
         return spare > 0
-    return float(chi2.sf(between / (within / spare), freedom)) < SIGNIFICANT
+    return chi_squared_tail(between / (within / spare), freedom) < SIGNIFICANT
 
 
 def problem_from_log(

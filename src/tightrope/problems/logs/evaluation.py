@@ -23,7 +23,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import t as student
 
 from tightrope.arguments import instance
 from tightrope.arguments import number as checked_number
@@ -33,6 +32,7 @@ from tightrope.confidence.anytime import KLRadius
 from tightrope.confidence.extremes import Bounds, bounds_of, most_paid
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy, inner
+from tightrope.problems.logs.distributions import student_quantile
 from tightrope.problems.logs.log import OVER, Log, read_log
 from tightrope.problems.tabular.rows import Indices
 from tightrope.space import FloatArray, LayeredSpace
@@ -322,7 +322,7 @@ def _by_importance(data: _Data, delta: float) -> tuple[dict[str, Estimate] | Non
     found = {}
     for k, name in enumerate(data.names):
         worth = (weights * data.costs[k]).sum(axis=1)
-        half = float(student.ppf(1 - delta / 4, n - 1) * worth.std(ddof=1) / np.sqrt(n))
+        half = student_quantile(1 - delta / 4, n - 1) * float(worth.std(ddof=1) / np.sqrt(n))
         value = float(worth.mean())
         found[name] = Estimate(value, value - half, value + half)
     return found, effective, ""
