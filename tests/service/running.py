@@ -75,6 +75,7 @@ class Running:
         connection = self.connect()
         data = body if body is None or isinstance(body, bytes) else json.dumps(body).encode()
         given = {"Authorization": self.authorization} if self.authorization else {}
+        given |= {} if data is None else {"Content-Type": "application/json"}
         with closing(connection):
             connection.request(method, path, data, given | headers)
             answer = connection.getresponse()

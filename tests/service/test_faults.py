@@ -52,7 +52,8 @@ def sent_before_it_hung_up(running: Running, head: bytes, piece: bytes, most: in
 
 
 def post(place: str, *headers: str) -> bytes:
-    return "\r\n".join([f"POST {place} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode()
+    always = "Host: localhost", "Content-Type: application/json"
+    return "\r\n".join([f"POST {place} HTTP/1.1", *always, *headers, "", ""]).encode()
 
 
 def test_clients_that_disconnect_do_not_harm_others(running: Running) -> None:

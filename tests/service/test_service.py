@@ -30,8 +30,9 @@ from tightrope.ops.api import Tell, Values
 from tightrope.ops.auth import Limits
 from tightrope.ops.inputs import ProblemTables, Translator
 from tightrope.ops.metrics import Metrics
+from tightrope.ops.protocol import MOST_CONNECTIONS
 from tightrope.ops.served_learner import MOST_RECORDS, ServedLearner
-from tightrope.ops.server import MOST_CONNECTIONS, Address, NewLearner, Server, Service, token_of
+from tightrope.ops.server import Address, NewLearner, Server, Service, token_of
 from tightrope.ops.state import State
 from tightrope.ops.state import apply as apply_event
 from tightrope.ops.status import BudgetUnits
@@ -387,7 +388,7 @@ def test_the_number_of_waiting_requests_is_limited(
 
 
 def test_waiting_requests_leave_connections_for_readers() -> None:
-    assert 2 * Limits().waiting <= MOST_CONNECTIONS
+    assert 2 * Limits().waiting <= Limits().requests <= MOST_CONNECTIONS
 
 
 def test_several_learners_are_served_by_name(tmp_path: Path, machine: Path) -> None:

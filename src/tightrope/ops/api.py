@@ -215,13 +215,15 @@ KINDS = {
     "conflict": Kind(409, "the episode was closed with another outcome, or the learner cannot learn from its policy"),
     "name-taken": Kind(409, "another learner has this name"),
     "too-large": Kind(413, "the body is larger than the limit"),
+    "wrong-type": Kind(415, "the body is not declared as JSON"),
     "refused": Kind(422, "the request cannot be carried out as it is; nothing was changed"),
     "cannot-learn": Kind(422, "the learner could not learn from the episode, which stays open; nothing was changed"),
     "too-many-requests": Kind(429, "too many requests from this address; try again later"),
     "too-many-open": Kind(429, "too many episodes are open; tell or give up some"),
     "failed": Kind(500, "an internal error; nothing was acknowledged"),
     "not-ready": Kind(503, "the learner is being opened or closed; try again later"),
-    "busy": Kind(503, "too many requests are waiting for this learner; try again later"),
+    "busy": Kind(503, "too many requests are being answered, or wait for this learner; try again later"),
+    "no-memory": Kind(503, "the service ran out of memory; nothing was acknowledged"),
     "storage": Kind(503, "the directory could not be read or written; nothing was acknowledged"),
 }
 
@@ -274,7 +276,7 @@ class Endpoint(NamedTuple):
 LEARNER = "/learners/{name}"
 
 #: Errors of requests with a body, and of requests that change a learner.
-WITH_BODY, CHANGE = ("too-slow", "refused"), ("busy", "storage")
+WITH_BODY, CHANGE = ("too-slow", "wrong-type", "refused"), ("storage",)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 

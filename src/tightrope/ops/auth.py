@@ -3,10 +3,12 @@
 Every request passes here first.
 """
 
+import asyncio
 import base64
 import hmac
 from binascii import Error
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
 from hashlib import sha256
@@ -33,6 +35,13 @@ MOST_ADDRESSES = 10_000
 RETRY_AFTER = "1"
 
 
+#: What a client may still send after its request was refused as too large: seconds, and bytes.
+LINGER, LINGER_BYTES = 2.0, 16 * 2**20
+
+#: Responses that are not pages contain nothing to load, and no page may frame them.
+DATA_POLICY = {"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'"}
+
+
 @dataclass(frozen=True)
 class Limits:
     """Limits of the service."""
@@ -40,14 +49,37 @@ class Limits:
     body: int = 8 * 2**20  #: bytes of a request
     patience: float = 30.0  #: seconds until its body has arrived
     rate: float = 5000.0  #: requests per second from one address, on average, and at once
-    waiting: int = 250  #: requests that wait for one learner; fewer than `server.MOST_CONNECTIONS`
+    waiting: int = 250  #: requests that wait for one learner
+    requests: int = 500  #: requests that are being answered
 
 
 def error_response(error: ApiError) -> Response:
     """Return an error as application/problem+json."""
     body = error.body
-    headers = {"Cache-Control": "no-store"} | ({"Retry-After": RETRY_AFTER} if body.status in (429, 503) else {})
-    return Response(msgspec.json.encode(body), body.status, headers | error.headers, "application/problem+json")
+    headers = DATA_POLICY | ({"Retry-After": RETRY_AFTER} if body.status in (429, 503) else {}) | error.headers
+    kind = LingeringResponse if error.kind == "too-large" else Response
+    return kind(msgspec.json.encode(body), body.status, headers, "application/problem+json")
+
+
+class LingeringResponse(Response):
+    """A response to a client that is still sending: it reads on for a while, so that the client can read the response.
+
+    A connection closed with unread data is reset, and the client may lose the response.
+    """
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Send the response, read what arrives up to `LINGER_BYTES` and for `LINGER` seconds, and finish."""
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        await send({"type": "http.response.body", "body": self.body, "more_body": True})
+        read = 0
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER):
+                while read < LINGER_BYTES:
+                    message = await receive()
+                    if message["type"] != "http.request" or not message.get("more_body"):
+                        break
+                    read += len(message["body"])
+        await send({"type": "http.response.body", "body": b""})
 
 
 class Bucket:
@@ -74,6 +106,7 @@ class Auth:
         self.app, self.limits, self.metrics, self._clock = app, limits, metrics, clock
         self._digest = None if token is None else sha256(token.encode()).digest()
         self._buckets: dict[str, Bucket] = {}
+        self._answering = 0  #: requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or refuse a request, and count it."""
@@ -87,6 +120,7 @@ class Auth:
                 status = message["status"]
             await send(message)
 
+        self._answering += 1
         try:
             try:
                 self._admit(scope)
@@ -94,13 +128,19 @@ class Auth:
                 return await error_response(error)(scope, receive, counting)
             await self.app(scope, receive, counting)
         finally:
+            self._answering -= 1
             self.metrics.count(scope.get("place", "elsewhere"), scope["method"], status, perf_counter() - began)
 
     def _admit(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
+        if "transfer-encoding" in headers and "content-length" in headers:  # a proxy may see another end of the body
+            words = "both Transfer-Encoding and Content-Length are given; send one of them"
+            raise ApiError("malformed", words, Connection="close")
         self._refuse_other_sites(headers)
         if scope["path"] == OPEN:
             return
+        if self._answering > self.limits.requests:
+            raise ApiError("busy", f"{self.limits.requests} requests are being answered")
         self._refuse_too_many(scope)
         if self._digest is not None and not self._has_token(headers.get("authorization", "")):
             raise ApiError(

@@ -27,7 +27,7 @@ COMMON: dict[str, tuple[str, Any, tuple[str, ...]]] = {
 }
 
 #: Errors of all endpoints but /health, and of those below /learners/{name}.
-EVERYWHERE = ("malformed", "no-token", "elsewhere", "too-many-requests")
+EVERYWHERE = ("malformed", "no-token", "elsewhere", "too-many-requests", "busy", "no-memory")
 OF_LEARNERS = ("unknown-learner", "too-large", "not-ready")
 
 #: Descriptions of parameters in the path, and in the query.
@@ -49,7 +49,7 @@ def document(endpoints: Sequence[Endpoint], names: Sequence[str]) -> dict[str, A
         paths.setdefault(one.path, {})[one.method.lower()] = _operation(one, names, schemas)
     for path, (summary, result, errors) in COMMON.items():
         kind = result if isinstance(result, str) else "application/json"
-        expected = ("elsewhere",) if path == "/health" else (*EVERYWHERE, *errors)
+        expected = ("malformed", "elsewhere") if path == "/health" else (*EVERYWHERE, *errors)
         content = {kind: {"schema": schemas.get(str(result), {})}}
         paths[path] = {"get": {"summary": summary, "responses": _responses(content, expected, schemas)}}
     paths["/health"]["get"]["security"] = []

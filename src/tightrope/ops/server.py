@@ -2,6 +2,8 @@
 
 import asyncio
 import inspect
+import json
+import logging
 import os
 import socket
 import sys
@@ -13,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from tightrope.arguments import printable
+from tightrope.arguments import printable, shown
 from tightrope.errors import InvalidInputError, TightropeError, in_words, missing
 from tightrope.ops.api import ApiError, Endpoint, Health, Names, endpoints_of
 from tightrope.ops.store import JOURNAL
@@ -28,12 +30,15 @@ try:
     from starlette.types import ASGIApp
 
     from tightrope.ops import openapi
-    from tightrope.ops.auth import Auth, Limits, error_response, is_loopback
+    from tightrope.ops.auth import DATA_POLICY, Auth, Limits, error_response, is_loopback
     from tightrope.ops.metrics import CONTENT_TYPE, Metrics
+    from tightrope.ops.protocol import PatientProtocol
     from tightrope.ops.served_learner import NewLearner as NewLearner
     from tightrope.ops.served_learner import ServedLearner
 except ImportError as error:
     raise missing(str(error.name), "service") from error
+
+log = logging.getLogger("tightrope.service")
 
 #: The environment variable with the token, if no file is given.
 VARIABLE = "TIGHTROPE_TOKEN"
@@ -50,13 +55,28 @@ SWITCH_INTERVAL = 0.0005
 #: Bytes of the headers of a request.
 MOST_HEADERS = 16 * 2**10
 
-#: Connections and requests at once; a process may open only so many files.
-MOST_CONNECTIONS = 500
-
-HEADERS = {"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff"}
+#: Bytes of a body that are checked for duplicate keys in the event loop; larger ones in a thread.
+SMALL_BODY = 2**16
 
 #: Exceptions that are answered; all others are bugs, logged with their traceback.
-EXPECTED = (HTTPException, msgspec.DecodeError, UnicodeDecodeError, ClientDisconnect, TightropeError, ApiError)
+EXPECTED = (
+    HTTPException, msgspec.DecodeError, UnicodeDecodeError, ClientDisconnect, MemoryError, TightropeError, ApiError,
+)  # fmt: skip
+
+#: Headers of every response.
+SECURITY = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+#: The pages contain their scripts and styles; they may send requests to this service only, and no page may frame them.
+PAGE_POLICY = {
+    "Content-Security-Policy": "default-src 'none'; script-src 'unsafe-inline'; style-src 'unsafe-inline'; "
+    "img-src data:; connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+}
 
 
 @dataclass(frozen=True)
@@ -174,10 +194,10 @@ class Service:
             _route("/learners", lambda request: _json(Names(list(self.learners)))),
             _route("/health", lambda request: _json(Health("ok"))),
             _route("/ready", self._ready),
-            _route("/metrics", lambda request: Response(self.metrics.text(), headers=HEADERS, media_type=CONTENT_TYPE)),
+            _route("/metrics", lambda request: Response(self.metrics.text(), media_type=CONTENT_TYPE)),
             _route("/openapi.json", lambda request: _json(self._document)),
-            _route("/docs", lambda request: HTMLResponse(self._docs, headers=HEADERS)),
-            _route("/", lambda request: HTMLResponse(openapi.live_page(list(self.learners)), headers=HEADERS)),
+            _route("/docs", lambda request: HTMLResponse(self._docs, headers=PAGE_POLICY)),
+            _route("/", lambda request: HTMLResponse(openapi.live_page(list(self.learners)), headers=PAGE_POLICY)),
         ]
 
     def _answer(self, methods: Mapping[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
@@ -189,7 +209,13 @@ class Service:
             arguments: dict[str, Any] = {name: request.path_params[name] for name in endpoint.path_parameters}
             arguments |= {name: request.query_params.get(name) for name in endpoint.query}
             if endpoint.body is not None:
-                arguments["body"] = decoders[endpoint.method].decode(await self._body(request))
+                _refuse_media_type(request)
+                data = await self._body(request)
+                arguments["body"] = decoders[endpoint.method].decode(data)
+                if len(data) > SMALL_BODY:
+                    await asyncio.to_thread(refuse_duplicate_keys, data)
+                else:
+                    refuse_duplicate_keys(data)
             found = endpoint.function(self._learner(request.path_params["name"]), **arguments)
             return _json(await found if inspect.isawaitable(found) else found)
 
@@ -234,13 +260,33 @@ class Service:
         return _json(Health("ok"))
 
 
+def _refuse_media_type(request: Request) -> None:
+    given = request.headers.get("content-type", "")
+    if given.partition(";")[0].strip().lower() != "application/json":
+        what = f"it is {given!r}" if given else "it is missing"
+        raise ApiError("wrong-type", f"the header Content-Type must be application/json; {what}", Connection="close")
+
+
+def refuse_duplicate_keys(data: bytes) -> None:
+    """Raise ApiError if an object in valid JSON has a key twice: parsers disagree about which value counts."""
+
+    def check(pairs: list[tuple[str, Any]]) -> None:
+        keys = set[str]()
+        for key, _ in pairs:
+            if key in keys:
+                raise ApiError("malformed", f"the key {shown(key)} appears twice in one object; send it once")
+            keys.add(key)
+
+    json.loads(data, object_pairs_hook=check, parse_int=float)  # an int of many digits is refused by Python
+
+
 def _refuse_unready(learner: ServedLearner) -> None:
     if not learner.ready:
         raise ApiError("not-ready", f"{learner.name} is being opened or closed")
 
 
 def _json(value: Any) -> Response:
-    return Response(msgspec.json.encode(value), headers=HEADERS, media_type="application/json")
+    return Response(msgspec.json.encode(value), headers=DATA_POLICY, media_type="application/json")
 
 
 def _route(path: str, answer: Callable[[Request], Awaitable[Response] | Response], *methods: str) -> Route:
@@ -263,6 +309,9 @@ async def _error(request: Request, error: Exception) -> Response:
         )
     if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
         return error_response(ApiError("malformed", str(error)))
+    if isinstance(error, MemoryError):
+        log.warning("out of memory at %s %s", request.method, request.url.path)
+        return error_response(ApiError("no-memory", "send a smaller request, or give the service more memory"))
     if isinstance(error, ClientDisconnect):
         return error_response(ApiError("malformed", "the body is incomplete"))
     return error_response(ApiError.of(error) or ApiError("failed", "see the log of the service"))
@@ -304,11 +353,11 @@ class Server:
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            http="h11",  # limits the headers, and passes on the body of a request to upgrade
+            http=PatientProtocol,  # h11 limits the headers, and passes on the body of a request to upgrade
+            headers=list(SECURITY.items()),
             h11_max_incomplete_event_size=MOST_HEADERS,
             ws="none",
             lifespan="on",
-            limit_concurrency=MOST_CONNECTIONS,
             timeout_keep_alive=KEEP_ALIVE,
             timeout_graceful_shutdown=GRACE,
             ssl_certfile=address.certificate,
