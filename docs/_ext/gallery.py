@@ -1,0 +1,187 @@
+"""One page per problem and per learner, from the docstrings of their modules."""
+
+import importlib
+import inspect
+from collections.abc import Iterator
+from textwrap import indent
+
+from docstrings import escape, plain_to_rst
+
+from tightrope.cli.listings import details
+from tightrope.learners.registry import LEARNERS
+from tightrope.problems import PROBLEMS
+
+PROBLEM = """\
+.. _problem-{name}:
+
+{title}
+
+{summary}
+
+.. drawing:: problem-{name}
+   :alt: Occupancy of {name}, step by step: on the left the best policy without budgets, on the right the best one
+         within them.
+
+*Where the best policy goes: steps from left to right, states of a step from top to bottom; the stronger the colour,
+the more often. Left without budgets, right within them.*
+
+.. code-block:: python
+
+   import tightrope as tr
+
+   problem = tr.make("{name}")
+   history = tr.run(problem, learner="ucpd-practical", episodes=100, seed=0)
+   print(problem.space, problem.budgets)
+   print(history["loss"][-1], history["violation"][-1])
+
+{text}
+
+Options
+-------
+
+``tightrope list problems {name}`` prints:
+
+.. code-block:: text
+
+{options}
+
+The module is ``{module}``.
+"""
+
+LEARNER = """\
+.. _learner-{name}:
+
+{title}
+
+{summary}
+
+Method: {reference}.
+
+.. code-block:: python
+
+   import tightrope as tr
+
+   problem = tr.make("{problem}")
+   learner = tr.make_learner("{name}", problem, episodes=50, seed=0)
+   history = tr.run(problem, learner=learner, episodes=50, seed=0)
+   print(history["loss"][-1], history["violation"][-1])
+
+{text}
+
+Options
+-------
+
+``tightrope list learners {name}`` prints:
+
+.. code-block:: text
+
+{options}
+
+The module is ``{module}``.
+"""
+
+
+PROBLEM_INDEX = """\
+Problems
+========
+
+One page per problem: a picture, the equations, five lines to run, and the reference.
+:doc:`../../problems` compares their budgets and optimal values.
+
+.. grid:: 1 2 3 3
+   :gutter: 3
+
+{cards}
+
+.. toctree::
+   :hidden:
+
+{names}
+"""
+
+PROBLEM_CARD = """\
+   .. grid-item-card:: {name}
+      :link: {name}
+      :link-type: doc
+
+      .. drawing:: thumbnail-{name}
+         :alt: Where the best policy within the budgets of {name} goes
+
+      {summary}
+"""
+
+LEARNER_INDEX = """\
+Learners
+========
+
+One page per learner: its steps, five lines to run, and the reference. :doc:`../../choosing` says which one to take.
+
+.. list-table::
+   :header-rows: 1
+
+   * - learner
+     - feedback
+     - what it does
+{rows}
+
+.. toctree::
+   :hidden:
+
+{names}
+"""
+
+#: Learners that need what only some problems can tell them.
+PROBLEM_FOR = {"always-safe": "machine-cycle"}
+
+
+def heading(text: str) -> str:
+    return f"{text}\n{'=' * len(text)}"
+
+
+def sentence(text: str) -> str:
+    return escape(text[0].upper() + text[1:].removesuffix(".")) + "."
+
+
+def problem_page(name: str) -> str:
+    entry = PROBLEMS[name]
+    module = importlib.import_module(entry.maker.partition(":")[0])
+    return PROBLEM.format(
+        name=name,
+        title=heading(name),
+        summary=sentence(entry.summary),
+        text=plain_to_rst(inspect.getdoc(module) or ""),
+        options=indent("\n".join(details("problems", name)), "   "),
+        module=module.__name__,
+    )
+
+
+def learner_page(name: str) -> str:
+    kind = LEARNERS[name]
+    module = importlib.import_module(kind.__module__)
+    return LEARNER.format(
+        name=name,
+        title=heading(name),
+        summary=sentence(kind.summary()),
+        reference=escape(kind.reference or "a point of reference of this package"),
+        problem=PROBLEM_FOR.get(name, "media-streaming"),
+        text=plain_to_rst(inspect.getdoc(module) or ""),
+        options=indent("\n".join(details("learners", name)), "   "),
+        module=module.__name__,
+    )
+
+
+def gallery_pages() -> Iterator[tuple[str, str]]:
+    """Yield the name and the text of every page."""
+    for name in PROBLEMS:
+        yield f"problems/{name}", problem_page(name)
+    for name in LEARNERS:
+        yield f"learners/{name}", learner_page(name)
+    cards = [PROBLEM_CARD.format(name=name, summary=sentence(entry.summary)) for name, entry in PROBLEMS.items()]
+    names = "\n".join(f"   {name}" for name in sorted(PROBLEMS))
+    yield "problems/index", PROBLEM_INDEX.format(cards="\n".join(cards), names=names)
+    rows = [
+        f"   * - :doc:`{name}`\n     - {kind.feedback}\n     - {sentence(kind.summary())}"
+        for name, kind in sorted(LEARNERS.items())
+    ]
+    names = "\n".join(f"   {name}" for name in sorted(LEARNERS))
+    yield "learners/index", LEARNER_INDEX.format(rows="\n".join(rows), names=names)

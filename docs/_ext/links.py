@@ -1,0 +1,42 @@
+"""Links from pages to files outside docs.
+
+Pages are also read in the repository, so they link to ../src and to ../README.md. On the site a link to a page of the
+root leads to its copy, a link to a module to its highlighted source, and any other becomes the bare name.
+"""
+
+import re
+from pathlib import Path
+
+from sphinx.application import Sphinx
+
+ROOT = Path(__file__).parents[2]
+#: Pages of the root that the site shows under another name.
+COPIES = {
+    "../CHANGELOG.md": "reference/changelog",
+    "../CONTRIBUTING.md": "reference/contributing",
+    "../README.md": "index",
+}
+
+
+def rewrite(app: Sphinx, docname: str, source: list[str]) -> None:
+    depth = docname.count("/")
+
+    def link(match: re.Match[str]) -> str:
+        text, target = match[1], match[2]
+        path, _, _ = target.partition("#")
+        if target.startswith(("http:", "https:", "#", "mailto:")):
+            return match[0]
+        plain = path.replace("../", "", depth) if depth else path
+        if plain in COPIES:
+            return f"[{text}]({'../' * depth}{COPIES[plain]}.md)"
+        if not plain.startswith("../"):
+            return match[0]
+        return text if text.startswith("`") else f"{text} (`{plain.removeprefix('../')}`)"
+
+    text = re.sub(r"(?<!!)\[([^\]\[]*)\]\(([^)\s]+)\)", link, source[0])
+    source[0] = re.sub(r"```(?:mermaid|csv)\b", "```text", text)  # Pygments knows neither
+
+
+def setup(app: Sphinx) -> dict[str, bool]:
+    app.connect("source-read", rewrite)
+    return {"parallel_read_safe": True}

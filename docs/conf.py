@@ -1,0 +1,56 @@
+"""Sphinx configuration: `sphinx-build -W docs build/site`, offline.
+
+Pages are Markdown (MyST). The API reference comes from the docstrings, the command-line reference from the commands,
+the gallery from the registries of problems and learners, and the drawings from docs/figures.
+"""
+
+import sys
+from pathlib import Path
+
+DOCS = Path(__file__).parent
+sys.path.insert(0, str(DOCS / "_ext"))
+
+import tightrope  # noqa: E402
+
+project = "tightrope"
+author = "the tightrope developers"
+copyright = "the tightrope developers, MIT licence"
+version = release = tightrope.__version__
+
+extensions = [
+    "myst_parser",
+    "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
+    "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
+    "sphinx_copybutton",
+    "sphinx_design",
+    "docstrings",
+    "links",
+    "generated",
+    "drawing",
+]
+exclude_patterns = ["README.md", "_ext", "_static", "figures", "images"]
+source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
+
+myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
+myst_heading_anchors = 4
+
+default_role = "literal"
+autosummary_generate = True
+autodoc_member_order = "bysource"
+autodoc_typehints = "none"
+autodoc_default_options = {"members": True, "show-inheritance": True}
+napoleon_google_docstring = False
+napoleon_use_rtype = False
+
+html_theme = "furo"
+html_title = f"tightrope {release}"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
+html_theme_options = {
+    "light_css_variables": {"color-brand-primary": "#0b5c8a", "color-brand-content": "#0b5c8a"},
+    "dark_css_variables": {"color-brand-primary": "#6bb8e6", "color-brand-content": "#6bb8e6"},
+}
+copybutton_prompt_text = r">>> |\.\.\. |\$ "
+copybutton_prompt_is_regexp = True

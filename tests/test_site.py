@@ -1,0 +1,53 @@
+"""The site names everything that is public, and the examples of its gallery run."""
+
+import importlib
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import tightrope
+from tightrope.learners import LEARNERS
+from tightrope.problems import PROBLEMS
+
+DOCS = Path(__file__).parents[1] / "docs"
+
+
+@pytest.fixture
+def gallery(monkeypatch: pytest.MonkeyPatch) -> Any:
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    yield importlib.import_module("gallery")
+    for name in ("gallery", "docstrings"):
+        sys.modules.pop(name, None)
+
+
+def test_the_api_reference_lists_every_public_name() -> None:
+    page = (DOCS / "reference" / "python-api.rst").read_text("utf-8")
+    listed = re.findall(r"^   (\w+)$", page, re.MULTILINE) + re.findall(r"automodule:: tightrope\.(\w+)", page)
+    assert sorted(listed) == sorted(set(dir(tightrope)) - {"__version__"})
+
+
+def test_every_page_of_docs_is_in_a_table_of_contents() -> None:
+    index = (DOCS / "index.md").read_text("utf-8")
+    pages = {page.stem for page in DOCS.glob("*.md")} - {"index", "README"}
+    assert pages - set(re.findall(r"^[\w/-]+$", index, re.MULTILINE)) == set()
+
+
+def run_example(page: str) -> None:
+    [block] = re.findall(r"\.\. code-block:: python\n\n((?:   .*\n|\n)+?)(?=\S)", page)
+    exec(compile(re.sub(r"(?m)^   ", "", block), "gallery", "exec"), {})
+
+
+@pytest.mark.parametrize("name", PROBLEMS)
+def test_the_example_of_a_problem_runs(name: str, gallery: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    run_example(gallery.problem_page(name))
+    assert len(capsys.readouterr().out.splitlines()) >= 2
+
+
+@pytest.mark.parametrize("name", LEARNERS)
+def test_the_example_of_a_learner_runs(name: str, gallery: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    run_example(gallery.learner_page(name))
+    assert capsys.readouterr().out.strip()
