@@ -11,6 +11,7 @@ and replays the journal, to the same bits. So every event in the journal is one 
 import json
 import os
 import secrets
+import time
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
@@ -55,7 +56,7 @@ from tightrope.storage import checkpoints
 #: Bytes that a commit may take beside the arrays of an episode, and more.
 COMMIT_BYTES = 2**17
 
-#: Characters of the name of a challenger; and names that mean something else in a URL.
+#: Characters of the name of a challenger, of an author and of a key; and names that mean something else in a URL.
 LONGEST_NAME, DOTS = 100, (".", "..")
 
 Arguments = ParamSpec("Arguments")
@@ -110,6 +111,8 @@ class DurableLearner:
         Open episodes are never forgotten.
     most_open : int
         Number of episodes that may be open at once.
+    author : str
+        Recorded with every change, unless a call names another author.
     progress : callable, optional
         Called before each event that is replayed, with the number of events replayed so far. An exception that it
         raises ends the opening, without loss.
@@ -144,6 +147,7 @@ class DurableLearner:
         keep_journal: int = 0,
         remember: int = 100_000,
         most_open: int = 1000,
+        author: str = "",
         progress: Callable[[int], None] | None = None,
     ) -> None:
         path = file_path(directory, "directory")
@@ -152,6 +156,7 @@ class DurableLearner:
         self._keep_journal = whole(keep_journal, "keep_journal", 0)
         self._remember = whole(remember, "remember", 0)
         self._most_open = whole(most_open, "most_open", 1)
+        self._author = _checked_author(author)
         self._classes = tuple(instance(kind, "classes", type) for kind in listed(classes, "classes"))
         if learner is not None:
             _check_learner(learner)
@@ -241,7 +246,8 @@ class DurableLearner:
         events = [event]
         for name, one in new.entrants.items():
             if one.failed and not self._state.entrants[name].failed:  # recorded, so that every replay agrees
-                events.append(self._event("failed", f"{name}\0{one.failed}".encode(), len(events)))
+                body = f"{name}\0{one.failed}".encode()
+                events.append(Event(event.seq + len(events), "failed", body, time=event.time, author=event.author))
         store.append(events, new_arrays)
         self._state = new
         self._open.pop(id, None)
@@ -250,9 +256,12 @@ class DurableLearner:
         if self._since_snapshot >= self._snapshot_every:
             self._snapshot()
 
-    def _event(self, kind: str, body: bytes, ahead: int = 0) -> Event:
-        """Return the next event, or the one so many ahead of it; it is not about an episode."""
-        return Event(self._store.last_event + 1 + ahead, kind, body)
+    def _event(self, kind: str, body: bytes, author: str | None = None) -> Event:
+        """Return the next event; it is not about an episode."""
+        return Event(self._store.last_event + 1, kind, body, time=_now(), author=self._author_of(author))
+
+    def _author_of(self, author: str | None) -> str:
+        return self._author if author is None else _checked_author(author)
 
     def _snapshot(self) -> None:
         """Write a snapshot. An error is reported in the status, and the next event tries again: no event is lost."""
@@ -278,32 +287,53 @@ class DurableLearner:
             f"{self._remember} episodes ago"
         )
 
-    def _open_episode(self, policy: Policy | None) -> EpisodeRow:
+    def _open_episode(self, policy: Policy | None, author: str | None, key: str = "") -> EpisodeRow:
         """Commit a new episode; None: the policy that plays it is not known."""
         if len(self._open) >= self._most_open:
             raise TooManyOpenError(f"{self._most_open} episodes are open, which is the limit; tell or give up some")
+        name, probabilities = self._author_of(author), None if policy is None else policy.probabilities
         self._stale = True
-        episode = self._store.open_episode(secrets.token_hex(4), None if policy is None else policy.probabilities)
+        episode = self._store.open_episode(secrets.token_hex(4), probabilities, _now(), name, key)
         self._open[episode.id] = episode
         self._publish()
         return episode
 
     @exclusive
-    def ask(self) -> OpenEpisode:
+    def ask(self, *, author: str | None = None, key: str = "") -> OpenEpisode:
         """Open an episode, and return its id and the policy to play it with; on disk when it returns.
+
+        Parameters
+        ----------
+        author : str, optional
+            Recorded with the episode; by default the author of this object.
+        key : str
+            Chosen by the caller for this call. As long as the episode is open, another call with the same key returns
+            that episode instead of opening one, so that a call whose answer was lost can be repeated.
 
         Raises
         ------
         TooManyOpenError
             If `most_open` episodes are open.
         """
+        if text(key, "key"):
+            _check_length(key, "key")
+            for found in self._open.values():
+                if found.key == key:
+                    return OpenEpisode(found.id, Policy.unchecked(self.space, self._store.array(found.policy)))
         policy = self._state.policy
-        episode = self._open_episode(policy)
+        episode = self._open_episode(policy, author, key)
         return OpenEpisode(episode.id, Policy.unchecked(policy.space, policy.probabilities.copy()))
 
     @exclusive
     def tell(
-        self, id: str, states: ArrayLike, actions: ArrayLike, loss: ArrayLike, constraints: ArrayLike
+        self,
+        id: str,
+        states: ArrayLike,
+        actions: ArrayLike,
+        loss: ArrayLike,
+        constraints: ArrayLike,
+        *,
+        author: str | None = None,
     ) -> Literal["learned", "already"]:
         """Learn from the outcome of an open episode. Episodes are learned in the order of these calls.
 
@@ -317,6 +347,8 @@ class DurableLearner:
             With full feedback (n_tuples,); with bandit feedback (L,), along the path.
         constraints : array_like
             With full feedback (I, n_tuples); with bandit feedback (I, L), along the path.
+        author : str, optional
+            Recorded with the outcome; by default the author of this object.
 
         Returns
         -------
@@ -342,7 +374,7 @@ class DurableLearner:
             fate = "told with another outcome" if episode.fate == "told" else "given up"
             raise ConflictError(f"episode {id} was {fate} before; nothing was changed")
         self._refuse_foreign(episode)
-        self._apply_and_commit(event, arrays, id)
+        self._apply_and_commit(event._replace(time=_now(), author=self._author_of(author)), arrays, id)
         return "learned"
 
     @exclusive
@@ -370,7 +402,7 @@ class DurableLearner:
         return "given up"
 
     @exclusive
-    def watch(self, policy: Policy | None = None) -> str:
+    def watch(self, policy: Policy | None = None, *, author: str | None = None) -> str:
         """Open an episode that somebody else plays (shadow mode), and return its id.
 
         All learners learn from it. What each would have spent is estimated by importance; if the policy is not known,
@@ -393,10 +425,11 @@ class DurableLearner:
                 raise InvalidInputError(f"{name} cannot learn from episodes that others play")
             if one.learner.learns_from == "told" and policy is None:
                 raise InvalidInputError(f"{name} can learn from episodes that others play only with their policy")
-        return self._open_episode(None if policy is None else self._checked_policy(policy, "policy")).id
+        checked = None if policy is None else self._checked_policy(policy, "policy")
+        return self._open_episode(checked, author).id
 
     @exclusive
-    def set_budgets(self, budgets: ArrayLike | Mapping[str, float]) -> None:
+    def set_budgets(self, budgets: ArrayLike | Mapping[str, float], *, author: str | None = None) -> None:
         """Change the budgets of all episodes that are told from now on. The learners keep what they learned.
 
         Parameters
@@ -411,10 +444,12 @@ class DurableLearner:
         """
         if isinstance(budgets, Mapping):
             budgets = self._units.changed(self._state.learner.budgets, budgets)
-        self._apply_and_commit(self._event("budgets", bytes_of(checked_budgets(self.space, budgets))))
+        self._apply_and_commit(self._event("budgets", bytes_of(checked_budgets(self.space, budgets)), author))
 
     @exclusive
-    def stop_loss(self, rules: Mapping[str, StopLoss], safe_policy: Policy | None = None) -> None:
+    def stop_loss(
+        self, rules: Mapping[str, StopLoss], safe_policy: Policy | None = None, *, author: str | None = None
+    ) -> None:
         """Replace the stop-loss rules: `ask` returns the safe policy while a rule stops the learner.
 
         Parameters
@@ -444,10 +479,10 @@ class DurableLearner:
             "safe": safe.probabilities.tolist(),
             "scales": scales,
         }
-        self._apply_and_commit(self._event("stop-loss", json.dumps(body).encode()))
+        self._apply_and_commit(self._event("stop-loss", json.dumps(body).encode(), author))
 
     @exclusive
-    def challenge(self, name: str, learner: LearnerBase) -> None:
+    def challenge(self, name: str, learner: LearnerBase, *, author: str | None = None) -> None:
         """Add a learner that learns from the same episodes; `status.standings` shows what it would have spent.
 
         A challenger that cannot learn from an episode has failed and learns no more; the others continue.
@@ -476,10 +511,10 @@ class DurableLearner:
         state.refuse_unfit(_check_learner(learner))
         checkpoint = snapshots.checkpoint_of(learner)
         self._load(checkpoint)  # refuses a learner that could not be restored
-        self._apply_and_commit(self._event("challenge", name.encode() + b"\0" + checkpoint))
+        self._apply_and_commit(self._event("challenge", name.encode() + b"\0" + checkpoint, author))
 
     @exclusive
-    def promote(self, name: str) -> None:
+    def promote(self, name: str, *, author: str | None = None) -> None:
         """Make a challenger the champion: `ask` returns its policy. The former champion becomes a challenger.
 
         Raises
@@ -491,10 +526,10 @@ class DurableLearner:
             return
         if reason := self._state.entrants[name].failed:
             raise InvalidInputError(f"{name} has failed, {reason}; dismiss it")
-        self._apply_and_commit(self._event("promote", name.encode()))
+        self._apply_and_commit(self._event("promote", name.encode(), author))
 
     @exclusive
-    def dismiss(self, name: str) -> None:
+    def dismiss(self, name: str, *, author: str | None = None) -> None:
         """Remove a challenger.
 
         Raises
@@ -504,7 +539,7 @@ class DurableLearner:
         """
         if self._checked_name(name) == self._state.champion:
             raise InvalidInputError(f"{name} is the champion; promote another learner first")
-        self._apply_and_commit(self._event("dismiss", name.encode()))
+        self._apply_and_commit(self._event("dismiss", name.encode(), author))
 
     @exclusive
     def snapshot(self) -> None:
@@ -547,6 +582,11 @@ class DurableLearner:
                 policy = Policy.unchecked(self.space, self._store.array(episode.policy))
                 found[episode.id] = OpenEpisode(episode.id, policy)
         return found
+
+    @exclusive
+    def opened_at(self) -> dict[str, float]:
+        """Return when each open episode was opened, in seconds since 1970, oldest first; 0 before format 7."""
+        return {id: (episode.time or 0) / 1e6 for id, episode in self._open.items()}
 
     @exclusive
     def open_ids(self) -> list[str]:
@@ -634,6 +674,21 @@ class DurableLearner:
         if instance(policy, name, Policy).space != self.space:
             raise InvalidInputError(f"{name} is for {policy.space!r}; the learner has {self.space!r}")
         return Policy(self.space, policy.probabilities)  # checks the probabilities again, which may have been changed
+
+
+def _now() -> int:
+    """Return the time as the journal stores it, in microseconds since 1970."""
+    return time.time_ns() // 1000
+
+
+def _checked_author(author: str) -> str:
+    return _check_length(text(author, "author"), "author")
+
+
+def _check_length(words: str, name: str) -> str:
+    if len(words) > LONGEST_NAME or not (words.isprintable() or not words):
+        raise InvalidInputError(f"{name} is {shown(words)}; expected at most {LONGEST_NAME} printable characters")
+    return words
 
 
 def _check_learner(learner: LearnerBase) -> LearnerBase:

@@ -33,32 +33,14 @@ import numpy as np
 
 from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError, StorageError
+from tightrope.ops import formats
+from tightrope.ops.formats import FORMAT, SCHEMA
 from tightrope.space import FloatArray
 from tightrope.storage.files import locked
 from tightrope.storage.replacing import is_temporary, sync_folder
 
 JOURNAL = "journal.sqlite"
 HEAD = "head"
-
-#: Changes whenever a journal can no longer be read by the versions before.
-FORMAT = 6
-
-#: The text of each statement is part of the format: a journal whose schema differs is damaged.
-SCHEMA = """
-CREATE TABLE IF NOT EXISTS events (
-    seq INTEGER PRIMARY KEY, kind TEXT NOT NULL, episode INTEGER, policy BLOB, loss BLOB, constraints BLOB,
-    body BLOB NOT NULL, digest BLOB NOT NULL
-);
-CREATE TABLE IF NOT EXISTS episodes (
-    number INTEGER PRIMARY KEY AUTOINCREMENT, token TEXT NOT NULL, policy BLOB NOT NULL, fate TEXT NOT NULL,
-    contents BLOB NOT NULL, digest BLOB NOT NULL
-);
-CREATE TABLE IF NOT EXISTS arrays (digest BLOB PRIMARY KEY, numbers BLOB NOT NULL);
-CREATE TABLE IF NOT EXISTS snapshots (
-    seq INTEGER PRIMARY KEY, chain BLOB NOT NULL, contents BLOB NOT NULL, digest BLOB NOT NULL
-);
-CREATE TABLE IF NOT EXISTS facts (name TEXT PRIMARY KEY, value TEXT NOT NULL, digest BLOB NOT NULL);
-"""
 
 #: The schema as SQLite stores it, without the statistics that ANALYZE adds.
 STORED_SCHEMA = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY name"
@@ -74,6 +56,10 @@ SELECT episodes.*, since.loss, since.constraints, since.body FROM episodes LEFT 
 REFERENCED = "SELECT policy FROM episodes WHERE fate = 'open'" + "".join(
     f" UNION SELECT {column} FROM events WHERE {column} IS NOT NULL" for column in ("policy", "loss", "constraints")
 )
+
+#: The columns of `Event`.
+EVENT = "seq, kind, body, episode, policy, loss, constraints, time, author"
+INSERT_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 #: Bytes of a digest.
 DIGEST = 16
@@ -127,11 +113,21 @@ class Event(NamedTuple):
     policy: bytes | None = None  #: digest of the policy that played the episode, or `UNKNOWN`
     loss: bytes | None = None  #: digest of the loss, if it is not in the body
     constraints: bytes | None = None  #: digest of the constraints, if they are not in the body
+    time: int | None = None  #: microseconds since 1970, UTC; None before format 7
+    author: str = ""  #: who caused it
+
+    @property
+    def columns(self) -> tuple[Any, ...]:
+        """The columns, without the digest."""
+        return (
+            self.seq, self.kind, self.episode, self.policy, self.loss, self.constraints, self.body, self.time,
+            self.author,
+        )  # fmt: skip
 
     @property
     def row(self) -> tuple[Any, ...]:
-        """The columns, without the digest."""
-        return self.seq, self.kind, self.episode, self.policy, self.loss, self.constraints, self.body
+        """The columns that the digest covers: before format 7 there was no time and no author."""
+        return self.columns[:7] if self.time is None else self.columns
 
     @property
     def contents(self) -> bytes:
@@ -147,6 +143,14 @@ class EpisodeRow(NamedTuple):
     policy: bytes  #: its digest, or `UNKNOWN`
     fate: str  #: "open", "told" or "given up"
     contents: bytes  #: the digest of its outcome; `ZEROS` without one
+    time: int | None = None  #: when it was opened, as in `Event`
+    author: str = ""  #: who opened it
+    key: str = ""  #: by which a call that opened it is known again, if it was given one
+
+    @property
+    def digest(self) -> bytes:
+        """The digest of the row, which covers the columns that the format had."""
+        return digest_of_row(*(self[:5] if self.time is None else self))
 
     @property
     def id(self) -> str:
@@ -295,6 +299,7 @@ class Journal:
         self.settled = 0  #: the fates of episodes told up to this event are in their rows
         self.last_event = self.last_episode = 0
         self.chain = ZEROS  #: the digest of the last event
+        self.migrated_from: int | str | None = None  #: the format that was found, if it was an earlier one
         self._recent: dict[bytes, bytes] = {}  #: arrays by digest, used lately and certainly on disk; newest last
         with self._storage_errors(), ExitStack() as stack:
             self.mark = HighWaterMark(folder, read_only=read_only)
@@ -304,7 +309,7 @@ class Journal:
             stack.callback(lambda: self._sql.close())
             if read_only:
                 self._begin_reading()
-            self._refuse_other_format()
+            self._upgrade(folder, read_only=read_only)
             if read_only:
                 self._refuse_empty()
             else:
@@ -329,16 +334,31 @@ class Journal:
             self._sql.close()
             self._sql = self._connect("mode=ro&immutable=1")
 
-    def _refuse_other_format(self) -> None:
+    def _upgrade(self, folder: Path, *, read_only: bool) -> None:
+        """Migrate a journal of an earlier format: in one transaction, after a copy; a reader does so in memory."""
         try:
-            facts = dict(self._sql.execute("SELECT name, value FROM facts WHERE name IN ('format', 'tightrope')"))
+            found = dict(self._sql.execute("SELECT name, value FROM facts WHERE name = 'format'"))
         except sqlite3.OperationalError:  # there are no tables yet
             return
-        if facts and facts.get("format") != str(FORMAT):
-            raise InvalidInputError(
-                f"{printable(self.path.parent)} has format {facts.get('format')}, written by tightrope "
-                f"{facts.get('tightrope')}; this version reads format {FORMAT}"
-            )
+        self.migrated_from = int(text) if (text := found.get("format", "")).isdecimal() else text
+        if not found or self.migrated_from == FORMAT:
+            self.migrated_from = None
+            return
+        if self.migrated_from not in formats.STEPS:
+            raise InvalidInputError(f"{printable(folder)} {formats.refusal(self.migrated_from)}")
+        if read_only:
+            memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
+            self._sql.backup(memory)
+            self._sql.close()
+            self._sql = memory
+        else:
+            formats.preserve(folder, self._sql, JOURNAL)
+        row = "format", json.dumps(FORMAT)
+        self._sql.execute("BEGIN IMMEDIATE")
+        formats.migrate(self._sql, self.migrated_from)
+        self._sql.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (*row, digest_of_row(*row)))
+        self._refuse_other_schema()
+        self._sql.execute("COMMIT")
 
     def _refuse_empty(self) -> None:
         """Refuse a directory that another process is creating, or was creating when it was killed."""
@@ -416,13 +436,17 @@ class Journal:
             raise StorageError(f"{self}: the table of facts is damaged; {REMEDY}")
         return {name: json.loads(value) for name, value, _ in rows}
 
-    def open_episode(self, token: str, policy: FloatArray | None) -> EpisodeRow:
+    def open_episode(
+        self, token: str, policy: FloatArray | None, time: int | None = None, author: str = "", key: str = ""
+    ) -> EpisodeRow:
         """Open an episode to be played with these probabilities (n_pairs,); None if they are not known."""
         arrays = {} if policy is None else {self.digest(data := bytes_of(policy)): data}
-        episode = EpisodeRow(self.last_episode + 1, token, next(iter(arrays), UNKNOWN), "open", ZEROS)
+        episode = EpisodeRow(
+            self.last_episode + 1, token, next(iter(arrays), UNKNOWN), "open", ZEROS, time, author, key
+        )
         self.last_episode = episode.number
-        row = (*episode, digest_of_row(*episode))
-        self._commit(*self._missing(arrays), ("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?)", row))
+        row = (*episode, episode.digest)
+        self._commit(*self._missing(arrays), ("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row))
         self._remember(arrays)
         return episode
 
@@ -435,7 +459,7 @@ class Journal:
         statements = self._missing(arrays)
         for event in events:
             self.last_event, self.chain = event.seq, digest_of_row(self.chain, *event.row)
-            statements.append(("INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?)", (*event.row, self.chain)))
+            statements.append((INSERT_EVENT, (*event.columns, self.chain)))
         self._commit(*statements)
         self._remember(arrays)
 
@@ -459,8 +483,7 @@ class Journal:
         last, chain = after.seq, after.chain
         with self._storage_errors():
             cursor = self._sql.execute(
-                "SELECT seq, kind, body, episode, policy, loss, constraints, digest FROM events WHERE seq > ? "
-                "ORDER BY seq",
+                f"SELECT {EVENT}, digest FROM events WHERE seq > ? ORDER BY seq",
                 (last,),
             )
             for *columns, digest in cursor:
@@ -483,8 +506,8 @@ class Journal:
     def _episodes(self, where: str, *values: Any) -> list[EpisodeRow]:
         found = []
         for row in self._query(f"{EPISODES} WHERE {where} ORDER BY number", self.settled, *values):
-            episode, digest, outcome = EpisodeRow(*row[:5]), row[5], row[6:]
-            if digest_of_row(*episode) != digest:
+            episode, digest, outcome = EpisodeRow(*row[:8]), row[8], row[9:]
+            if episode.digest != digest:
                 raise StorageError(f"{self}: episode {episode.number} is damaged; {REMEDY}")
             if outcome[-1] is not None:
                 episode = episode._replace(fate="told", contents=digest_of_row(*outcome))
@@ -570,5 +593,5 @@ class Journal:
 
 def _update(episode: EpisodeRow) -> Statement:
     """Return the statement that writes the fate of an episode to its row."""
-    values = (episode.fate, episode.contents, digest_of_row(*episode), episode.number)
+    values = (episode.fate, episode.contents, episode.digest, episode.number)
     return "UPDATE episodes SET fate = ?, contents = ?, digest = ? WHERE number = ?", values
