@@ -381,15 +381,22 @@ def test_equal_arrays_are_stored_once(tmp_path: Path) -> None:
         assert learner.fingerprint() == fingerprint(twin)
 
 
-def test_a_directory_of_another_format_is_refused(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("format", "words"),
+    [
+        (1, "journal format 1, which no release wrote; tightrope .* reads 6 to 7"),
+        (99, "journal format 99, which a later version wrote; .* reads formats 6 to 7: upgrade tightrope"),
+    ],
+)
+def test_a_directory_of_an_unknown_format_is_refused(tmp_path: Path, format: int, words: str) -> None:
     """Nothing is added to its tables."""
     (tmp_path / "it").mkdir()
     with sqlite3.connect(tmp_path / "it" / "journal.sqlite") as sql:
         sql.execute("CREATE TABLE facts (name TEXT PRIMARY KEY, value TEXT)")
-        sql.executemany("INSERT INTO facts VALUES (?, ?)", [("format", "1"), ("tightrope", '"0.1"')])
+        sql.executemany("INSERT INTO facts VALUES (?, ?)", [("format", str(format)), ("tightrope", '"0.1"')])
     before = (tmp_path / "it" / "journal.sqlite").read_bytes()
     for look in (lambda: opened(tmp_path), lambda: inspect(tmp_path / "it")):
-        with pytest.raises(InvalidInputError, match=r'it has format 1, written by tightrope "0.1"; .* reads format 6'):
+        with pytest.raises(InvalidInputError, match=words):
             look()
     assert (tmp_path / "it" / "journal.sqlite").read_bytes() == before
 

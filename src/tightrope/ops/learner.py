@@ -34,10 +34,10 @@ from tightrope.learners.base import Feedback, LearnerBase
 from tightrope.learners.episodes import checked_budgets
 from tightrope.model import Policy
 from tightrope.ops import snapshots
+from tightrope.ops.formats import FORMAT
 from tightrope.ops.state import LARGEST_SUM, State, StopLoss, apply
 from tightrope.ops.status import BudgetUnits, Status, status_of
 from tightrope.ops.store import (
-    FORMAT,
     REMEDY,
     UNKNOWN,
     EpisodeRow,

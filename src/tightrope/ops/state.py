@@ -71,9 +71,9 @@ class EpisodeFormat(NamedTuple):
         body, stored = path.astype("<i8", copy=False).tobytes(), [bytes_of(f), bytes_of(g)]
         if self.feedback == "bandit":
             return Event(seq, "tell", body + b"".join(stored), episode.number, episode.policy), {}
-        digests = [digest(data) for data in stored]
-        event = Event(seq, "tell", body, episode.number, episode.policy, *digests)
-        return event, dict(zip(digests, stored, strict=True))
+        loss, constraints = (digest(data) for data in stored)
+        event = Event(seq, "tell", body, episode.number, episode.policy, loss, constraints)
+        return event, dict(zip((loss, constraints), stored, strict=True))
 
     def outcome(self, event: Event, arrays: Arrays) -> Outcome:
         """Return the outcome that `event` encoded."""
