@@ -150,6 +150,26 @@ def inspect_directory(folder: Path, in_json: bool, policy: Path | None) -> bool:
     return not found.damage
 
 
+def migrate_directory(folder: Path, dry_run: bool) -> None:
+    """Migrate the directory of a durable learner to the present format; a dry run does so in memory."""
+    from tightrope.ops.formats import FORMAT
+    from tightrope.ops.inspection import format_of, inspect
+    from tightrope.ops.learner import DurableLearner
+
+    found = inspect(folder)
+    if found.damage:
+        raise TightropeError(f"{folder} is damaged and was not migrated: {'; '.join(found.damage)}")
+    before = format_of(folder)
+    if before == FORMAT:
+        show(f"{folder} has format {FORMAT} already")
+        return
+    if not dry_run:
+        DurableLearner(folder).close()
+    show(f"{folder} {'would be' if dry_run else 'was'} migrated from format {before} to {FORMAT}")
+    copy = folder / f"before-format-{FORMAT}"
+    note(f"a copy of format {before} {'would be' if dry_run else 'is'} kept in {copy}")
+
+
 def new_learner(directory: Path, problem: str, learner: str, episodes: int | None, name: str | None) -> Any:
     """Make the learner that the options of `tightrope serve` describe, for its directory."""
     from tightrope.ops.server import NewLearner

@@ -235,6 +235,19 @@ def inspect(
 
 
 @app.command(epilog=EXIT_CODES, cls=Command)
+def migrate(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a durable learner.")],
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Check whether it can be migrated; change nothing.")
+    ] = False,
+) -> None:
+    """Bring a directory of an earlier release to the format of this version. Opening it does the same."""
+    from tightrope.cli.actions import migrate_directory
+
+    migrate_directory(folder, dry_run)
+
+
+@app.command(epilog=EXIT_CODES, cls=Command)
 def serve(
     directory: Annotated[
         Path,

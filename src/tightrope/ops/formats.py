@@ -2,7 +2,7 @@
 
 A directory of a released format opens in every later version. `Journal` migrates it in one transaction, after it copied
 the directory (`preserve`); a kill at any moment leaves the old format or the new one. To add a format: write its schema
-and a step to it, raise `FORMAT`, and add a directory of it to the tests (`python -m tests.durable.formats`).
+and a step to it, raise `FORMAT`, and add a directory of it to the tests (`tests/releases`).
 """
 
 import shutil
@@ -68,9 +68,9 @@ def migrate(sql: sqlite3.Connection, found: int) -> None:
         STEPS[format](sql)
 
 
-def refusal(found: object) -> str:
+def refusal(found: str) -> str:
     """Say why a format cannot be read, and what to do."""
-    if isinstance(found, int) and found > FORMAT:
+    if found.isdecimal() and int(found) > FORMAT:
         return (
             f"has journal format {found}, which a later version wrote; tightrope {__version__} reads formats "
             f"{min(STEPS)} to {FORMAT}: upgrade tightrope"

@@ -91,6 +91,12 @@ def inspect(folder: Path, classes: tuple[type, ...] = ()) -> Inspection:
     return found
 
 
+def format_of(folder: Path) -> int:
+    """Return the format of a directory's journal on disk."""
+    with closing(Journal(folder, read_only=True)) as journal:
+        return journal.found_format
+
+
 def _look(folder: Path, classes: tuple[type, ...]) -> Inspection:
     facts: dict[str, Any] = {}
     damage: list[str] = []

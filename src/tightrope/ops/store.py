@@ -299,7 +299,7 @@ class Journal:
         self.settled = 0  #: the fates of episodes told up to this event are in their rows
         self.last_event = self.last_episode = 0
         self.chain = ZEROS  #: the digest of the last event
-        self.migrated_from: int | str | None = None  #: the format that was found, if it was an earlier one
+        self.found_format = FORMAT  #: the format on disk, before it was migrated
         self._recent: dict[bytes, bytes] = {}  #: arrays by digest, used lately and certainly on disk; newest last
         with self._storage_errors(), ExitStack() as stack:
             self.mark = HighWaterMark(folder, read_only=read_only)
@@ -340,12 +340,11 @@ class Journal:
             found = dict(self._sql.execute("SELECT name, value FROM facts WHERE name = 'format'"))
         except sqlite3.OperationalError:  # there are no tables yet
             return
-        self.migrated_from = int(text) if (text := found.get("format", "")).isdecimal() else text
-        if not found or self.migrated_from == FORMAT:
-            self.migrated_from = None
+        if not found or found["format"] == str(FORMAT):
             return
-        if self.migrated_from not in formats.STEPS:
-            raise InvalidInputError(f"{printable(folder)} {formats.refusal(self.migrated_from)}")
+        if found["format"] not in map(str, formats.STEPS):
+            raise InvalidInputError(f"{printable(folder)} {formats.refusal(found['format'])}")
+        self.found_format = int(found["format"])
         if read_only:
             memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
             self._sql.backup(memory)
@@ -355,7 +354,7 @@ class Journal:
             formats.preserve(folder, self._sql, JOURNAL)
         row = "format", json.dumps(FORMAT)
         self._sql.execute("BEGIN IMMEDIATE")
-        formats.migrate(self._sql, self.migrated_from)
+        formats.migrate(self._sql, self.found_format)
         self._sql.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (*row, digest_of_row(*row)))
         self._refuse_other_schema()
         self._sql.execute("COMMIT")
