@@ -70,7 +70,8 @@ def disturbed(
             if rng.random() >= BLINDLY:
                 while command.poll() is None and signs(out) == before:
                     time.sleep(0.01)
-            time.sleep(rng.uniform(0, MOST))
+            if killed:  # the first kill does not wait: a short study would end before it
+                time.sleep(rng.uniform(0, MOST))
             workers = [("a worker", pid) for pid in children(command.pid)]
             who, pid = ("the command", command.pid) if rng.random() < COMMAND or not workers else rng.choice(workers)
             if command.poll() is None and kill(pid):
