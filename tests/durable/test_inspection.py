@@ -16,7 +16,7 @@ from tightrope.cli.commands import app
 from tightrope.confidence import KLBall
 from tightrope.durable import DurableLearner
 from tightrope.errors import InvalidInputError, StorageError
-from tightrope.ops import inspection, snapshots, store
+from tightrope.ops import formats, inspection, snapshots, store
 from tightrope.ops.inspection import as_json, inspect, page, widths_of
 from tightrope.ops.status import BudgetUnits
 
@@ -106,7 +106,7 @@ def test_a_directory_that_is_being_created_is_not_damaged(tmp_path: Path, monkey
 
 def test_the_schema_is_created_in_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch, pytest.raises(StorageError):
-        patch.setattr(store, "SCHEMA", f"{store.SCHEMA} SELECT nothing FROM nowhere;")
+        patch.setattr(store, "SCHEMA", f"{formats.SCHEMA} SELECT nothing FROM nowhere;")
         opened(tmp_path, fresh())
     with sqlite3.connect(tmp_path / "it" / store.JOURNAL) as sql:
         assert sql.execute("SELECT name FROM sqlite_schema").fetchall() == []
