@@ -165,6 +165,14 @@ PROBLEMS = {
         constraints=1,
         source="this package",
     ),
+    "rare-crash": Entry(
+        summary="be careful or bold, on a budget of crashes as rare as you like",
+        maker="tightrope.problems.suite.rare_crash:rare_crash",
+        states=8,
+        steps=4,
+        constraints=1,
+        source="this package",
+    ),
     "river-swim": Entry(
         summary="swim upstream for a reward that is far, on a budget of strokes",
         maker="tightrope.problems.suite.river_swim:river_swim",
