@@ -165,6 +165,14 @@ PROBLEMS = {
         constraints=1,
         source="this package",
     ),
+    "random-cmdp": Entry(
+        summary="a random problem of any kind: sizes, budgets, rare costs, losses from a seed",
+        maker="tightrope.problems.suite.random_cmdp:random_cmdp",
+        states=20,
+        steps=7,
+        constraints=2,
+        source="this package",
+    ),
     "rare-crash": Entry(
         summary="be careful or bold, on a budget of crashes as rare as you like",
         maker="tightrope.problems.suite.rare_crash:rare_crash",
