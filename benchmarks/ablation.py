@@ -14,7 +14,8 @@ import numpy as np
 
 import tightrope as tr
 from benchmarks import page
-from benchmarks.suite import LOSSES, MEASURES, Row, played
+from benchmarks.runs import MEASURES, Row
+from benchmarks.suite import LOSSES, played
 
 PROBLEMS = ("autonomous-driving", "media-streaming", "random", "river-swim")
 CHANGES: dict[str, Row] = {
@@ -61,7 +62,6 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=-1)
     parser.add_argument("--results", type=Path, default=Path("runs/ablation.jsonl"))
     given = parser.parse_args()
-    given.results.parent.mkdir(parents=True, exist_ok=True)
     wanted = {
         words: [
             task(*of, name, losses, given.episodes, seed)

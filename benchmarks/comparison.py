@@ -14,7 +14,8 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from benchmarks import page
-from benchmarks.suite import LOSSES, MEASURES, Row, played
+from benchmarks.runs import MEASURES, Row
+from benchmarks.suite import LOSSES, played
 from tightrope.lab.drawing import INK, MUTED, PALETTE
 from tightrope.learners import LEARNERS
 from tightrope.storage.files import write_bytes
@@ -108,7 +109,6 @@ def main() -> None:
     parser.add_argument("--jobs", type=int, default=-1)
     parser.add_argument("--results", type=Path, default=Path("runs/suite.jsonl"))
     given = parser.parse_args()
-    given.results.parent.mkdir(parents=True, exist_ok=True)
     wanted = [
         (learner, name, losses, given.episodes, seed, options)
         for seed in range(given.seeds)

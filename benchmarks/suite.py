@@ -12,11 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-import joblib
 import numpy as np
 
 import tightrope as tr
-from benchmarks import page
+from benchmarks import page, runs
+from benchmarks.runs import MEASURES, Row
 
 #: The problems that constants were chosen on, and those that had no say.
 CHOSEN = (
@@ -38,49 +38,23 @@ CONFIRMED = (
     "taxi-fuel",
 )
 LOSSES = ("fixed", "switching", "chaser")
-MEASURES = ("regret", "violation", "strong_violation")
-
-Row = dict[str, Any]
 
 
-def play(learner: str, name: str, losses: str, episodes: int, seed: int, options: Row) -> Row:
-    """One run, in shares of sqrt(L|S||A|T)."""
-    problem = tr.make(name, losses=losses)
-    space = problem.space
-    made = tr.make_learner(learner, problem, episodes=episodes, seed=seed, **options)
-    history = tr.run(problem, made, episodes=episodes, seed=seed, records=1, regret="last")
-    unit = np.sqrt(space.n_layers * space.n_states * space.n_actions * episodes)
-    shares = {measure: float(history[measure][-1] / unit) for measure in MEASURES}
-    return key_of(learner, name, losses, episodes, seed, options) | shares
+def play(learner: str, options: Row, problem: str, losses: str, episodes: int, seed: int) -> Row:
+    """Play one run and return its row, measures in shares of sqrt(L|S||A|T)."""
+    task = key_of(learner, problem, losses, episodes, seed, options)
+    return task | runs.run(tr.make(problem, losses=losses), learner, episodes, seed, options)
 
 
 def key_of(learner: str, name: str, losses: str, episodes: int, seed: int, options: Row) -> Row:
-    """What a run is."""
+    """Return the task of a run."""
     asked = {"learner": learner, "options": options, "problem": name, "losses": losses}
     return asked | {"episodes": episodes, "seed": seed}
 
 
 def played(wanted: Sequence[tuple[Any, ...]], results: Path, jobs: int) -> list[Row]:
-    """All that is wanted, in order; what is in the file already is taken from there."""
-    lines = results.read_text().splitlines() if results.exists() else []
-    there = {json.dumps(_without_shares(row)): row for row in map(json.loads, lines)}
-    missing = [task for task in wanted if json.dumps(key_of(*task)) not in there]
-    print(f"{len(wanted) - len(missing)} runs are there, {len(missing)} are played", flush=True)
-    arriving = joblib.Parallel(n_jobs=jobs, return_as="generator_unordered")(
-        joblib.delayed(play)(*task) for task in missing
-    )
-    with results.open("a") as file:
-        for number, row in enumerate(arriving, 1):
-            file.write(json.dumps(row) + "\n")
-            file.flush()
-            there[json.dumps(_without_shares(row))] = row
-            shares = " ".join(f"{row[measure]:.3f}" for measure in MEASURES)
-            print(f"{number}/{len(missing)} {row['learner']} {row['problem']} {row['losses']} {shares}", flush=True)
-    return [there[json.dumps(key_of(*task))] for task in wanted]
-
-
-def _without_shares(row: Row) -> Row:
-    return {name: value for name, value in row.items() if name not in MEASURES}
+    """Return the rows of all wanted runs, in order; those that are in the file are not played again."""
+    return runs.played([key_of(*task) for task in wanted], play, results, jobs)
 
 
 def table(rows: Sequence[Row], learner: str) -> list[str]:
@@ -124,7 +98,6 @@ def main() -> None:
     given = parser.parse_args()
     halves = {"chosen": CHOSEN, "confirmed": CONFIRMED, "both": (*CHOSEN, *CONFIRMED)}
     problems = given.problems.split(",") if given.problems else halves[given.half]
-    given.results.parent.mkdir(parents=True, exist_ok=True)
     learners = given.learners.split(",")
     wanted = [
         (learner, name, losses, given.episodes, seed, given.options)
