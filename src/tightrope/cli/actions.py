@@ -170,6 +170,23 @@ def migrate_directory(folder: Path, dry_run: bool) -> None:
     note(f"a copy of format {before} {'would be' if dry_run else 'is'} kept in {copy}")
 
 
+def backup_directory(folder: Path, file: Path) -> None:
+    """Write a backup of a durable learner."""
+    from tightrope.ops.backups import backup
+
+    last = backup(folder, file)
+    show(f"{file} holds {folder} up to event {last}, {file.stat().st_size / 1e6:.2f} MB")
+
+
+def restore_directory(file: Path, folder: Path, to_event: int | None) -> None:
+    """Restore a durable learner from a backup."""
+    from tightrope.ops.backups import restore
+
+    status = restore(file, folder, to_event).status
+    if status is not None:
+        show(f"{folder} is at event {status.event}: {status.told} episodes told, {status.open} open")
+
+
 def new_learner(directory: Path, problem: str, learner: str, episodes: int | None, name: str | None) -> Any:
     """Make the learner that the options of `tightrope serve` describe, for its directory."""
     from tightrope.ops.server import NewLearner

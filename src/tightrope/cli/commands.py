@@ -248,6 +248,32 @@ def migrate(
 
 
 @app.command(epilog=EXIT_CODES, cls=Command)
+def backup(
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a durable learner.")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The backup to write; an earlier one is replaced.")],
+) -> None:
+    """Write a durable learner to one file, while it runs. To read it back: tightrope restore."""
+    from tightrope.cli.actions import backup_directory
+
+    backup_directory(folder, file)
+
+
+@app.command(epilog=EXIT_CODES, cls=Command)
+def restore(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup: tightrope backup.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The directory to create.")],
+    to_event: Annotated[
+        int | None,
+        options.whole("Leave out everything after this event.", 0, LARGEST, show_default="the last one"),
+    ] = None,
+) -> None:
+    """Restore a durable learner from a backup to a new directory, as it was after the last event or an earlier one."""
+    from tightrope.cli.actions import restore_directory
+
+    restore_directory(file, folder, to_event)
+
+
+@app.command(epilog=EXIT_CODES, cls=Command)
 def serve(
     directory: Annotated[
         Path,

@@ -556,6 +556,43 @@ class Journal:
         """Commit a row that changes nothing."""
         self._commit(("UPDATE facts SET value = value WHERE name = 'format'", ()))
 
+    def copy_to(self, file: Path) -> None:
+        """Write a compacted copy of the journal to a file, which must be empty; a writer may go on meanwhile."""
+        with self._storage_errors():
+            self._roll_back()
+            self._sql.execute("VACUUM INTO ?", (str(file),))
+
+    def rewind(self, seq: int) -> None:
+        """Forget everything after an event. Episodes told later are open again; those opened later are deleted.
+
+        An episode that was given up later stays given up: nothing says when that was.
+        """
+        if seq > self.last_event:
+            raise InvalidInputError(f"there is no event {seq}; the last one is event {self.last_event}")
+        if all(snapshot.seq > seq for snapshot in self.snapshots()):
+            oldest = min((snapshot.seq for snapshot in self.snapshots()), default=0)
+            raise InvalidInputError(
+                f"event {seq} is gone: the journal reaches back to event {oldest}; use an older backup"
+            )
+        if seq == self.last_event:
+            return
+        [[until]] = self._query("SELECT time FROM events WHERE seq = ?", seq + 1)
+        found = self._query("SELECT max(number) FROM episodes WHERE time IS NULL OR time <= ?", until or 0)
+        later = [number for (number,) in self._query("SELECT episode FROM events WHERE kind = 'tell' AND seq > ?", seq)]
+        last = found[0][0] or 0
+        reopened = [self.episode(number) for number in later if number <= last]
+        self._recent.clear()
+        self.last_event, self.last_episode = seq, last
+        self._commit(
+            *(_update(episode._replace(fate="open", contents=ZEROS)) for episode in reopened if episode is not None),
+            ("DELETE FROM events WHERE seq > ?", (seq,)),
+            ("DELETE FROM snapshots WHERE seq > ?", (seq,)),
+            ("DELETE FROM episodes WHERE number > ?", (last,)),
+            ("UPDATE sqlite_sequence SET seq = ? WHERE name = 'episodes'", (last,)),
+            (f"DELETE FROM arrays WHERE digest NOT IN ({REFERENCED})", ()),
+        )
+        self._read_end()
+
     def file_damage(self) -> list[str]:
         """Return what SQLite finds wrong with the file."""
         return [f"{self}: {words}" for (words,) in self._query("PRAGMA quick_check(20)") if words != "ok"]

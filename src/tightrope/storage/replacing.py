@@ -84,9 +84,10 @@ def is_temporary(path: Path) -> bool:
 def _open_temporary(target: Path, mode: int | None) -> tuple[Path, IO[bytes]]:
     """A new file beside the target, locked, that nobody may read who may not read the target."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    permissions = 0o666 if mode is None else mode | 0o600
     while True:
         temporary = target.with_name(f"{_prefix(target)}{secrets.token_hex(8)}.tmp")
-        file = os.fdopen(os.open(temporary, flags, 0o666 if mode is None else mode | 0o600), "w+b")
+        file = open(temporary, "w+b", opener=lambda name, _: os.open(name, flags, permissions))  # noqa: SIM115
         if lock(file.fileno(), wait=True) is None or temporary.exists():
             return temporary, file
         file.close()  # removed before it was locked: by someone who took it for a leftover

@@ -1,0 +1,189 @@
+"""Backups of a durable learner: one file, written while the learner runs, and restored to any event that it holds.
+
+A backup is an SQLite database: the tables of the journal after some event, compacted, and the table `files` with the
+snapshots and the other files of the directory.
+"""
+
+import os
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from tightrope.arguments import printable, whole
+from tightrope.errors import InvalidInputError, StorageError, in_words
+from tightrope.ops import snapshots
+from tightrope.ops.inspection import MOST_LOOKS, Inspection, inspect
+from tightrope.ops.store import HEAD, JOURNAL, REMEDY, Journal, SnapshotRow, digest_of
+from tightrope.storage.files import write_bytes
+from tightrope.storage.replacing import is_temporary, replacing, sync_folder
+
+FILES = "CREATE TABLE files (name TEXT PRIMARY KEY, contents BLOB NOT NULL, digest BLOB NOT NULL)"
+
+#: The first bytes of every SQLite database.
+MAGIC = b"SQLite format 3\0"
+
+
+def backup(folder: Path, file: Path) -> int:
+    """Write a backup of a directory, which may be in use; return the number of its last event.
+
+    Parameters
+    ----------
+    folder : the directory.
+    file : the backup to write. An earlier backup is replaced, once the new one is complete.
+
+    Raises
+    ------
+    InvalidInputError : if the directory contains no learner, or `file` is something else than a backup.
+    StorageError : if the directory is damaged, or the file cannot be written.
+    """
+    _refuse_empty(folder)
+    if file.resolve().is_relative_to(folder.resolve()):
+        raise InvalidInputError(f"{printable(file)} is inside {printable(folder)}; write the backup somewhere else")
+    if file.exists():
+        with _opened(file):
+            pass  # refuses to replace anything but a backup
+    try:
+        with replacing(file) as target:
+            for look in range(MOST_LOOKS):
+                target.truncate(0)
+                try:
+                    return _copy(folder, Path(target.name))
+                except StorageError:  # the learner may have deleted all snapshots of the copy
+                    if look == MOST_LOOKS - 1:
+                        raise
+    except OSError as error:
+        raise StorageError(f"cannot write {in_words(error)}") from error
+    raise AssertionError("unreachable")
+
+
+def _copy(folder: Path, target: Path) -> int:
+    """Write the journal and the files that belong to it."""
+    with closing(Journal(folder, read_only=True)) as journal:
+        journal.check_end()
+        for damage in journal.file_damage():
+            raise StorageError(damage)
+        journal.copy_to(target)
+    with _errors(target), closing(sqlite3.connect(target, isolation_level=None)) as sql:
+        sql.execute("PRAGMA journal_mode = OFF")
+        sql.execute("BEGIN")
+        sql.execute(FILES)
+        files = {path.name: path.read_bytes() for path in folder.iterdir() if _is_other(path)}
+        for row in sql.execute("SELECT seq, chain, contents FROM snapshots").fetchall():
+            snapshot = SnapshotRow(*row)
+            try:
+                files |= zip(snapshot.files, snapshots.read(folder, snapshot), strict=True)
+            except StorageError as error:  # the learner has deleted it meanwhile; any other one will do
+                if not isinstance(error.__cause__, FileNotFoundError):
+                    raise
+                sql.execute("DELETE FROM snapshots WHERE seq = ?", (snapshot.seq,))
+        for name, data in files.items():
+            sql.execute("INSERT INTO files VALUES (?, ?, ?)", (name, data, digest_of(data)))
+        sql.execute("COMMIT")
+        [[kept]] = sql.execute("SELECT count(*) FROM snapshots")
+        if not kept:
+            raise StorageError(f"the snapshots in {printable(folder)} are missing; {REMEDY}")
+        [[last]] = sql.execute("SELECT max(seq) FROM (SELECT seq FROM events UNION ALL SELECT seq FROM snapshots)")
+    return int(last)
+
+
+def _is_other(path: Path) -> bool:
+    """Return whether a file of a directory belongs neither to the journal nor to a snapshot."""
+    own = path.name.startswith((JOURNAL, HEAD)) or path.match("snapshot-*.npz") or is_temporary(path)
+    return not own and path.is_file()
+
+
+def restore(file: Path, folder: Path, to_event: int | None = None, classes: tuple[type, ...] = ()) -> Inspection:
+    """Restore a backup to a new directory, which appears only when it is complete and was read back.
+
+    Parameters
+    ----------
+    file : the backup.
+    folder : the directory to create; an empty one may exist.
+    to_event : leave out everything that happened after this event. Episodes that were told later are open again, and
+        episodes that were opened later are not known.
+    classes : learners and confidence rules of your own that it may contain.
+
+    Returns
+    -------
+    What the directory contains.
+
+    Raises
+    ------
+    InvalidInputError : if `file` is no backup, `folder` is not empty, or the backup does not reach back to the event.
+    StorageError : if the backup is damaged, or the directory cannot be written.
+    """
+    if to_event is not None:
+        whole(to_event, "to_event", 0)
+    with _opened(file) as sql:
+        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+            raise InvalidInputError(f"{printable(folder)} exists and is not empty; restore to a new directory")
+        partial = folder.resolve().with_name(f"{folder.name}.restoring")
+        shutil.rmtree(partial, ignore_errors=True)  # of a restore that was killed
+        try:
+            partial.mkdir(parents=True)
+            _extract(sql, partial)
+            if to_event is not None:
+                with closing(Journal(partial)) as journal:
+                    journal.rewind(to_event)
+            found = inspect(partial, classes)
+            if found.damage:
+                raise StorageError(f"{printable(file)} is damaged: {'; '.join(found.damage)}; use another backup")
+            (partial / HEAD).unlink(missing_ok=True)
+            partial.rename(folder)
+            sync_folder(folder.resolve().parent)
+        except OSError as error:
+            raise StorageError(f"cannot write {in_words(error)}") from error
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    return found
+
+
+def _extract(sql: sqlite3.Connection, folder: Path) -> None:
+    """Write the files of a backup to a folder."""
+    sql.execute("VACUUM INTO ?", (str(folder / JOURNAL),))
+    with closing(sqlite3.connect(folder / JOURNAL)) as journal:
+        for name, data, digest in journal.execute("SELECT * FROM files"):
+            if digest_of(data) != digest or Path(name).name != name:
+                raise StorageError(f"{printable(name)} in the backup is damaged; use another backup")
+            write_bytes(folder / name, data)
+        journal.execute("DROP TABLE files")
+        journal.execute("VACUUM")
+    with (folder / JOURNAL).open("rb") as file:
+        os.fsync(file.fileno())
+    sync_folder(folder)
+
+
+def _refuse_empty(folder: Path) -> None:
+    if not (folder / JOURNAL).is_file():
+        words = f"{printable(folder)} contains no durable learner: {JOURNAL} is missing"
+        for path in sorted(folder.glob(f"*/{JOURNAL}")):
+            words += f"; it holds several learners: back up {printable(path.parent)} and the others"
+            break
+        raise InvalidInputError(words)
+
+
+@contextmanager
+def _opened(file: Path) -> Iterator[sqlite3.Connection]:
+    """Open a backup; refuse anything else."""
+    try:
+        with file.open("rb") as start:
+            magic = start.read(len(MAGIC))
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {in_words(error)}") from error
+    with _errors(file), closing(sqlite3.connect(f"{file.resolve().as_uri()}?mode=ro", uri=True)) as sql:
+        tables = set()
+        if magic == MAGIC:
+            tables = {name for (name,) in sql.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+        if not {"events", "facts", "files"} <= tables:
+            raise InvalidInputError(f"{printable(file)} is no backup that tightrope wrote")
+        yield sql
+
+
+@contextmanager
+def _errors(file: Path) -> Iterator[None]:
+    try:
+        yield
+    except sqlite3.Error as error:
+        raise StorageError(f"{printable(file)}: {error}") from error
