@@ -35,6 +35,13 @@ def test_the_budget_is_half_of_the_bold_and_its_price_grows_as_crashes_get_rare(
     np.testing.assert_allclose(within.multipliers / problem.constraint_scales, [0.5 / p])
 
 
+def test_another_share_of_the_crashes_can_be_allowed() -> None:
+    problem = rare_crash(allowed=0.25)
+    np.testing.assert_allclose(problem.use_in_units(problem.budgets), [0.02])
+    within = solve_cmdp(problem.mdp, scenarios(problem)[0], problem.constraints.mean, problem.budgets)
+    assert within.value == pytest.approx(1.5)  # careful at three of four steps
+
+
 def test_all_pairs_of_bold_share_one_law() -> None:
     problem = rare_crash()
     assert problem.ties is not None
@@ -48,6 +55,7 @@ def test_all_pairs_of_bold_share_one_law() -> None:
         ({"probability": 0}, "probability is 0"),
         ({"probability": 1.5}, "probability is 1.5"),
         ({"n_steps": 0}, "n_steps is 0"),
+        ({"allowed": 1.1}, "allowed is 1.1"),
     ],
 )
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:

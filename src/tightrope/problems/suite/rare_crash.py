@@ -10,9 +10,10 @@ After a crash the next step is like any other. Loss scenarios, the loss of a car
     0  urgent   0.5
     1  calm     0.1
 
-One constraint: crashes, on average at most half of those of a policy that is always bold, 2p an episode. Best under
-scenario 0 is to be bold half of the time, at a loss of 1, and one more crash would gain 0.5 / p: the rarer the crash,
-the larger its price, and the fewer episodes show one. In T episodes 2pT crashes are allowed.
+One constraint: crashes, on average at most half of those of a policy that is always bold, 2p an episode (or another
+share, `allowed`). Best under scenario 0 is to be bold half of the time, at a loss of 1, and one more crash would gain
+0.5 / p: the rarer the crash, the larger its price, and the fewer episodes show one. In T episodes 2pT crashes are
+allowed. The uniform policy is one of the best ones then, and with another share it is not.
 
 The states after the last step are merged into the end of the episode, where a bold step costs its expectation, p.
 """
@@ -31,11 +32,17 @@ LOSSES = (0.5, 0.1)
 
 
 def rare_crash(
-    *, probability: float = 0.02, n_steps: int = 4, losses: LossChoice = "fixed", noise: NoiseChoice = "none"
+    *,
+    probability: float = 0.02,
+    n_steps: int = 4,
+    allowed: float = 0.5,
+    losses: LossChoice = "fixed",
+    noise: NoiseChoice = "none",
 ) -> Problem:
-    """A bold step crashes with this `probability`; the budget is half of the crashes of `n_steps` bold steps."""
+    """A bold step crashes with this `probability`; `allowed` is the share of the crashes of always bold, as budget."""
     p = number(probability, "probability", 1e-12, 1)
     n_steps = whole(n_steps, "n_steps", at_least=1, at_most=MOST_STEPS)
+    allowed = number(allowed, "allowed", 0, 1)
 
     rows = [(s, action, WELL) for s in (WELL, CRASHED) for action in (CAREFUL, BOLD)]
     rows += [(s, BOLD, CRASHED) for s in (WELL, CRASHED)]
@@ -50,7 +57,7 @@ def rare_crash(
         losses=losses,
         uses=[layout.lay_out([0.0, 0.0, 0.0, 0.0, 1.0, 1.0])],
         noise=noise,
-        budgets=[n_steps * p / 2],
+        budgets=[allowed * n_steps * p],
         constraint_names=("crashes",),
         state_names=layout.state_names(["well", "crashed"]),
         action_names=("careful", "bold"),
