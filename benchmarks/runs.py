@@ -114,7 +114,7 @@ def statistics(values: Sequence[float]) -> list[str]:
 
 def failures(rows: Sequence[Row]) -> str:
     """Return a Markdown list of the failed runs; empty if there are none."""
-    names = ("learner", "problem", "losses", "probability", "period", "seed", "episodes")
+    names = ("learner", "problem", "losses", "allowed", "one_in", "crashes", "period", "seed", "episodes")
     lines = []
     for row in rows:
         if "error" in row:
