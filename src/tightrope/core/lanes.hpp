@@ -56,6 +56,7 @@ public:
     Index n_chunks() const { return static_cast<Index>(aligned.size()); }
     Index n_pairs() const { return static_cast<Index>(origin.size()); }
     Index n_slots() const { return static_cast<Index>(successor.size()); }
+    Index n_tuples() const { return static_cast<Index>(slot.size()); }
     Index n_states() const { return layer_state.back(); }
     Index longest() const { return longest_; }  ///< The most rows of a chunk.
 

@@ -98,10 +98,10 @@ private:
 /// How a solve of some size runs its tasks: one after the other, or on several threads.
 class Pool {
 public:
-    static constexpr Index WORTH_IT = 100'000;  ///< slots from which on several threads are used
+    static constexpr Index WORTH_IT = 100'000;  ///< numbers in a pass from which on several threads are used
 
     Pool() = default;
-    explicit Pool(Index n_slots) : workers_(n_slots >= WORTH_IT ? Threads::allowed() : 1) {}
+    explicit Pool(Index size) : workers_(size >= WORTH_IT ? Threads::allowed() : 1) {}
 
     int workers() const { return workers_; }
 

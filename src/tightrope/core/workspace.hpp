@@ -45,7 +45,8 @@ struct Workspace {
     Vector log_Z;                       ///< (L,)
     Vector terms;                       ///< (L,) of a sum over layers
 
-    Pool pool;
+    Pool pool;        ///< for passes over slots, pairs and states
+    Pool tuple_pool;  ///< for passes over tuples, of which there are more where pairs are free
     std::vector<Scratch> scratch;  ///< one for each thread
 
     /// Make room for a layout; the thresholds are 0.
@@ -61,6 +62,7 @@ struct Workspace {
         log_Z.assign(lanes.n_layers(), 0.0);
         terms.assign(lanes.n_layers(), 0.0);
         pool = Pool(lanes.n_slots());
+        tuple_pool = Pool(lanes.n_tuples());
         scratch.assign(pool.workers(), Scratch(lanes.longest()));
     }
 
