@@ -31,11 +31,11 @@ from typer.testing import CliRunner
 from fuzz import watchdog
 from tightrope.cli import main
 from tightrope.cli.commands import app
-from tightrope.ending import SIGNALS, WORDS
 from tightrope.lab import figures
 from tightrope.lab.folder import LOG, PROGRESS
 from tightrope.lab.folder import RUN as RUN_FILE
 from tightrope.lab.runner import RESUME
+from tightrope.signals import SIGNALS, WORDS
 from tightrope.storage.replacing import is_temporary
 
 #: Where runs write, and the commands: one run, another one, one with workers, and one that does little but import.

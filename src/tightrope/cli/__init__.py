@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run the `tightrope` command."""
     try:
-        from tightrope.ending import answer_signals
+        from tightrope.signals import answer_signals
 
         answer_signals()
     except KeyboardInterrupt:  # before signals are handled

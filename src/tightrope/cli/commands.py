@@ -343,9 +343,9 @@ def serve(
     """Serve durable learners over HTTP until Ctrl-C (docs/service.md). With --problem, create the learner first."""
     import signal
 
-    from tightrope.ending import answer_signals
     from tightrope.ops.auth import Limits
     from tightrope.ops.server import Address, Server, token_of
+    from tightrope.signals import answer_signals
 
     new = None
     if problem is not None:

@@ -14,12 +14,12 @@ from typing import Any, Literal, get_args
 import joblib
 
 from tightrope.arguments import choice, whole
-from tightrope.ending import end_with_parent
 from tightrope.errors import InvalidInputError, missing
 from tightrope.lab.folder import RunFolder
 from tightrope.lab.pool import number_of_workers, side_by_side
 from tightrope.lab.run import Callback
 from tightrope.lab.worker import Task, answer, play, replied
+from tightrope.signals import end_with_parent
 
 Backend = Literal["processes", "loky", "dask", "ray"]
 

@@ -23,7 +23,7 @@ from typing import IO, Any
 
 import joblib
 
-from tightrope.ending import SIGNALS, end, finally_, held
+from tightrope.signals import SIGNALS, end, finally_, held
 
 #: Seconds for workers to clean up before they are killed.
 PATIENCE = 1.0

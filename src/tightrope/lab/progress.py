@@ -8,7 +8,7 @@ from time import monotonic
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TimeElapsedColumn
 
-from tightrope.ending import finally_
+from tightrope.signals import finally_
 
 #: Called with the numbers of episodes and of runs that are done.
 Show = Callable[[int, int], None]

@@ -9,7 +9,6 @@ from threading import Event, Thread
 
 import msgspec
 
-from tightrope.ending import advising
 from tightrope.errors import InvalidInputError
 from tightrope.lab.engines import Engine
 from tightrope.lab.folder import RUNS, STUDY, RunFolder, finished
@@ -20,6 +19,7 @@ from tightrope.lab.run import Callback
 from tightrope.lab.study import HEADING, Choice, Named, Study, StudyFile, differences, to_toml
 from tightrope.lab.worker import Task
 from tightrope.problems.files.declaration import FILE
+from tightrope.signals import advising
 from tightrope.storage.files import claim_folder, write_bytes
 
 #: What to do after an interruption.

@@ -16,8 +16,8 @@ from pathlib import Path
 from typing import IO
 
 from tightrope.arguments import printable
-from tightrope.ending import finally_, held
 from tightrope.errors import InvalidInputError
+from tightrope.signals import finally_, held
 from tightrope.storage.regular import check_regular, open_regular
 
 if sys.platform != "win32":  # there nothing is locked, and what was left behind stays

@@ -24,7 +24,7 @@ def ended(process: subprocess.Popen[str], number: int) -> tuple[int, str]:
 
 
 WORKERS = """
-from tightrope.ending import answer_signals
+from tightrope.signals import answer_signals
 from tightrope.lab.pool import side_by_side
 answer_signals()
 with side_by_side([{"configuration": {}, "folder": "nowhere", "save_every": 1.0}] * 2, 2, 1):
@@ -95,7 +95,7 @@ def test_signals_are_handled_where_exceptions_are_lost(where: str, tmp_path: Pat
         "callback": f"import atexit; atexit.register(lambda: {raising})",
     }[where]
     with python(
-        FRESH + f"import os\nfrom tightrope.ending import answer_signals; answer_signals()\n{code}", tmp_path
+        FRESH + f"import os\nfrom tightrope.signals import answer_signals; answer_signals()\n{code}", tmp_path
     ) as process:
         out, err = process.communicate(timeout=60)
     assert (process.returncode, out, err) == (130, "", "tightrope: interrupted\n")
@@ -104,7 +104,7 @@ def test_signals_are_handled_where_exceptions_are_lost(where: str, tmp_path: Pat
 def test_temporary_files_are_removed_and_held_blocks_finish(tmp_path: Path) -> None:
     writing = """
 import os, pathlib
-from tightrope.ending import answer_signals, held
+from tightrope.signals import answer_signals, held
 from tightrope.storage.files import write_bytes
 from tightrope.storage.replacing import replacing
 answer_signals()
@@ -125,7 +125,7 @@ def test_ignored_signals_stay_ignored(tmp_path: Path) -> None:
     nohup = """
 import os
 signal.signal(signal.SIGHUP, signal.SIG_IGN)
-from tightrope.ending import answer_signals
+from tightrope.signals import answer_signals
 answer_signals()
 os.kill(os.getpid(), signal.SIGHUP)
 print("still here")
