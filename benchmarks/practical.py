@@ -15,7 +15,7 @@ import tightrope as tr
 from benchmarks import page
 from benchmarks.measure import clock, duration
 from tightrope.confidence import ConfidenceSet
-from tightrope.confidence.anytime import KLRadius, KLRadiusL1
+from tightrope.confidence.rules import KLRadius, KLRadiusL1
 from tightrope.lab.account import Account
 from tightrope.learners.base import Episode
 from tightrope.learners.parts import Warmed

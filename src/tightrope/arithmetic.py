@@ -63,6 +63,11 @@ def dot(values: ArrayLike, weights: FloatArray) -> Any:
     return np.array([core.dot(row, weights) for row in rows]).reshape(values.shape[:-1])
 
 
+def products(rows: FloatArray, vectors: FloatArray) -> FloatArray:
+    """Return the inner product of every row (m, n) with every vector (k, n), as an array (m, k)."""
+    return np.array([dot(vectors, row) for row in rows])
+
+
 def combine(weights: FloatArray, rows: FloatArray) -> FloatArray:
     """Return the sum of weights[i] * rows[i] over i, (n,), for weights (m,) and rows (m, n)."""
     total: FloatArray = core.combine(np.ascontiguousarray(weights), np.ascontiguousarray(rows))

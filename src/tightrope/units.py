@@ -14,9 +14,11 @@ from numpy.typing import ArrayLike
 
 from tightrope.arguments import number, real, shown
 from tightrope.arguments.arrays import finite, floats
-from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray
+
+#: How far rounding may carry a bound of Assumption 2 past its limit. Problems promise it, learners check it.
+BOUND_TOLERANCE = 1e-9
 
 #: Bounds above this have no room in floats once they are summed and multiplied.
 LARGEST_BOUND = 1e100

@@ -18,8 +18,7 @@ from tightrope.learners.opdop import OPDOP
 from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
 from tightrope.learners.opt_primal_dual import OptPrimalDual
-from tightrope.learners.shared.averaging import AveragesState, estimates
-from tightrope.learners.shared.estimating import Radii
+from tightrope.learners.shared.averaging import AveragesState, Radii, estimates
 from tightrope.planning.hindsight import slater_slack, solve_cmdp
 from tightrope.planning.intervals import Intervals
 from tightrope.problems.constraints import Deterministic

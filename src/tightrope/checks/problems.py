@@ -6,7 +6,6 @@ from itertools import pairwise
 import numpy as np
 
 from tightrope.arguments import instance
-from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.model import SUM_TOLERANCE, Policy
 from tightrope.planning.hindsight import slater_slack
@@ -14,6 +13,7 @@ from tightrope.problems.base import Problem
 from tightrope.problems.constraints import ChangingConstraints, Regulator
 from tightrope.problems.losses import Adversary
 from tightrope.space import FloatArray, LayeredSpace
+from tightrope.units import BOUND_TOLERANCE
 
 __all__ = ["check_problem", "yield_problem_checks"]
 

@@ -29,13 +29,13 @@ from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.averaging import (
     AveragesState,
     Estimates,
+    Radii,
     budgets_of_shares,
     estimates,
     no_sums,
     sums_after,
 )
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.estimating import Radii
 from tightrope.model import Policy, flat
 from tightrope.planning.abstraction import Halves
 from tightrope.planning.extended_lp import OptimisticPlan, plan

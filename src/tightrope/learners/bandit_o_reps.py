@@ -18,8 +18,8 @@ from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.o_reps import first_state, stepped
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
 from tightrope.learners.parts import MirrorStep, policy_of_measure
+from tightrope.learners.shared.counting import MirrorState
 from tightrope.learners.shared.importance import unbiased
-from tightrope.learners.shared.mirror import MirrorState
 from tightrope.model import LayeredMDP
 
 

@@ -26,9 +26,16 @@ import numpy as np
 
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
-from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, estimates, no_sums, sums_after
+from tightrope.learners.shared.averaging import (
+    AveragesState,
+    Radii,
+    budgets_of_shares,
+    estimates,
+    no_sums,
+    safe_slack,
+    sums_after,
+)
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.estimating import Radii, safe_slack
 from tightrope.model import Policy
 from tightrope.planning.extended_lp import plan
 

@@ -27,7 +27,7 @@ from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.o_reps import first_state
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, SHARE, parameter
 from tightrope.learners.parts import MirrorStep, Warmed, WarmStart, policy_of_measure, positive
-from tightrope.learners.shared.mirror import MirrorState
+from tightrope.learners.shared.counting import MirrorState
 from tightrope.model import LayeredMDP, inner
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, LayeredSpace

@@ -9,10 +9,10 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope import core
 from tightrope.arguments import real
 from tightrope.arguments.arrays import floats
-from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy
 from tightrope.space import FloatArray, IntArray, LayeredSpace
+from tightrope.units import BOUND_TOLERANCE
 
 
 @dataclass(frozen=True, slots=True)

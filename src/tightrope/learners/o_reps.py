@@ -18,7 +18,7 @@ from tightrope.confidence import ConfidenceSet, Counts, KnownModel
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
 from tightrope.learners.parts import FLOOR, MirrorStep, policy_of_measure, positive
-from tightrope.learners.shared.mirror import MirrorState
+from tightrope.learners.shared.counting import MirrorState
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
 

@@ -34,8 +34,7 @@ from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.parts import Dynamics, MirrorStep, Warmed, WarmStart, policy_of_measure
-from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.mirror import MirrorState
+from tightrope.learners.shared.counting import CountingLearner, MirrorState
 from tightrope.model import LayeredMDP, inner
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray

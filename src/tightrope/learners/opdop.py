@@ -25,9 +25,14 @@ from tightrope.arithmetic import log
 from tightrope.confidence import Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLISHED, SHARE, parameter
-from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, no_sums, sums_after
+from tightrope.learners.shared.averaging import (
+    AveragesState,
+    budgets_of_shares,
+    largest_multiplier,
+    no_sums,
+    sums_after,
+)
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.estimating import largest_multiplier
 from tightrope.model import Policy
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, part, state

@@ -22,9 +22,16 @@ from tightrope import core
 from tightrope.arithmetic import dot
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLISHED, parameter
-from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, estimates, no_sums, sums_after
+from tightrope.learners.shared.averaging import (
+    AveragesState,
+    Radii,
+    budgets_of_shares,
+    estimates,
+    largest_multiplier,
+    no_sums,
+    sums_after,
+)
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.estimating import Radii, largest_multiplier
 from tightrope.model import Policy
 from tightrope.planning.mixtures import best_response
 from tightrope.space import FloatArray

@@ -25,13 +25,14 @@ from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLIS
 from tightrope.learners.shared.averaging import (
     AveragesState,
     Estimates,
+    Radii,
     budgets_of_shares,
     estimates,
+    largest_multiplier,
     no_sums,
     sums_after,
 )
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.estimating import Radii, largest_multiplier
 from tightrope.model import Policy
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, part, state

@@ -27,9 +27,15 @@ from numpy.typing import NDArray
 from tightrope.arithmetic import dot, log
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
-from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, estimates, no_sums, sums_after
+from tightrope.learners.shared.averaging import (
+    AveragesState,
+    budgets_of_shares,
+    estimates,
+    no_sums,
+    safe_slack,
+    sums_after,
+)
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.estimating import safe_slack
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.extended_lp import plan
 from tightrope.planning.intervals import Intervals

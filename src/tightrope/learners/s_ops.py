@@ -42,8 +42,7 @@ from tightrope.errors import ConvergenceError, InfeasibleError
 from tightrope.learners.base import Offer, Seen, require
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, parameter
 from tightrope.learners.parts import Dynamics, MirrorStep, Warmed, WarmStart, even_measure, policy_of_measure
-from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.mirror import MirrorState
+from tightrope.learners.shared.counting import CountingLearner, MirrorState
 from tightrope.learners.shared.rates import rate, spans_after
 from tightrope.model import LayeredMDP, Policy, flat
 from tightrope.projection.inequalities import InequalityProjector

@@ -28,9 +28,8 @@ from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.parts import MirrorStep, even_measure, policy_of_measure, positive
-from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.counting import CountingLearner, MirrorState
 from tightrope.learners.shared.importance import NEVER, importance_weighted
-from tightrope.learners.shared.mirror import MirrorState
 from tightrope.space import FloatArray, LayeredSpace
 
 

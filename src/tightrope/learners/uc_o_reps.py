@@ -22,8 +22,7 @@ from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.parts import Dynamics, MirrorStep, policy_of_measure, positive
-from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.mirror import MirrorState
+from tightrope.learners.shared.counting import CountingLearner, MirrorState
 from tightrope.model import LayeredMDP
 
 

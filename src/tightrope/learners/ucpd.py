@@ -37,8 +37,7 @@ from tightrope.learners.parameters import (
     parameter,
 )
 from tightrope.learners.parts import Dynamics, MirrorStep, policy_of_measure
-from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.mirror import MirrorState
+from tightrope.learners.shared.counting import CountingLearner, MirrorState
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, state

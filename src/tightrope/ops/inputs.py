@@ -17,7 +17,6 @@ from numpy.typing import NDArray
 
 from tightrope.arguments import printable, shown, unknown
 from tightrope.arguments.arrays import floats
-from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError, StorageError
 from tightrope.learners.base import Feedback
 from tightrope.model import Policy
@@ -28,7 +27,7 @@ from tightrope.problems.losses import Scenarios
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.files import write_bytes
 from tightrope.ties import Ties
-from tightrope.units import Units
+from tightrope.units import BOUND_TOLERANCE, Units
 
 TABLES = "tables.npz"
 

@@ -1,7 +1,9 @@
-"""Policies as dynamic programming finds them."""
+"""Deterministic policies from dynamic programming, and optimistic ones over a confidence set."""
 
 import numpy as np
 
+from tightrope import core
+from tightrope.confidence import L1Ball
 from tightrope.model import Policy
 from tightrope.space import FloatArray, IntArray, LayeredSpace
 
@@ -23,4 +25,10 @@ def greedy(space: LayeredSpace, Q: FloatArray) -> Policy:
     state, best = space.pairs[:, 0], np.empty(space.n_states - 1, dtype=np.int64)
     least = np.flatnonzero(least_values(space, Q)[state] == Q)[::-1]
     best[state[least]] = least  # of several the last is kept, which is the first
+    return deterministic(space, best)
+
+
+def optimistic_policy(space: LayeredSpace, ball: L1Ball, cost: FloatArray) -> Policy:
+    """A deterministic policy with the least cost (n_tuples,) over all policies and all models in `ball`."""
+    _, best = core.extended_values(space.native, ball.center, ball.radius, cost)
     return deterministic(space, best)

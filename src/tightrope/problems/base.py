@@ -12,7 +12,6 @@ from numpy.typing import ArrayLike
 
 from tightrope.arguments import implements, instance, number, text, texts, unknown, whole
 from tightrope.arguments.arrays import finite, floats
-from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
 from tightrope.problems.constraints import (
@@ -28,7 +27,7 @@ from tightrope.problems.constraints import (
 from tightrope.problems.losses import Adversary, LossChoice, Losses, make_losses
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.ties import Ties
-from tightrope.units import Units
+from tightrope.units import BOUND_TOLERANCE, Units
 
 Numbers = TypeVar("Numbers", float, FloatArray)
 

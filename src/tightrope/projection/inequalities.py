@@ -18,10 +18,10 @@ from typing import NamedTuple
 import numpy as np
 
 from tightrope import core
+from tightrope.arithmetic import combine, products
 from tightrope.confidence import ConfidenceSet
 from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.projection.infeasibility import explain, impossible
-from tightrope.projection.linear import combined, products
 from tightrope.projection.projector import Projector, primal_value
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -103,7 +103,7 @@ class InequalityProjector:
 
         def at(y: FloatArray) -> Answer:
             answer = np.empty(self.space.n_tuples)
-            self.plain.solve(reference, cost + combined(y, rows), confidence, answer)
+            self.plain.solve(reference, cost + combine(y, rows), confidence, answer)
             self.iterations += self.plain.iterations
             phi = self.plain.dual_value + core.dot(limits, y)
             beta, residual = self.plain.potentials.copy(), self.plain.flow_residual
@@ -111,7 +111,7 @@ class InequalityProjector:
 
         def sensitivities(here: Answer) -> tuple[FloatArray, FloatArray]:
             self.plain.potentials[:] = here.beta
-            dbeta, dtheta = self.plain.sensitivities(reference, cost + combined(here.y, rows), rows, here.theta)
+            dbeta, dtheta = self.plain.sensitivities(reference, cost + combine(here.y, rows), rows, here.theta)
             return -products(rows, dtheta), dbeta
 
         def doomed(y: FloatArray) -> bool:
@@ -173,7 +173,7 @@ class InequalityProjector:
         """
         model = (S + S.T) / 2 + np.diag(SINGULAR * (np.diag(S) + SINGULAR) + np.abs(here.slack) / reach)
         y = core.least_prices(model, products(model, here.y[None])[:, 0] - here.slack)
-        self.plain.potentials[:] = here.beta + combined(y - here.y, dbeta)
+        self.plain.potentials[:] = here.beta + combine(y - here.y, dbeta)
         try:
             there = at(y)
         except ConvergenceError:  # weights out of the range of numbers

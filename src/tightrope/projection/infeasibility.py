@@ -11,11 +11,11 @@ which dynamic programming knows. The largest e(y) is the least that some inequal
 import numpy as np
 
 from tightrope import core
+from tightrope.arithmetic import combine, products
 from tightrope.confidence import ConfidenceSet
 from tightrope.confidence.extremes import bounds_of, known, least_possible
 from tightrope.errors import InfeasibleError
 from tightrope.linear_program import LinearProgram
-from tightrope.projection.linear import combined, products
 from tightrope.space import FloatArray, IntArray, LayeredSpace
 
 #: Excess below this share of what an inequality can differ by is rounding.
@@ -79,7 +79,7 @@ def _excess(
     space: LayeredSpace, confidence: ConfidenceSet, A: FloatArray, b: FloatArray, y: FloatArray
 ) -> tuple[float, FloatArray]:
     """e(y), and a θ that attains it."""
-    least, theta = least_possible(space, bounds_of(confidence, space), combined(y, A))
+    least, theta = least_possible(space, bounds_of(confidence, space), combine(y, A))
     return least - core.dot(b, y), theta
 
 

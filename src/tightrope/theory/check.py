@@ -6,7 +6,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tightrope.arguments import whole
-from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InfeasibleError
 from tightrope.learners import learner_called
 from tightrope.learners.parameters import PROBABILITY
@@ -21,6 +20,7 @@ from tightrope.streams import streams
 from tightrope.theory.bounds import Constants
 from tightrope.theory.budgets import Conflict, Curve, budget_curve, conflict, frontier, least_use
 from tightrope.theory.runs import Windows, windows
+from tightrope.units import BOUND_TOLERANCE
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,13 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.lab.tables import aligned
 from tightrope.model import Policy
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 from tightrope.theory.budgets import Conflict, Curve
 from tightrope.theory.check import Check
+from tightrope.units import BOUND_TOLERANCE
 
 WIDTH = 80
 

@@ -1,20 +1,26 @@
-"""What learners of stochastic costs have in common: visits counted, costs averaged, with bandit feedback.
+"""Averages of stochastic costs and of transitions over visits, with their confidence radii, from bandit feedback.
 
 The publications have costs in [0, 1] that depend on the pair (s,a), here losses and constraints lie in [-1, 1] and may
 depend on where the step leads. So f and g enter as (f + 1)/2 and (g + 1)/2, budgets as (c + L)/2, and what is averaged
 over the visits of a pair is an estimate of its mean Σ_s' P(s'|s,a) (f(s,a,s') + 1)/2. Multipliers are the same in both
 units; the slack of a policy is half of what it is outside. A pair belongs to one step of an episode, so the published
 SAH is n_pairs and S²AH is n_tuples.
+
+Radii take a third of δ each for losses, constraints and transitions: 6/δ = 2 · 3/δ.
 """
 
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
+from tightrope.arithmetic import log
 from tightrope.confidence import Counts
-from tightrope.learners.base import Seen
+from tightrope.learners.base import Seen, require
 from tightrope.learners.shared.counting import CountingState
+from tightrope.model import flat
+from tightrope.planning.intervals import Intervals
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.state import numbers, state
 from tightrope.ties import Ties
@@ -58,3 +64,39 @@ def budgets_of_shares(budgets: FloatArray, space: LayeredSpace) -> FloatArray:
     """Return (I,) α, the budgets for constraints in [0, 1]."""
     alpha: FloatArray = (budgets + space.n_layers) / 2
     return alpha
+
+
+@dataclass(frozen=True, slots=True)
+class Radii:
+    """How far averages and frequencies can be trusted, with probability 1 − δ for all of K episodes."""
+
+    space: LayeredSpace
+    n_budgets: int
+    episodes: int  #: K
+    level: float  #: δ
+    scale: float  #: multiplies every radius
+
+    def of_costs(self, visits: NDArray[np.int64]) -> FloatArray:
+        """Return β^c(s,a) = √(2 log(6 SAH max(1, I) K / δ) / max(1, n)) (Hoeffding), times the scale."""
+        log_term = log(6 * self.space.n_pairs * max(1, self.n_budgets) * self.episodes / self.level)
+        radius: FloatArray = self.scale * np.sqrt(2 * log_term / np.maximum(1, visits))
+        return radius
+
+    def box(self, estimates: Estimates) -> Intervals:
+        """Return P̂ ± β^p with log(6 S²AH K / δ) (empirical Bernstein), β^p times the scale."""
+        log_term = log(6 * self.space.n_tuples * self.episodes / self.level)
+        return Intervals.of_counts(self.space, estimates.N, estimates.M, log_term, self.scale)
+
+
+def largest_multiplier(space: LayeredSpace, slack: float) -> float:
+    """ρ = L / γ >= Σ_i λ*_i, γ = slack / 2 the Slater constant for constraints in [0, 1]; 0 without budgets."""
+    require(slack > 0, f"slack is {slack:.6g}; a policy strictly within the budgets is needed (Slater's condition)")
+    return 2 * space.n_layers / slack
+
+
+def safe_slack(usage: ArrayLike, budgets: FloatArray) -> tuple[float, FloatArray]:
+    """γ, the least that a policy of this usage leaves of a budget, for constraints in [0, 1]; and its usage, (I,)."""
+    used = flat(usage, len(budgets), "safe_usage")
+    gamma = float(np.min((budgets - used) / 2, initial=np.inf))
+    require(gamma > 0, f"the safe policy uses {used} of the budgets {budgets}; less is needed of each")
+    return gamma, used

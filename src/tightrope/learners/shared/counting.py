@@ -1,4 +1,13 @@
-"""Learners of unknown dynamics: they count where their paths lead."""
+"""Learners of unknown dynamics, which count where their paths lead, and the state of those that take mirror steps.
+
+A mirror learner moves an occupancy measure by entropic mirror steps inside a confidence set,
+
+    θ ← argmin over θ' in Δ of <cost, θ'> + D(θ', reference),
+
+where Δ are the measures whose conditionals lie in the confidence set of the epoch (`projection`). An epoch ends when
+some pair was visited as often in it as before it (at least once; or a share of that), and a new set is made from all
+counts.
+"""
 
 from collections.abc import Sequence
 from dataclasses import replace
@@ -11,8 +20,9 @@ from tightrope.arguments import shown
 from tightrope.confidence import Counts
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase, LearnsFrom
-from tightrope.space import LayeredSpace
-from tightrope.storage.state import State, part, state
+from tightrope.learners.parts import WarmStart
+from tightrope.space import FloatArray, LayeredSpace
+from tightrope.storage.state import State, measure, part, state
 from tightrope.ties import Ties
 
 
@@ -21,6 +31,14 @@ class CountingState(State):
     """Visits of pairs and tuples, in epochs."""
 
     counts: Counts = part()
+
+
+@state
+class MirrorState(CountingState):
+    """Counts, the occupancy measure, and the warm start of the next mirror step."""
+
+    theta: FloatArray = measure()
+    solver: WarmStart = part(written_as="_projector")
 
 
 C = TypeVar("C", bound=CountingState)

@@ -12,9 +12,9 @@ from numpy.typing import ArrayLike
 
 from tightrope.arguments import number
 from tightrope.arguments.arrays import floats
-from tightrope.assumptions import BOUND_TOLERANCE
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray
+from tightrope.units import BOUND_TOLERANCE
 
 
 @runtime_checkable

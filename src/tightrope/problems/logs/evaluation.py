@@ -1,7 +1,7 @@
 """What a policy would have cost and used, from episodes that others played: off-policy evaluation with intervals.
 
 **By the model.** P̂ are the frequencies of the log and ĉ(s,a) its mean costs. The true model lies in the KL balls of
-`confidence.anytime` with probability 1 − δ/2, and the least and the largest cost of the policy over all models in them
+`confidence.rules` with probability 1 − δ/2, and the least and the largest cost of the policy over all models in them
 bound what is due to the dynamics. What is due to noise in the costs is bounded by an empirical Bernstein inequality,
 
     √(2 V log(6/δ)) + 3 R m log(6/δ) + R Σ_few w_g,    V = Σ_g w_g² s_g² / N_g,    m = max_g w_g / N_g,
@@ -28,8 +28,8 @@ from tightrope.arguments import instance
 from tightrope.arguments import number as checked_number
 from tightrope.arguments import unknown as unknown_name
 from tightrope.confidence import frequencies
-from tightrope.confidence.anytime import KLRadius
 from tightrope.confidence.extremes import Bounds, bounds_of, most_paid
+from tightrope.confidence.rules import KLRadius
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy, inner
 from tightrope.problems.logs.distributions import student_quantile
