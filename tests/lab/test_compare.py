@@ -1,6 +1,9 @@
 """Several learners under the same conditions."""
 
+import os
+import signal
 from functools import partial
+from typing import Any, NoReturn
 
 import numpy as np
 import pytest
@@ -45,3 +48,25 @@ def test_one_name_is_one_learner_and_progress_is_called() -> None:
     compared = tr.compare(PROBLEM, "uniform", episodes=5, seeds=3, progress=told.append)
     assert list(compared) == ["uniform"] and len(compared["uniform"]) == 3
     assert told == [1, 2, 3]
+
+
+def killed(problem: tr.Problem, **_: Any) -> NoReturn:
+    os.kill(os.getpid(), signal.SIGKILL)
+    raise AssertionError
+
+
+def wrong(problem: tr.Problem, **_: Any) -> NoReturn:
+    raise tr.InvalidInputError("the learner cannot be made")
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "words"),
+    [
+        (wrong, tr.InvalidInputError, "the learner cannot be made"),
+        (killed, tr.TightropeError, "a process of the comparison was ended from outside; run it again"),
+    ],
+)
+def test_an_error_or_the_death_of_a_worker_is_raised(make: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error, match=words):
+        tr.compare(PROBLEM, {"a": make, "b": make}, episodes=5, n_jobs=2)
+    assert len(tr.compare(PROBLEM, "uniform", episodes=5, seeds=2, n_jobs=2)["uniform"]) == 2  # and can be tried again

@@ -1,21 +1,21 @@
 """Several learners on one problem, under the same conditions."""
 
-import pickle
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-from joblib.externals.loky.backend.reduction import dumps  # functions of notebooks, too
+import joblib
+from joblib.externals.loky.process_executor import TerminatedWorkerError
 
 from tightrope.arguments import MOST_RUNS, function, listed, whole
 from tightrope.errors import CallbackError, InvalidInputError, TightropeError
 from tightrope.lab.history import History
-from tightrope.lab.pool import number_of_workers, side_by_side
+from tightrope.lab.pool import number_of_workers
 from tightrope.lab.run import Callback, Regret, Run
 from tightrope.learners import Maker, learner_called, make_learner
 from tightrope.problems import problem_or_named
 from tightrope.problems.base import Problem
+from tightrope.signals import end_with_parent
 
 #: More processes than any machine has room for.
 MOST_JOBS = 10_000
@@ -103,22 +103,16 @@ def play(
 
 
 def _in_processes(jobs: Sequence[Callable[[], History]], n_jobs: int) -> Iterator[History]:
-    """The histories of the jobs, in order; an error of a worker is raised here."""
-    messages = [{"pickled": b64encode(dumps(job)).decode()} for job in jobs]
-    with side_by_side(messages, number_of_workers(n_jobs, len(jobs)), function=f"{__name__}:answer") as answers:
-        for answer in answers:
-            if answer is None:
-                raise TightropeError("a process of the comparison was ended from outside; run it again")
-            result = pickle.loads(b64decode(answer))
-            if isinstance(result, BaseException):
-                raise result
-            yield result
-
-
-def answer(pickled: str, ask: object = None) -> str:
-    """Play a run in a worker; return its history, or the error, pickled."""
+    """Yield the histories of the jobs, in order, as workers of joblib play them; an error of a job is raised here."""
+    n_workers = number_of_workers(n_jobs, len(jobs))
+    parallel = joblib.Parallel(n_workers, backend="loky", batch_size=1, return_as="generator")
     try:
-        result: object = pickle.loads(b64decode(pickled))()
-    except Exception as error:
-        result = error
-    return b64encode(dumps(result)).decode()
+        yield from parallel(joblib.delayed(_play_in_worker)(job) for job in jobs)
+    except TerminatedWorkerError as error:
+        raise TightropeError("a process of the comparison was ended from outside; run it again") from error
+
+
+def _play_in_worker(job: Callable[[], History]) -> History:
+    """Play a run in a worker, which ends with its parent."""
+    end_with_parent()
+    return job()

@@ -1,12 +1,11 @@
 """Worker processes that end when this one does, whatever ends it.
 
-A worker is this module as a program, with the name of a function as its argument. It reads one line of JSON from stdin
-for each job, calls the function with it, and writes the text that it returns to stdout, as JSON. Before that the
-function may ask: it writes an object, and reads the reply. When stdin ends, because the parent is gone, SIGKILL
-included, the worker ends at once. Workers ignore the signals that ask to end; the parent handles them.
+A worker is this module as a program. It reads one line of JSON from stdin for each job, calls `worker.answer` with it,
+and writes the text that it returns to stdout, as JSON. Before that the function may ask: it writes an object, and reads
+the reply. When stdin ends, because the parent is gone, SIGKILL included, the worker ends at once. Workers ignore the
+signals that ask to end; the parent handles them.
 """
 
-import importlib
 import json
 import os
 import signal
@@ -31,9 +30,6 @@ PATIENCE = 1.0
 #: Variables that tell numerical libraries how many threads to use.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "BLIS_NUM_THREADS", "VECLIB_MAXIMUM_THREADS")
 
-#: Called by workers unless another function is named: plays one run of a study.
-PLAY = "tightrope.lab.worker:answer"
-
 #: A line.
 Message = dict[str, Any]
 Worker = subprocess.Popen[bytes]
@@ -50,7 +46,6 @@ def side_by_side(
     n_workers: int,
     n_threads: int | None = None,
     reply: Callable[[Message], Message] = dict,
-    function: str = PLAY,
 ) -> Iterator[Iterator[str | None]]:
     """Yield the answers in the order of the jobs; leaving the block ends the workers.
 
@@ -59,7 +54,6 @@ def side_by_side(
     jobs : the arguments of each call.
     n_threads : of each worker; None shares the cores equally.
     reply : answers what workers ask; called in several threads.
-    function : "module:name" of what workers call; it takes the arguments and `ask`, and returns text.
 
     The answer to a job whose worker has died is None, and another worker takes its place.
     """
@@ -70,7 +64,7 @@ def side_by_side(
 
     def start() -> None:
         with _unsignalled():
-            workers.append(_start(threads_each, function))
+            workers.append(_start(threads_each))
         idle.put(workers[-1])
 
     def ask(job: Message) -> str | None:
@@ -95,10 +89,10 @@ def side_by_side(
             yield answers
 
 
-def _start(n_threads: int, function: str = PLAY) -> Worker:
+def _start(n_threads: int) -> Worker:
     """Start a worker with the module path of this process."""
     environment = {name: str(n_threads) for name in THREADS} | os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
-    command = [sys.executable, "-P", "-m", __name__, function]
+    command = [sys.executable, "-P", "-m", __name__]
     return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, env=environment)
 
 
@@ -154,22 +148,21 @@ def _unsignalled() -> Iterator[None]:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
-def main(function: str) -> None:
+def main() -> None:
     """Answer jobs until stdin ends."""
     asked: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_listen, args=(asked,), daemon=True).start()
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print does not go among the answers
     try:
-        module, _, name = function.partition(":")
-        call = getattr(importlib.import_module(module), name)  # takes a while, and the thread listens
+        from tightrope.lab.worker import answer  # takes a while, and the thread listens
 
         def ask(message: Message) -> Message:
             _write(answers, message)
             return dict(json.loads(asked.get()))
 
         while True:
-            _write(answers, call(**json.loads(asked.get()), ask=ask))
+            _write(answers, answer(**json.loads(asked.get()), ask=ask))
     except BrokenPipeError:  # the parent is gone
         end(0)
     except Exception:
@@ -184,4 +177,4 @@ def _listen(asked: SimpleQueue[bytes]) -> None:
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main()
