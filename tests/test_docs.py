@@ -8,6 +8,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [*sorted(ROOT.glob("*.md")), *sorted((ROOT / "docs").glob("*.md"))]
+#: Pages that the site generates; Sphinx checks links to them.
+GENERATED = {"reference/changelog.md", "reference/command-line.md", "reference/contributing.md"}
 #: A dotted name inside tightrope; `space.n_states` and the like are attributes of instances.
 NAME = re.compile(
     r"`((?:confidence|core|lab|learners|model|ops|planning|problems|projection|storage|ties|units|space(?=\.[A-Z]))(?:\.\w+)+)`"
@@ -29,7 +31,7 @@ def test_the_confidence_set_in_the_page_on_the_solver_runs(capsys: pytest.Captur
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
 def test_links_lead_somewhere(document: Path) -> None:
     links = re.findall(r"\]\((?!https?:)([^)#]+)", document.read_text("utf-8"))
-    assert [link for link in links if not (document.parent / link).exists()] == []
+    assert [link for link in links if link not in GENERATED and not (document.parent / link).exists()] == []
 
 
 @pytest.mark.parametrize("document", ["notation.md", "errata.md", "glossary.md"])
