@@ -1,4 +1,4 @@
-"""The bounds of the theorem next to what they came to: `python -m benchmarks.bounds` writes docs/theory.md.
+"""The bounds of the theorem next to what they came to: `python -m benchmarks.bounds` writes docs/explanation/theory.md.
 
 `ucpd` as published, one seed, the losses and the noise that each problem has by default.
 """
@@ -52,7 +52,7 @@ def main(episodes: int = EPISODES) -> None:
     """Measure, and write the table."""
     heading = ("problem", "term", "bound", "holds anyway", "measured", "bound / measured", "says something from T =")
     lines = [line for name in PROBLEMS for line in rows(name, episodes)]
-    page.write("bounds", page.table(heading, lines), page.DOCS / "theory.md")
+    page.write("bounds", page.table(heading, lines), page.DOCS / "explanation" / "theory.md")
 
 
 if __name__ == "__main__":

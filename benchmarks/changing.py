@@ -1,4 +1,4 @@
-"""python -m benchmarks.changing: learners under constraints that change, into docs/changing-budgets.md.
+"""python -m benchmarks.changing: learners under constraints that change, into docs/explanation/changing-budgets.md.
 
 Losses switch, too. Everything is per episode, in the learner's units, means over seeds; learners run as they are by
 default, and `ucpd` in a second row with the sets and ties that `omdpd` and `ucpd-practical` have.
@@ -66,7 +66,7 @@ def main() -> None:
     text = page.table(headings, rows(given.episodes, given.seeds))
     horizons = " → ".join(f"{episodes:,}" for episodes in given.episodes)
     about = f"Per episode after T = {horizons} episodes, {given.seeds} seed{'s' * (given.seeds != 1)}."
-    page.write("changing", f"{about}\n\n{text}", page.DOCS / "changing-budgets.md")
+    page.write("changing", f"{about}\n\n{text}", page.DOCS / "explanation" / "changing-budgets.md")
 
 
 if __name__ == "__main__":

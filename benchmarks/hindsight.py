@@ -105,7 +105,7 @@ def played(problem: Problem) -> Played:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="into docs/explanation/benchmarks.md")
     given = parser.parse_args()
     lines, runs = [], []
     for name in (*PROBLEMS, "Taxi-v4"):

@@ -29,7 +29,7 @@ CONIC = 4_000  # tuples up to which CVXPY is asked
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--print", action="store_true", help="leave docs/benchmarks.md as it is")
+    parser.add_argument("--print", action="store_true", help="leave docs/explanation/benchmarks.md as it is")
     rows = [row for size in SIZES for row in measured(*size)]
     heads = ["model", "tuples", "inequalities", "binding", "plain, warm", "with, warm", "ratio", "steps", "with, cold"]
     text = page.table([*heads, "CVXPY and Clarabel"], rows)

@@ -2,7 +2,7 @@
 
 Learners take turns, a block of episodes each, so that whatever else the machine does hits all of them alike; an entry
 is the median over blocks of the ratio to the block of `ucpd` of the same turn. Times are of the processor and of the
-whole loop, simulator included. Writes the table of docs/benchmarks.md.
+whole loop, simulator included. Writes the table of docs/explanation/benchmarks.md.
 """
 
 import argparse

@@ -1,4 +1,4 @@
-"""Tables between the marks of a page of docs, and the picture of docs/benchmarks.md."""
+"""Tables between the marks of a page of docs, and the picture of docs/explanation/benchmarks.md."""
 
 from collections.abc import Sequence
 from io import BytesIO
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from benchmarks.subproblem import Row
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGE, COMPARISON = DOCS / "benchmarks.md", DOCS / "comparison.md"
+PAGE, COMPARISON = DOCS / "explanation" / "benchmarks.md", DOCS / "explanation" / "comparison.md"
 DASHED = (0, (4, 2))
 DRAWN = STYLE | {"text.parse_math": True}  # powers of ten at logarithmic axes
 PICTURE = DOCS / "images" / "benchmarks.png"

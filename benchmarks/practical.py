@@ -90,7 +90,7 @@ def per_solve(space: LayeredSpace, tolerance: float, confidence: ConfidenceSet, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=20_000)
-    parser.add_argument("--write", action="store_true", help="into docs/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="into docs/explanation/benchmarks.md")
     given = parser.parse_args()
     lines = []
     for words, problem in problems().items():

@@ -1,5 +1,5 @@
 """Learners, rules of thumb and hindsight on recorded days: `python -m benchmarks.real_problems` writes
-docs/real-problems.md's tables and pictures (seed 0; about a minute).
+docs/explanation/real-problems.md's tables and pictures (seed 0; about a minute).
 
 Everything is an exact expectation under the model of the problem and the recorded losses, in the problem's own units.
 """
@@ -23,7 +23,7 @@ from tightrope.problems.suite import ev_charging, low_carbon_compute
 from tightrope.problems.traces import read_rows
 from tightrope.space import FloatArray
 
-PAGE = DOCS / "real-problems.md"
+PAGE = DOCS / "explanation" / "real-problems.md"
 LEARNERS = ("ucpd-practical", "ucpd", "follow-the-leader", "opt-cmdp")
 #: Chosen after a dozen settings were tried on the nights of ev-charging: no fair competitor there, and labelled so.
 TUNED = "ucpd-practical, prudence 2, block 1 (picked in hindsight)"

@@ -83,10 +83,11 @@ class Conic:
 def full_dual(space: LayeredSpace, subproblem: Subproblem, ours: float, seconds: float = 10.0) -> Result:
     """The paper's dual by L-BFGS-B: two multipliers per tuple, one potential per state, from zero.
 
-    The ball of a pair is held by μ⁺, μ⁻ >= 0 with μ⁺ + μ⁻ = ν the same for all of its successors (docs/errata.md); with
-    y = μ⁺ − μ⁻, θ ∝ reference · exp(−cost + β(s') − β(s) − y + Σ P̂ y + ε ν) on every layer, and the sum of the
-    logarithms of the layers' totals is minimised. L-BFGS-B knows bounds; the coupling is held by an augmented
-    Lagrangian around it, until that and the set are met to 1e-5, or time is up.
+    The ball of a pair is held by μ⁺, μ⁻ >= 0 with μ⁺ + μ⁻ = ν the same for all of its successors
+    (docs/explanation/errata.md). With y = μ⁺ − μ⁻, on every layer
+    θ ∝ reference · exp(−cost + β(s') − β(s) − y + Σ P̂ y + ε ν), and the sum of the logarithms of the layers' totals is
+    minimised. L-BFGS-B knows bounds; the coupling is held by an augmented Lagrangian around it, until that and the set
+    are met to 1e-5, or time is up.
     """
     assert isinstance(subproblem.confidence, L1Ball)
     center, radius = subproblem.confidence.center, subproblem.confidence.radius

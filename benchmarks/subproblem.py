@@ -2,7 +2,7 @@
 
 All times are of the processor and from one run, methods in turn; ours are, for each episode, the shortest of several
 replays, then the mean over the episodes. The unit is one `numpy.exp` over as many numbers as there are tuples.
-Tables and picture go into docs/benchmarks.md; --quick leaves the largest models out, and the rivals on all
+Tables and picture go into docs/explanation/benchmarks.md; --quick leaves the largest models out, and the rivals on all
 but the smallest, and prints only.
 """
 

@@ -1,4 +1,4 @@
-"""A witness for every entry of docs/errata.md: an instance on which the print fails, or the derivation in numbers."""
+"""A witness for every entry of docs/explanation/errata.md: an instance on which the print fails, or numbers."""
 
 import math
 import re
@@ -20,7 +20,7 @@ from tightrope.confidence.counts import Counts
 from tightrope.core import dual_step, mix
 from tightrope.space import FloatArray
 
-ERRATA = Path(__file__).parent.parent / "docs" / "errata.md"
+ERRATA = Path(__file__).parent.parent / "docs" / "explanation" / "errata.md"
 
 
 def test_every_erratum_names_its_witnesses() -> None:

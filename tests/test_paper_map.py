@@ -1,4 +1,4 @@
-"""docs/paper-map.md against what is there: its names exist, every learner is on it, every citation has its row."""
+"""docs/reference/paper-map.md: its names exist, every learner is on it, every citation has its row."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ import tightrope
 from tightrope.learners import LEARNERS
 from tightrope.problems import PROBLEMS
 
-MAP = (Path(__file__).parent.parent / "docs" / "paper-map.md").read_text("utf-8")
+MAP = (Path(__file__).parent.parent / "docs" / "reference" / "paper-map.md").read_text("utf-8")
 PAPER, _, SINCE = MAP.partition("## Ours, points of reference")
 
 #: What sections 1 and 2 of the paper cite, by its keys.

@@ -1,4 +1,4 @@
-"""The examples of docs/python.md run, with stand-ins for the trackers that they feed."""
+"""The examples of docs/how-to/python.md run, with stand-ins for the trackers that they feed."""
 
 import re
 import sys
@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-PAGE = (Path(__file__).parents[1] / "docs" / "python.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[1] / "docs" / "how-to" / "python.md").read_text("utf-8")
 
 
 class Tracker:

@@ -1,4 +1,4 @@
-"""What docs/theory.md states, held against random instances and whole runs."""
+"""What docs/explanation/theory.md states, held against random instances and whole runs."""
 
 from itertools import pairwise
 from typing import Any

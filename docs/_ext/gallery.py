@@ -86,7 +86,7 @@ Problems
 ========
 
 One page per problem: a picture, the equations, five lines to run, and the reference.
-:doc:`../../problems` compares their budgets and optimal values.
+:doc:`../../reference/problems` compares their budgets and optimal values.
 
 .. grid:: 1 2 3 3
    :gutter: 3
@@ -114,7 +114,8 @@ LEARNER_INDEX = """\
 Learners
 ========
 
-One page per learner: its steps, five lines to run, and the reference. :doc:`../../choosing` says which one to take.
+One page per learner: its steps, five lines to run, and the reference.
+:doc:`../../how-to/choosing` says which one to take.
 
 .. list-table::
    :header-rows: 1

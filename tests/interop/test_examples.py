@@ -13,20 +13,21 @@ from tightrope.problems.files.declaration import ConstraintDeclaration, Declarat
 DOCS = Path(__file__).parents[2] / "docs"
 
 
-@pytest.mark.parametrize("name", ["gymnasium.md", "logs.md", "your-own-problem.md"])
+@pytest.mark.parametrize("name", ["gymnasium", "logs", "your-own-problem"])
 def test_the_examples_run(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     write_example(Path("workshop"))
     written(recorded(30, seed=1), Path("weeks.csv"))
     names: dict[str, object] = {}
-    examples = re.findall(r"```python\n(.*?)```", (DOCS / name).read_text("utf-8"), re.DOTALL)
+    examples = re.findall(r"```python\n(.*?)```", (DOCS / "how-to" / f"{name}.md").read_text("utf-8"), re.DOTALL)
     assert examples
     for example in examples:
         exec(compile(example, name, "exec"), names)
 
 
 def test_the_document_lists_every_key(tmp_path: Path) -> None:
-    toml, _ = re.findall(r"```toml\n(.*?)```", (DOCS / "your-own-problem.md").read_text("utf-8"), re.DOTALL)
+    page = (DOCS / "how-to" / "your-own-problem.md").read_text("utf-8")
+    toml, _ = re.findall(r"```toml\n(.*?)```", page, re.DOTALL)
     listed = tomllib.loads(toml)
     assert set(listed) == {*Declaration.__struct_fields__}
     assert set(listed["loss"]) == {*LossDeclaration.__struct_fields__} - {"form"}  # which stands in place of table

@@ -191,7 +191,7 @@ def test_blocks_are_longer_by_one_after_250_episodes_each() -> None:
 
 
 def below(at: list[tuple[int, float, FloatArray]], i: int) -> float:
-    """g̲_i of a pair, at the level 0.01 for 2 times 10 means: the best of the bounds of docs/theory.md."""
+    """g̲_i of a pair, at the level 0.01 for 2 times 10 means: the best of the bounds of docs/explanation/theory.md."""
     x = np.array([(g[i] + 1) / 2 for _, _, g in at])
     if len(x) == 0:
         return -1.0

@@ -43,7 +43,7 @@ def test_the_model_that_is_believed_is_the_problem_of_the_log() -> None:
 
 
 def test_intervals_hold_as_often_as_they_say() -> None:
-    """A smaller edition of python -m benchmarks.off_policy, which makes 1,000 simulations: docs/real-problems.md."""
+    """A smaller edition of python -m benchmarks.off_policy, which makes 1,000 simulations."""
     for policy, method, what, n, held, _ in coverage(40, seed=5000):
         assert held >= 0.9 * n, (policy, method, what, held, n)
 

@@ -10,7 +10,7 @@ from tests.problems.folders import refused
 from tightrope import InvalidInputError
 from tightrope.problems.files import load_problem
 
-PAGE = (Path(__file__).parents[2] / "docs" / "your-own-problem.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "your-own-problem.md").read_text("utf-8")
 TOML = next(block for block in re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL) if "battery" in block)
 
 MOVES = {"charge": 1, "hold": 0, "discharge": -1}

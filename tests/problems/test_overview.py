@@ -14,7 +14,7 @@ from tightrope.problems import PROBLEMS, make, overview
 from tightrope.problems.constraints import CHANGING, NOISES
 from tightrope.problems.losses import LOSSES
 
-PAGE = (Path(__file__).parents[2] / "docs" / "problems.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "reference" / "problems.md").read_text("utf-8")
 
 
 def cells(line: str) -> list[str]:

@@ -1,4 +1,4 @@
-"""Every command of docs/service.md, in order."""
+"""Every command of docs/how-to/service.md, in order."""
 
 import json
 import os
@@ -12,7 +12,7 @@ import pytest
 
 from fuzz.service import free_port
 
-PAGE = (Path(__file__).parents[2] / "docs" / "service.md").read_text("utf-8")
+PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "service.md").read_text("utf-8")
 INSTALL = "pip install 'tightrope[service]'\n"
 
 

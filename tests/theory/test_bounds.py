@@ -71,7 +71,7 @@ def test_bounds_by_hand() -> None:
 @pytest.mark.parametrize("name", ["media-streaming", "river-swim", "edge-cloud"])
 @pytest.mark.parametrize("T", [10**3, 10**6])
 def test_never_above_the_papers_form(name: str, T: int) -> None:
-    """In L, |S|, |A|, σ̄, ϑ̄ and B alone, with the corrections of docs/errata.md."""
+    """In L, |S|, |A|, σ̄, ϑ̄ and B alone, with the corrections of docs/explanation/errata.md."""
     problem, zeta = tr.make(name), 0.01
     found, of = bounds(problem, episodes=T, level=zeta), constants(problem)
     L, S, A = problem.space.n_layers, problem.space.n_states, problem.space.n_actions

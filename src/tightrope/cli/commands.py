@@ -94,7 +94,7 @@ def run(
 @app.command(epilog=EXIT_CODES, cls=Command)
 @options.conducts
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A study file (docs/studies.md).")],
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A study file (docs/how-to/studies.md).")],
     *,
     conduct: options.Conduct,
 ) -> None:
@@ -340,7 +340,7 @@ def serve(
         int, options.whole("Number of events to keep in the journal beyond those that snapshots need.", 0, LARGEST)
     ] = 0,
 ) -> None:
-    """Serve durable learners over HTTP until Ctrl-C (docs/service.md). With --problem, create the learner first."""
+    """Serve durable learners over HTTP until Ctrl-C (docs/how-to/service.md). --problem creates the learner first."""
     import signal
 
     from tightrope.ops.auth import Limits

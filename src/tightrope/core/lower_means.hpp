@@ -1,4 +1,4 @@
-// Lower bounds on means that hold at all times at once (empirical Bernstein; docs/theory.md).
+// Lower bounds on means that hold at all times at once (empirical Bernstein; docs/explanation/theory.md).
 #pragma once
 
 #include <array>

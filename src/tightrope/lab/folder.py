@@ -1,4 +1,4 @@
-"""The folder of one run: its description, its history, its checkpoint, its log (docs/studies.md)."""
+"""The folder of one run: its description, its history, its checkpoint, its log (docs/how-to/studies.md)."""
 
 import json
 import platform

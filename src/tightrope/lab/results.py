@@ -226,7 +226,7 @@ class Results:
         return [_section(runs, several) for runs in groups.values()]
 
     def table(self) -> dict[str, list[Any]]:
-        """The tidy table (docs/studies.md) as columns for `pandas.DataFrame` or `polars.DataFrame`."""
+        """The tidy table (docs/how-to/studies.md) as columns for `pandas.DataFrame` or `polars.DataFrame`."""
         return {name: _typed(column) for name, column in self._columns().items()}
 
     def summary(self) -> dict[str, list[Any]]:

@@ -1,4 +1,4 @@
-"""A study: the learners, problems, losses, options and seeds to run; as a value and as a file (docs/studies.md).
+"""A study: the learners, problems, losses, options and seeds to run; as a value and as a file (docs/how-to/studies.md).
 
 results = tr.Study(problems=["edge-cloud"], learners=["ucpd-practical", "ucpd"], episodes=2000, seeds=10).run()
 """
@@ -168,10 +168,10 @@ class Study(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
         folder : where the results are kept; by default a folder in runs/ that is named after the study, as on the
             command line. Called again, a study continues there.
         jobs : how many runs are played in parallel; -1 is one for each core.
-        backend, address : "processes" or "loky" on this machine, "dask" or "ray" on a cluster (docs/studies.md).
+        backend, address : "processes" or "loky" on this machine, "dask" or "ray" on a cluster (docs/how-to/studies.md).
         fresh : discard existing results of these runs.
         checkpoint_every : seconds between two checkpoints of a run.
-        callback : called at each record of each run, in this process (docs/python.md); takes backend="processes".
+        callback : called at each record of a run, in this process (docs/how-to/python.md); takes backend="processes".
         notify : called with what is worth knowing, in words: what changed since the last time, which runs continue.
 
         Returns

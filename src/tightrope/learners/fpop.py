@@ -14,7 +14,7 @@ Feedback: full information. Needs to know: the space, the number of episodes T, 
 are not looked at.
 Where we depart from the publication: it has rewards r(s,a) in [0, 1], here ℓ = (f + 1)/2 of whole tuples is charged;
 T + 1 stands for T in the logarithm, as in UCPD, and the epoch rule and unvisited pairs are treated as there
-(docs/errata.md).
+(docs/explanation/errata.md).
 """
 
 from copy import deepcopy

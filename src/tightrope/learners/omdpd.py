@@ -12,7 +12,7 @@ In every episode t, from θ^1 = θ̂^1, the measure of the uniform policy where 
    E = Σ_k log(n_k/γ), n_k how many they are: D is nowhere more.
 
 Losses and constraints may both be chosen by an adversary. It is compared with the best policy that is within the
-budgets in every episode (docs/changing-budgets.md), and its violation is the strong one.
+budgets in every episode (docs/explanation/changing-budgets.md), and its violation is the strong one.
 
 Feedback: full information. Needs to know: the space, the budgets and the number of episodes T.
 Where we depart from the publication: its rewards are drawn and seen along the path, losses here are an adversary's and

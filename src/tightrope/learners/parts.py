@@ -19,7 +19,8 @@ from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, LayeredSpace
 
 #: The share of its layer that a state keeps in a reference at the least, and the share of its state that a tuple does:
-#: D is infinite where nothing is left, and the solver holds weights that are this far apart (docs/solver.md).
+#: D is infinite where nothing is left, and the solver holds weights that are this far apart
+#: (docs/explanation/solver.md).
 FLOOR = 1e-140
 
 

@@ -14,7 +14,7 @@ The shift costs α L² of regret per episode and keeps the estimates from explod
 Feedback: bandit. Needs to know: the space and the number of episodes T. Budgets are not looked at.
 Where we depart from the publication: losses here are ℓ = (f + 1)/2; the loss of a step may depend on the state it leads
 to, and ℓ̂_t(s,a) then estimates its mean; where only some successors are possible, the shift is towards these. The epoch
-rule and unvisited pairs are treated as in UCPD (docs/errata.md).
+rule and unvisited pairs are treated as in UCPD (docs/explanation/errata.md).
 """
 
 from dataclasses import dataclass

@@ -10,7 +10,7 @@ That is UCPD without budgets and without mixing; budgets given to it are not loo
 
 Feedback: full information. Needs to know: the space and the number of episodes T.
 Where we depart from the publication: losses may be negative (its analysis needs |ηf| <= 1 only); the epoch rule and
-unvisited pairs are treated as in UCPD (docs/errata.md).
+unvisited pairs are treated as in UCPD (docs/explanation/errata.md).
 """
 
 from dataclasses import field

@@ -9,14 +9,14 @@ In every episode t:
 4. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
    epoch: fold the counts in and draw the confidence set Δ anew around the frequencies.
 
-Three options, each off in the publication, are written next to the line that they change (docs/theory.md):
+Three options, each off in the publication, are written next to the line that they change (docs/explanation/theory.md):
 - charge="played" in 3: Q_i(t) = max{Q_i(t-1) + e_i, 0}, e_i = ĝ_i^{t-1}(π_{t-1}) − c_i what the policy just played uses
   beyond its budget by what was counted; <g_i^{t-1}, θ^t> is what an optimist believes.
 - proportional=κ in 1: Q_i(t-1) + κ √T [e_i]_+ in place of Q_i(t-1).
 - draws="mean" in 1 and 3: the mean of g_i^1, …, g_i^{t-1} in place of g_i^{t-1}.
 
 Feedback: full information. Needs to know: the space, the budgets and the number of episodes T.
-The epoch rule and the treatment of unvisited pairs follow docs/errata.md.
+The epoch rule and the treatment of unvisited pairs follow docs/explanation/errata.md.
 """
 
 from dataclasses import field

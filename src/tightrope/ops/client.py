@@ -1,4 +1,4 @@
-"""The client of the service. It needs only the standard library; docs/service.md shows the same with curl."""
+"""The client of the service. It needs only the standard library; docs/how-to/service.md shows the same with curl."""
 
 import json
 import ssl

@@ -1,4 +1,4 @@
-"""The tables of docs/problems.md: how large every problem is at its defaults, and what can be had within its budgets.
+"""The tables of docs/reference/problems.md: the size of every problem at its defaults, and its optimal values.
 
 Losses, uses and budgets are in the problem's own units, for a whole episode. The loss is the one that the problem's
 default sequence charges on average in the long run. The slack is in the learner's units: what all budgets can spare at

@@ -4,7 +4,7 @@ A file is an uncompressed zip of `learner.json` (the name of the learner, its pa
 for every array that the JSON refers to, once each; `numpy.load` opens it too. Nothing is unpickled, and what is made of
 a file is bounded by its size. No array is read whose header disagrees with the field that it is meant for, and a value
 outside of the limits of its field is refused. The checksums of the zip protect against damage, not against malice: who
-can write the file can write another learner (docs/checkpoints.md).
+can write the file can write another learner (docs/reference/checkpoints.md).
 
 Whatever has `state` and `restore` may be saved beside its learner in the same file, such as a run half way: `load` is
 for the one, `restore` for the other.

@@ -6,14 +6,14 @@ maximum, attained on the multipliers V*. The theorem asks for B >= ‖η*‖₂ 
     q* − q(η) >= σ̄ dist(η, V*)   wherever   dist(η, V*) >= ϑ̄.
 
 If some policy θ_s leaves ε > 0 of every budget, and `gap` is what it loses at most to the best policy within the
-budgets, <f, θ_s> − q* <= gap (at most 2L, whatever the loss), these hold (docs/theory.md has the proof):
+budgets, <f, θ_s> − q* <= gap (at most 2L, whatever the loss), these hold (docs/explanation/theory.md has the proof):
 
     B = gap / ε,   σ̄ = ε / 2,   ϑ̄ = 2 B + 2 gap / ε.
 
-Bounds. The letters are the paper's, the constants those of docs/errata.md, the derivation is in docs/theory.md. The
-losses may be any that are fixed beforehand; for losses that depend on the learner no bound on the regret is known where
-constraints are noisy. All bounds except that of the epochs are of the order √T (and logarithms); few say anything
-before T is large, and `trivial` holds in any case.
+Bounds. The letters are the paper's, the constants those of docs/explanation/errata.md, the derivation is in
+docs/explanation/theory.md. The losses may be any that are fixed beforehand; for losses that depend on the learner no
+bound on the regret is known where constraints are noisy. All bounds except that of the epochs are of the order √T (and
+logarithms); few say anything before T is large, and `trivial` holds in any case.
 """
 
 import math

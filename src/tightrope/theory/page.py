@@ -151,7 +151,7 @@ def remedies(check: Check) -> Iterator[str]:
         yield (
             "The theorem is about constraints that are drawn independently from one law; these change, and it says "
             "nothing about them. The numbers of budgets are for the mean of the problem. What can be promised where "
-            "constraints change, and what cannot: docs/changing-budgets.md."
+            "constraints change, and what cannot: docs/explanation/changing-budgets.md."
         )
     if not check.windows.largest <= 1 + BOUND_TOLERANCE:
         yield (

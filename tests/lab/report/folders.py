@@ -1,4 +1,4 @@
-"""Made-up folders of studies in the layout of docs/studies.md, with known content."""
+"""Made-up folders of studies in the layout of docs/how-to/studies.md, with known content."""
 
 import csv
 import json

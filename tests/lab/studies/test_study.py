@@ -25,7 +25,7 @@ def read(tmp_path: Path, text: str) -> Study:
 
 
 def test_the_example_of_the_documentation_is_one(tmp_path: Path) -> None:
-    page = Path(__file__).parents[3] / "docs" / "studies.md"
+    page = Path(__file__).parents[3] / "docs" / "how-to" / "studies.md"
     study = read(tmp_path, page.read_text("utf-8").partition("```toml\n")[2].partition("```")[0])
     runs = planned(study)
     # 2 problems × (drifting and switching, each with 2 periods) × 2 learners with 3 radii × 10 seeds

@@ -1,6 +1,6 @@
 """`problem.toml`: what a problem in a folder consists of, and on which line it says so.
 
-Unknown keys are errors. See `docs/your-own-problem.md` for what each of them means.
+Unknown keys are errors. See `docs/how-to/your-own-problem.md` for what each of them means.
 """
 
 from contextlib import suppress

@@ -14,7 +14,7 @@ TOML = """\
 # A machine is good, worn or broken. Every morning somebody decides to run it, to service it, or, once it is broken, to
 # repair it or to let it stand. Running earns money, what it earns changes from week to week, and the technician has
 # little time. States and actions are whatever names the tables use. Every key is explained in
-# docs/your-own-problem.md.
+# docs/how-to/your-own-problem.md.
 
 n_steps = 7                       # an episode is a week: seven decisions
 start = "good"                    # or by lot: start = {{ good = 0.9, worn = 0.1 }}

@@ -1,4 +1,4 @@
-"""A problem from a folder: `problem.toml` and the tables that it names. See `docs/your-own-problem.md`.
+"""A problem from a folder: `problem.toml` and the tables that it names. See `docs/how-to/your-own-problem.md`.
 
 What is wrong is said with file, line and column, in the names and units of the files.
 """

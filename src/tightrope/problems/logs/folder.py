@@ -26,7 +26,7 @@ TOML = """\
 # Made from a log of {episodes} episodes: {source}
 # `tightrope check {folder}` says what can be had, `tightrope learn {folder} FILE` makes a learner that knows the log,
 # and `tightrope evaluate {folder} best` says what the best policy would cost. Every key is explained in
-# docs/your-own-problem.md.
+# docs/how-to/your-own-problem.md.
 
 n_steps = {n_steps}
 start = {start}

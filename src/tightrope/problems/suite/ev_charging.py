@@ -21,7 +21,7 @@ With p the price of the hour on that night, in euros per kWh, wholesale and with
 Losses are the 3,659 nights in their order (`losses="replay"`), from the evening of the first day of the table to the
 morning of its last: no law describes them, least of all in 2022. The learner sees the prices of a night after it. Who
 has the day-ahead prices in the evening, as one does in practice, can do better by planning each night on its own;
-docs/real-problems.md says by how much.
+docs/explanation/real-problems.md says by how much.
 
 The first five days of the table are alike in the source, and so are the first four nights.
 
