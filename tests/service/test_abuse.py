@@ -125,7 +125,7 @@ def test_out_of_memory_is_answered_without_a_traceback(
 ) -> None:
     learner = running.server.learners["machine"].learner
 
-    def ask() -> None:
+    def ask(**given: str) -> None:
         raise MemoryError
 
     with caplog.at_level(logging.WARNING):

@@ -490,16 +490,17 @@ def test_prometheus_reads_the_metrics(running: Running) -> None:
 
 def test_prometheus_reads_names_with_special_characters() -> None:
     for name in ('a "b"', "a\\b", "a\\nb", "a\nb", "\\", '\\"'):
-        counts = {"asked": 0, "told": 0, "given_up": 0, "open": 0, "epoch": 1}
+        counts = {"asked": 0, "told": 0, "given_up": 0, "expired": 0, "open": 0, "epoch": 1}
         units = SimpleNamespace(names=(), units=())
         status = SimpleNamespace(**counts, spending=(), standings=(), trouble="", units=units)
         learner: Any = SimpleNamespace(
-            name=name, ready=True, waiting=0, disk_error="", learner=SimpleNamespace(status=status)
-        )
+            name=name, ready=True, waiting=0, disk_error="", oldest=0.0, free_space=1,
+            learner=SimpleNamespace(status=status),
+        )  # fmt: skip
         families = text_string_to_metric_families(Metrics([learner]).text().decode())
         samples = [sample for family in families for sample in family.samples]
         assert {sample.labels["learner"] for sample in samples} == {name}
-        assert len(samples) == 7
+        assert len(samples) == 11
 
 
 def test_metrics_of_challengers(running: Running) -> None:

@@ -335,6 +335,12 @@ def serve(
     ] = 5000.0,
     max_body: Annotated[int, options.whole("Most bytes of a request.", 1, LARGEST)] = 8 * 2**20,
     max_open: Annotated[int, options.whole("Most episodes open at once.", 1, LARGEST)] = 1000,
+    expire_after: Annotated[
+        float | None,
+        typer.Option(
+            min=1.0, metavar="SECONDS", help="Give up episodes that are open for longer.", show_default="never"
+        ),
+    ] = None,
     snapshot_every: Annotated[int, options.whole("Number of events between two snapshots.", 1, LARGEST)] = 1000,
     keep_journal: Annotated[
         int, options.whole("Number of events to keep in the journal beyond those that snapshots need.", 0, LARGEST)
@@ -355,7 +361,9 @@ def serve(
     address = Address(host, port, token_of(token_file), certificate, key, Limits(body=max_body, rate=rate))
     if address.token is not None and certificate is None and not address.loopback:
         note("warning: without TLS the token can be read on the network; use --certificate")
-    learners = {"most_open": max_open, "snapshot_every": snapshot_every, "keep_journal": keep_journal}
+    learners: dict[str, float] = {"most_open": max_open, "snapshot_every": snapshot_every, "keep_journal": keep_journal}
+    if expire_after is not None:
+        learners["expire_after"] = expire_after
     server = Server(directory, address, new, **learners)
     answer_signals(signal.SIGINT)  # Ctrl-C stops the server also in the background of a script
     show(server.address)

@@ -6,7 +6,7 @@ Losses and uses are in the units of the problem, as in its tables.
 import re
 from collections.abc import Callable
 from inspect import getdoc, signature
-from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, TypeVar, get_args, get_type_hints
 
 from msgspec import Meta, Struct
 
@@ -130,6 +130,7 @@ class State(Struct):
     open: int
     told: int
     given_up: int
+    expired: Annotated[int, Meta(description="given up because they were open too long, since the service was started")]
     epoch: int
     loss: Annotated[float, Meta(description="summed over all paths that were told, in the problem's units")]
     loss_unit: str
@@ -144,9 +145,10 @@ class Names(Struct):
 
 
 class Episodes(Struct):
-    """The episodes that are open."""
+    """The episodes that are open, oldest first."""
 
     open: list[str]
+    since: Annotated[list[float], Meta(description="when each was opened, in seconds since 1970; 0 if it is not known")]
 
 
 class Table(Struct):
@@ -259,15 +261,24 @@ class ApiError(Exception):
         return ErrorBody(f"/docs#{self.kind}", title, status, self.detail)
 
 
+#: What the holder of a token may do: read, draw actions and open episodes, report outcomes, change the learners.
+Role = Literal["read", "act", "tell", "operate"]
+
+ROLES: tuple[Role, ...] = get_args(Role)
+
+
 class Endpoint(NamedTuple):
     """A method of a served learner that answers requests."""
 
     method: str
     path: str
+    role: Role
     function: Callable[..., Any]
     summary: str
     path_parameters: tuple[str, ...]  #: without the name of the learner
     query: tuple[str, ...]
+    headers: tuple[str, ...]
+    takes_author: bool
     body: Any  #: the type of the request body, None without one
     result: Any  #: the type of the response
     errors: tuple[str, ...]
@@ -275,21 +286,25 @@ class Endpoint(NamedTuple):
 
 LEARNER = "/learners/{name}"
 
+#: Parameters that are sent as headers.
+HEADERS = {"key": "Idempotency-Key"}
+
 #: Errors of requests with a body, and of requests that change a learner.
 WITH_BODY, CHANGE = ("too-slow", "wrong-type", "refused"), ("storage",)
 
 Method = TypeVar("Method", bound=Callable[..., Any])
 
 
-def endpoint(method: str, path: str, *errors: str) -> Callable[[Method], Method]:
+def endpoint(method: str, path: str, *errors: str, role: Role = "operate") -> Callable[[Method], Method]:
     """Make a method of `ServedLearner` an endpoint below /learners/{name}, with these kinds of errors.
 
-    Parameters in the path are taken from it, `body` is decoded from JSON, and all others are optional query parameters.
-    The type of the response is that of the result.
+    A request needs a token with the role. Parameters in the path are taken from it, `body` is decoded from JSON,
+    `author` is the name of the token, those in `HEADERS` are headers, and all others are optional query parameters. The
+    type of the response is that of the result.
     """
 
     def mark(function: Method) -> Method:
-        function.endpoint = method, LEARNER + path, errors  # type: ignore[attr-defined]
+        function.endpoint = method, LEARNER + path, role, errors  # type: ignore[attr-defined]
         return function
 
     return mark
@@ -301,10 +316,22 @@ def endpoints_of(cls: type) -> list[Endpoint]:
 
 
 def _endpoint(function: Any) -> Endpoint:
-    method, path, errors = function.endpoint
+    method, path, role, errors = function.endpoint
     hints = get_type_hints(function, include_extras=True)
-    names = [name for name in signature(function).parameters if name not in ("self", "body")]
+    parameters = [name for name in signature(function).parameters if name != "self"]
+    names = [name for name in parameters if name not in ("body", "author")]
     in_path = tuple(name for name in re.findall(r"{(\w+)}", path) if name in names)
-    query = tuple(name for name in names if name not in in_path)
-    summary = (getdoc(function) or "").partition("\n")[0].rstrip(".")
-    return Endpoint(method, path, function, summary, in_path, query, hints.get("body"), hints["return"], errors)
+    return Endpoint(
+        method=method,
+        path=path,
+        role=role,
+        function=function,
+        summary=(getdoc(function) or "").partition("\n")[0].rstrip("."),
+        path_parameters=in_path,
+        query=tuple(name for name in names if name not in (*in_path, *HEADERS)),
+        headers=tuple(name for name in names if name in HEADERS),
+        takes_author="author" in parameters,
+        body=hints.get("body"),
+        result=hints["return"],
+        errors=errors,
+    )

@@ -16,6 +16,7 @@ from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from functools import wraps
+from math import inf
 from os import PathLike
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -27,7 +28,19 @@ import msgspec
 from numpy.typing import ArrayLike
 
 from tightrope import __version__
-from tightrope.arguments import file_path, function, instance, listed, printable, shown, text, texts, unknown, whole
+from tightrope.arguments import (
+    file_path,
+    function,
+    instance,
+    listed,
+    number,
+    printable,
+    shown,
+    text,
+    texts,
+    unknown,
+    whole,
+)
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
 from tightrope.learners import load
 from tightrope.learners.base import Feedback, LearnerBase
@@ -111,6 +124,8 @@ class DurableLearner:
         Open episodes are never forgotten.
     most_open : int
         Number of episodes that may be open at once.
+    expire_after : float
+        Seconds after which an episode that is still open is given up, by `expire` or when `most_open` are open.
     author : str
         Recorded with every change, unless a call names another author.
     progress : callable, optional
@@ -147,6 +162,7 @@ class DurableLearner:
         keep_journal: int = 0,
         remember: int = 100_000,
         most_open: int = 1000,
+        expire_after: float = inf,
         author: str = "",
         progress: Callable[[int], None] | None = None,
     ) -> None:
@@ -156,6 +172,8 @@ class DurableLearner:
         self._keep_journal = whole(keep_journal, "keep_journal", 0)
         self._remember = whole(remember, "remember", 0)
         self._most_open = whole(most_open, "most_open", 1)
+        self._expire_after = number(expire_after, "expire_after", 0.0, inf)
+        self._expired, self._opened = 0, _now()
         self._author = _checked_author(author)
         self._classes = tuple(instance(kind, "classes", type) for kind in listed(classes, "classes"))
         if learner is not None:
@@ -220,7 +238,7 @@ class DurableLearner:
         """Make the state on disk visible."""
         store, open_ = self._store, len(self._open)
         self._status = status_of(
-            self._state, self._units, store.last_event, store.last_episode, open_, self._snapshot_error
+            self._state, self._units, store.last_event, store.last_episode, open_, self._snapshot_error, self._expired
         )
         self._stale = False
 
@@ -289,6 +307,8 @@ class DurableLearner:
 
     def _open_episode(self, policy: Policy | None, author: str | None, key: str = "") -> EpisodeRow:
         """Commit a new episode; None: the policy that plays it is not known."""
+        if len(self._open) >= self._most_open:
+            self._expire()
         if len(self._open) >= self._most_open:
             raise TooManyOpenError(f"{self._most_open} episodes are open, which is the limit; tell or give up some")
         name, probabilities = self._author_of(author), None if policy is None else policy.probabilities
@@ -395,11 +415,30 @@ class DurableLearner:
             raise ConflictError(f"episode {id} was told before; nothing was changed")
         if episode.fate != "open":
             return "already"
+        self._give_up(episode)
+        return "given up"
+
+    def _give_up(self, episode: EpisodeRow) -> None:
         self._stale = True
         self._store.give_up(episode)
-        del self._open[id]
+        del self._open[episode.id]
         self._publish()
-        return "given up"
+
+    @exclusive
+    def expire(self) -> list[str]:
+        """Give up the episodes that have been open for more than `expire_after` seconds, and return their ids.
+
+        An episode that was opened before format 7, without a time, counts from when this object was made.
+        """
+        return self._expire()
+
+    def _expire(self) -> list[str]:
+        now = _now()
+        old = [one for one in self._open.values() if now - (one.time or self._opened) > 1e6 * self._expire_after]
+        for episode in old:
+            self._expired += 1
+            self._give_up(episode)
+        return [episode.id for episode in old]
 
     @exclusive
     def watch(self, policy: Policy | None = None, *, author: str | None = None) -> str:

@@ -57,10 +57,17 @@ class Metrics(Collector):
             ("episodes_asked_total", "asked", "episodes opened"),
             ("episodes_told_total", "told", "episodes learned"),
             ("episodes_given_up_total", "given_up", "episodes given up"),
+            ("episodes_expired_total", "expired", "episodes given up because they were open for too long"),
             ("episodes_open", "open", "episodes that are open"),
             ("epoch", "epoch", "how often the champion renewed its model of the dynamics"),
         ):
             yield family(name, meaning, ("learner",), [((of,), getattr(status, attribute)) for of, status in statuses])
+        oldest = [((one.name,), one.oldest) for one in ready]
+        yield family("episodes_open_oldest_seconds", "age of the oldest open episode", ("learner",), oldest)
+        opened = [((one.name,), one.ready) for one in self._learners]
+        yield family("ready", "1 if the learner is open and answers", ("learner",), opened)
+        free = [((one.name,), space) for one in self._learners if (space := one.free_space) is not None]
+        yield family("disk_free_bytes", "free space on the disk of the directory", ("learner",), free)
         waiting = [((one.name,), one.waiting) for one in ready]
         yield family("waiting", "requests that wait for the learner", ("learner",), waiting)
         trouble = [((one.name,), bool(one.learner.status.trouble or one.disk_error)) for one in ready]

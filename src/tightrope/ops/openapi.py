@@ -12,7 +12,7 @@ import msgspec
 from tightrope import __version__
 from tightrope.lab.report.page import STYLES, whole_page
 from tightrope.lab.report.page import asset as report_asset
-from tightrope.ops.api import KINDS, Endpoint, ErrorBody, Health, Names
+from tightrope.ops.api import HEADERS, KINDS, Endpoint, ErrorBody, Health, Names
 from tightrope.ops.learner import LONGEST_NAME
 
 #: Endpoints that are not about one learner: summary, type of the response, and errors.
@@ -36,6 +36,11 @@ IN_QUERY = {
     "state": "the name of a state; or its number, unless another state has that name",
     "number": "in place of state: its number",
     "episode": "an open episode, whose policy is meant; without it, the policy that ask returns now",
+}
+
+IN_HEADER = {
+    "key": "chosen by the client for this call; sent again with the same key, because its answer was lost, it returns "
+    "the same episode as long as that is open"
 }
 
 
@@ -73,15 +78,18 @@ def _operation(one: Endpoint, names: Sequence[str], schemas: dict[str, Any]) -> 
         "name": {"enum": list(names)},
         "challenger": {"minLength": 1, "maxLength": LONGEST_NAME, "pattern": "^[^/]*$"},
         "number": {"type": "integer", "minimum": 0},
+        "key": {"minLength": 1, "maxLength": LONGEST_NAME, "pattern": "^[!-~]*$"},
     }
     parameters = [("path", name, IN_PATH[name]) for name in ("name", *one.path_parameters)]
     parameters += [("query", name, IN_QUERY[name]) for name in one.query]
+    parameters += [("header", name, IN_HEADER[name]) for name in one.headers]
     operation: dict[str, Any] = {
         "summary": one.summary,
+        "x-role": one.role,
         "parameters": [
             {
                 "in": where,
-                "name": name,
+                "name": HEADERS.get(name, name),
                 "description": description,
                 "required": where == "path",
                 "schema": {"type": "string"} | special.get(name, {}),

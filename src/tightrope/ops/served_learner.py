@@ -4,12 +4,15 @@ Whatever is published is immutable (a status, a policy, a list that is replaced)
 """
 
 import asyncio
+import logging
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from shutil import disk_usage
+from time import time
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
@@ -25,13 +28,25 @@ from tightrope.ops.state import LARGEST_SUM, StopLoss
 from tightrope.ops.status import BudgetUnits, Spending
 from tightrope.streams import streams
 
+log = logging.getLogger("tightrope.service")
+
 Result = TypeVar("Result")
 
 #: Rows of the series; when there are more, every second one is dropped.
 MOST_RECORDS = 600
 
+#: The numbers of a status that `/state` returns as they are.
+COUNTS = ("event", "asked", "open", "told", "given_up", "expired", "epoch")
+
 #: Learners in one directory: all of them learn from every episode.
 MOST_LEARNERS = 10
+
+
+class Opened(NamedTuple):
+    """An open episode."""
+
+    policy: Policy | None  #: None if it is not known
+    time: float  #: when it was opened, in seconds since 1970; 0 if it is not known
 
 
 @dataclass(frozen=True)
@@ -64,8 +79,9 @@ class ServedLearner:
         self.ready = self._abandoned = False
         self.disk_error = ""  #: of the last write; "" if it succeeded
         self._retry: asyncio.Task[None] | None = None
-        self.open_policies: dict[str, Policy | None] = {}  #: of open episodes by id; None: not known
+        self.opened: dict[str, Opened] = {}  #: open episodes by id
         self.history = api.Series([], [], [], [])
+        self._expired = 0  #: `status.expired` when `opened` was cleared
         self._recorded = -1  #: the event of the last row of the history
 
     async def open(self) -> None:
@@ -85,7 +101,7 @@ class ServedLearner:
             units = BudgetUnits.read(facts["units"])
             self.translator = Translator(self._space, learner.feedback, units, self.tables)
             known = {id: episode.policy for id, episode in learner.open_episodes().items()}
-            self.open_policies = dict.fromkeys(learner.open_ids()) | known
+            self.opened = {id: Opened(known.get(id), time) for id, time in learner.opened_at().items()}
             self._record()
             self._check_abandoned(learner.status.event)
             stack.pop_all()
@@ -121,9 +137,39 @@ class ServedLearner:
 
     def _run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         result = function(*arguments)
+        if self.learner.status.expired != self._expired:
+            self._forget_expired()
         if self.learner.status.event != self._recorded:
             self._record()
         return result
+
+    @property
+    def oldest(self) -> float:
+        """The age of the oldest open episode, in seconds; 0 if none is open."""
+        times = [one.time for one in list(self.opened.values()) if one.time]
+        return max(0.0, time() - min(times)) if times else 0.0
+
+    @property
+    def free_space(self) -> int | None:
+        """Bytes that are free on the disk of the directory; None if that is not known."""
+        try:
+            return disk_usage(self.folder).free
+        except OSError:
+            return None
+
+    def _forget_expired(self) -> None:
+        still_open = set(self.learner.open_ids())
+        for id in self.opened.keys() - still_open:
+            log.warning("episode %s of %s was open for too long and is given up", id, self.name)
+            del self.opened[id]
+        self._expired = self.learner.status.expired
+
+    async def maintain(self) -> None:
+        """Give up episodes that were open for too long; after an error of the disk, try to write again."""
+        with suppress(StorageError, ApiError):
+            if self.disk_error:
+                await self.change(self.learner.check_disk)
+            await self.change(self.learner.expire)
 
     def retry_disk(self) -> None:
         """After an error of the disk, try to write again, in the background and once at a time."""
@@ -148,12 +194,12 @@ class ServedLearner:
         )
         self._recorded = status.event
 
-    @endpoint("POST", "/ask", "too-many-open", *CHANGE)
-    async def ask(self) -> api.Asked:
+    @endpoint("POST", "/ask", "too-many-open", "refused", *CHANGE, role="act")
+    async def ask(self, author: str, key: str | None = None) -> api.Asked:
         """Open an episode."""
-        return await self.change(lambda: self._opened(self.learner.ask()))
+        return await self.change(lambda: self._opened(self.learner.ask(author=author or None, key=key or "")))
 
-    @endpoint("GET", "/act", "refused", "unknown-episode")
+    @endpoint("GET", "/act", "refused", "unknown-episode", role="act")
     def act(self, state: str | None = None, number: str | None = None, episode: str | None = None) -> api.Acted:
         """Draw an action for a state."""
         found = digits(number or "")
@@ -164,54 +210,70 @@ class ServedLearner:
         action = policy.sample(found, self._rng)
         return api.Acted(found, space.state_name(found), action, space.action_name(action), policy[found][action])
 
-    @endpoint("POST", "/episodes/{episode}/tell", *WITH_BODY, "unknown-episode", "conflict", "cannot-learn", *CHANGE)
-    async def tell(self, episode: str, body: api.Tell) -> api.Answered:
+    @endpoint(
+        "POST",
+        "/episodes/{episode}/tell",
+        *WITH_BODY,
+        "unknown-episode",
+        "conflict",
+        "cannot-learn",
+        *CHANGE,
+        role="tell",
+    )
+    async def tell(self, episode: str, body: api.Tell, author: str) -> api.Answered:
         """Learn from the outcome of an episode."""
-        return await self.change(
-            lambda: self._closed(episode, self.learner.tell(episode, **self.translator.outcome(body)))
-        )
 
-    @endpoint("POST", "/episodes/{episode}/give-up", "unknown-episode", "conflict", *CHANGE)
+        def tell() -> api.Answered:
+            outcome = self.translator.outcome(body)
+            return self._closed(episode, self.learner.tell(episode, **outcome, author=author or None))
+
+        return await self.change(tell)
+
+    @endpoint("POST", "/episodes/{episode}/give-up", "unknown-episode", "conflict", *CHANGE, role="tell")
     async def give_up(self, episode: str) -> api.Answered:
         """Close an episode without an outcome."""
         return await self.change(lambda: self._closed(episode, self.learner.give_up(episode)))
 
     def _opened(self, episode: OpenEpisode) -> api.Asked:
-        self.open_policies[episode.id] = episode.policy
+        self.opened.setdefault(episode.id, Opened(episode.policy, time()))
         return api.Asked(episode.id)
 
     def _closed(self, episode: str, answer: Literal["learned", "given up", "already"]) -> api.Answered:
-        self.open_policies.pop(episode, None)
+        self.opened.pop(episode, None)
         return api.Answered(episode, answer)
 
-    @endpoint("GET", "/episodes")
+    @endpoint("GET", "/episodes", role="read")
     def episodes(self) -> api.Episodes:
         """List the open episodes."""
-        return api.Episodes(list(self.open_policies))
+        found = list(self.opened.items())
+        return api.Episodes([id for id, _ in found], [one.time for _, one in found])
 
-    @endpoint("GET", "/policy", "unknown-episode")
+    @endpoint("GET", "/policy", "unknown-episode", role="read")
     def policy(self, episode: str | None = None) -> api.Table:
         """Return a policy as a table."""
         return api.Table(**self._policy(episode).table())
 
     def _policy(self, episode: str | None) -> Policy:
         """Return the policy of an open episode; without one, the policy that `ask` returns now."""
-        found = self.learner.policy if episode is None else self.open_policies.get(episode)
+        if episode is None:
+            return Policy.unchecked(self._space, self.learner.policy.probabilities)
+        opened = self.opened.get(episode)
+        found = None if opened is None else opened.policy
         if found is None:
-            unknown = "is played by a policy that is not known" if episode in self.open_policies else "is not open"
+            unknown = "is not open" if opened is None else "is played by a policy that is not known"
             raise UnknownEpisodeError(f"episode {episode!r} {unknown}")
         return Policy.unchecked(self._space, found.probabilities)
 
-    @endpoint("GET", "/spending")
+    @endpoint("GET", "/spending", role="read")
     def spending(self) -> list[Spending]:
         """Return what was spent of each budget, in its own units."""
         return list(self.learner.status.spending)
 
-    @endpoint("GET", "/state")
+    @endpoint("GET", "/state", role="read")
     def state(self) -> api.State:
         """Return a summary of the learner."""
         status = self.learner.status
-        counts = {name: getattr(status, name) for name in ("event", "asked", "open", "told", "given_up", "epoch")}
+        counts = {name: getattr(status, name) for name in COUNTS}
         return api.State(
             name=self.name,
             **counts,
@@ -223,12 +285,12 @@ class ServedLearner:
             trouble=status.trouble or self.disk_error,
         )
 
-    @endpoint("GET", "/series")
+    @endpoint("GET", "/series", role="read")
     def series(self) -> api.Series:
         """Return the history since the service was started."""
         return self.history
 
-    @endpoint("GET", "/space")
+    @endpoint("GET", "/space", role="read")
     def space(self) -> api.Space:
         """Return the states, the actions and the moves."""
         space = self._space
@@ -241,31 +303,31 @@ class ServedLearner:
             budgets=list(self.translator.budgets.names),
         )
 
-    @endpoint("POST", "/watch", *WITH_BODY, "too-many-open", *CHANGE)
-    async def watch(self, body: api.Watch) -> api.Asked:
+    @endpoint("POST", "/watch", *WITH_BODY, "too-many-open", *CHANGE, role="act")
+    async def watch(self, body: api.Watch, author: str) -> api.Asked:
         """Open an episode that somebody else plays."""
 
         def watch() -> api.Asked:
             policy = None if body.policy is None else self.translator.policy(body.policy, "policy")
-            episode = self.learner.watch(policy)
-            self.open_policies[episode] = policy
+            episode = self.learner.watch(policy, author=author or None)
+            self.opened[episode] = Opened(policy, time())
             return api.Asked(episode)
 
         return await self.change(watch)
 
     @endpoint("PUT", "/budgets", *WITH_BODY, *CHANGE)
-    async def set_budgets(self, body: api.Budgets) -> list[Spending]:
+    async def set_budgets(self, body: api.Budgets, author: str) -> list[Spending]:
         """Change the budgets of all episodes that are told from now on."""
 
         def set_budgets() -> None:
             budgets = self.translator.budgets.changed(self.learner.status.budgets, body.budgets)
             self.translator.refuse_beyond(budgets, self._space.n_layers, body.budgets)
-            self.learner.set_budgets(budgets)
+            self.learner.set_budgets(budgets, author=author or None)
 
         await self.change(set_budgets)
         return self.spending()
 
-    @endpoint("GET", "/stop-loss")
+    @endpoint("GET", "/stop-loss", role="read")
     def rules(self) -> api.Rules:
         """Return the stop-loss rules, in the units of the budgets."""
         guard, budgets = self.learner.status.guard, self.translator.budgets
@@ -278,17 +340,17 @@ class ServedLearner:
         return api.Rules(rules, guard.safe.tolist() if rules else None)
 
     @endpoint("PUT", "/stop-loss", *WITH_BODY, *CHANGE)
-    async def set_rules(self, body: api.Rules) -> api.Rules:
+    async def set_rules(self, body: api.Rules, author: str) -> api.Rules:
         """Replace the stop-loss rules."""
 
         def set_rules() -> None:
             safe = None if body.safe_policy is None else self.translator.policy(body.safe_policy, "safe_policy")
-            self.learner.stop_loss(body.rules, safe)
+            self.learner.stop_loss(body.rules, safe, author=author or None)
 
         await self.change(set_rules)
         return self.rules()
 
-    @endpoint("GET", "/challengers")
+    @endpoint("GET", "/challengers", role="read")
     def challengers(self) -> list[api.Standing]:
         """Return all learners, and what each would have spent."""
         status, names = self.learner.status, self.translator.budgets.names
@@ -314,7 +376,7 @@ class ServedLearner:
         ]
 
     @endpoint("PUT", "/challengers/{challenger}", *WITH_BODY, "name-taken", *CHANGE)
-    async def challenge(self, challenger: str, body: api.Challenger) -> list[api.Standing]:
+    async def challenge(self, challenger: str, body: api.Challenger, author: str) -> list[api.Standing]:
         """Add a learner that learns without playing."""
 
         def challenge() -> None:
@@ -322,7 +384,7 @@ class ServedLearner:
             if challenger not in settings:
                 if len(settings) >= MOST_LEARNERS:
                     raise InvalidInputError(f"there are {MOST_LEARNERS} learners already; dismiss one")
-                self.learner.challenge(challenger, learner)
+                self.learner.challenge(challenger, learner, author=author or None)
             elif words := difference(settings[challenger], learner.settings):
                 raise ApiError(
                     "name-taken", f"{challenger} was made with {words}; choose another name, or dismiss it first"
@@ -343,15 +405,15 @@ class ServedLearner:
         return learner_for(body.learner, space, budgets, self.tables.ties(space), tell, body.episodes, body.options)
 
     @endpoint("DELETE", "/challengers/{challenger}", "unknown-challenger", "refused", *CHANGE)
-    async def dismiss(self, challenger: str) -> list[api.Standing]:
+    async def dismiss(self, challenger: str, author: str) -> list[api.Standing]:
         """Remove a challenger."""
-        await self.change(lambda: self.learner.dismiss(self._known(challenger)))
+        await self.change(lambda: self.learner.dismiss(self._known(challenger), author=author or None))
         return self.challengers()
 
     @endpoint("POST", "/challengers/{challenger}/promote", "unknown-challenger", "refused", *CHANGE)
-    async def promote(self, challenger: str) -> list[api.Standing]:
+    async def promote(self, challenger: str, author: str) -> list[api.Standing]:
         """Make a challenger the champion."""
-        await self.change(lambda: self.learner.promote(self._known(challenger)))
+        await self.change(lambda: self.learner.promote(self._known(challenger), author=author or None))
         return self.challengers()
 
     def _names(self) -> list[str]:

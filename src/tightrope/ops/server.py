@@ -17,7 +17,7 @@ import msgspec
 
 from tightrope.arguments import printable, shown
 from tightrope.errors import InvalidInputError, TightropeError, in_words, missing
-from tightrope.ops.api import ApiError, Endpoint, Health, Names, endpoints_of
+from tightrope.ops.api import HEADERS, ApiError, Endpoint, Health, Names, endpoints_of
 from tightrope.ops.store import JOURNAL
 
 try:
@@ -51,6 +51,9 @@ GRACE, KEEP_ALIVE = 10, 30
 
 #: Seconds after which a thread yields to another one, so that readers do not wait for the thread that learns.
 SWITCH_INTERVAL = 0.0005
+
+#: Seconds between two looks at what no request causes: episodes that expire, a disk that has room again.
+MAINTAIN_EVERY = 5.0
 
 #: Bytes of the headers of a request.
 MOST_HEADERS = 16 * 2**10
@@ -170,11 +173,12 @@ class Service:
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         """Open the learners while the service answers already; close them at the end."""
-        opening = asyncio.create_task(self._open())
+        tasks = [asyncio.create_task(self._open()), asyncio.create_task(self._maintain())]
         try:
             yield
         finally:
-            opening.cancel()
+            for task in tasks:
+                task.cancel()
             await asyncio.gather(*(learner.close() for learner in self.learners.values()))
 
     async def _open(self) -> None:
@@ -183,6 +187,13 @@ class Service:
                 await learner.open()
             except Exception as error:
                 self._failed(error)
+
+    async def _maintain(self) -> None:
+        while True:
+            await asyncio.sleep(MAINTAIN_EVERY)
+            for learner in self.learners.values():
+                if learner.ready:
+                    await learner.maintain()
 
     def routes(self) -> list[Route]:
         """Return a route for each path, with all its methods."""
@@ -208,6 +219,9 @@ class Service:
             self._refuse_large(request)
             arguments: dict[str, Any] = {name: request.path_params[name] for name in endpoint.path_parameters}
             arguments |= {name: request.query_params.get(name) for name in endpoint.query}
+            arguments |= {name: request.headers.get(HEADERS[name]) for name in endpoint.headers}
+            if endpoint.takes_author:
+                arguments["author"] = request.scope.get("author", "")
             if endpoint.body is not None:
                 _refuse_media_type(request)
                 data = await self._body(request)

@@ -151,6 +151,7 @@ class Status(Struct, frozen=True):
     multipliers: FloatArray  #: (I,)
     loss_weight: float
     trouble: str  #: why the last snapshot could not be written; "" if it could
+    expired: int  #: episodes given up since the directory was opened, because they were open for too long
     account: Account
     guard: Guard
     units: BudgetUnits
@@ -211,7 +212,9 @@ class Status(Struct, frozen=True):
         return tuple(one.standing(np.array(self.units.scales)) for one in self.entrants)
 
 
-def status_of(state: State, units: BudgetUnits, event: int, asked: int, open_: int, trouble: str = "") -> Status:
+def status_of(
+    state: State, units: BudgetUnits, event: int, asked: int, open_: int, trouble: str = "", expired: int = 0
+) -> Status:
     """Return the status after an event. Nothing in it changes with the next one."""
     learner = state.learner
     return Status(
@@ -224,6 +227,7 @@ def status_of(state: State, units: BudgetUnits, event: int, asked: int, open_: i
         multipliers=learner.multipliers.copy(),
         loss_weight=learner.loss_weight,
         trouble=trouble,
+        expired=expired,
         account=state.account,
         guard=state.guard,
         units=units,

@@ -60,8 +60,8 @@ class Learner {
     this.policy.replaceChildren(...this.states(policy));
   }
 
-  headline({ learner, told, open, given_up, epoch, loss, loss_unit, spending, trouble }) {
-    const counts = [`${count(told, "episode")} learned`, `${shown(open)} open`, given_up && `${shown(given_up)} given up`, `epoch ${shown(epoch)}`];
+  headline({ learner, told, open, given_up, expired, epoch, loss, loss_unit, spending, trouble }) {
+    const counts = [`${count(told, "episode")} learned`, `${shown(open)} open`, given_up && `${shown(given_up)} given up${expired ? ` (${shown(expired)} expired since the start)` : ""}`, `epoch ${shown(epoch)}`];
     return [
       element("p", { class: "muted" }, `${learner.learner}: ${counts.filter(Boolean).join(", ")}. Loss so far ${[shown(loss), loss_unit].filter(Boolean).join(" ")}.`),
       ...spending.filter(({ stopped }) => stopped).map(({ name }) => element("p", { class: "failed" }, `The stop-loss of ${name} has the safe policy played.`)),
