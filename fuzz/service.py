@@ -29,6 +29,7 @@ import numpy as np
 from tightrope.durable import DurableLearner
 from tightrope.learners import LearnerBase, make_learner
 from tightrope.ops.inputs import TABLES
+from tightrope.ops.sqlite import SQLite
 from tightrope.ops.state import EpisodeFormat
 from tightrope.ops.store import ZEROS, Journal, SnapshotRow
 from tightrope.problems.base import Problem
@@ -173,7 +174,7 @@ def check(service: Service, players: list[Player]) -> dict[str, int]:
 def replay(directory: Path, problem: Problem, twin: LearnerBase) -> dict[int, dict[str, Any]]:
     """Feed the journal to `twin`; returns what was told of each episode."""
     format, learned = EpisodeFormat(problem.space, len(problem.budgets), twin.feedback), dict[int, dict[str, Any]]()
-    journal = Journal(directory, read_only=True)
+    journal = Journal(SQLite(directory, read_only=True))
     try:
         for event in journal.events(SnapshotRow(0, ZEROS, b"")):
             told = format.outcome(event, journal.array)

@@ -25,8 +25,9 @@ from tightrope.errors import ConflictError, InvalidInputError, StorageError, Tig
 from tightrope.learners.base import Feedback
 from tightrope.ops import snapshots
 from tightrope.ops.inspection import inspect
+from tightrope.ops.sqlite import HighWaterMark
 from tightrope.ops.state import EpisodeFormat
-from tightrope.ops.store import ZEROS, Event, HighWaterMark, Journal, SnapshotRow, bytes_of, digest_of_row
+from tightrope.ops.store import ZEROS, Event, Journal, SnapshotRow, bytes_of, digest_of_row
 from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
@@ -363,12 +364,12 @@ def test_a_directory_replaced_during_a_snapshot_keeps_its_own_files(
         for _ in range(7):
             one_more(other)
         others = other.fingerprint()
-    looked: list[Path] = []
-    is_intact = snapshots._is_intact
+    looked: list[SnapshotRow] = []
+    is_intact, folder = snapshots._is_intact, tmp_path / "it"
 
-    def swapped_after(folder: Path, snapshot: SnapshotRow) -> bool:
-        answer = is_intact(folder, snapshot)
-        looked.append(folder)
+    def swapped_after(journal: Journal, snapshot: SnapshotRow) -> bool:
+        answer = is_intact(journal, snapshot)
+        looked.append(snapshot)
         if len(looked) == 2:
             folder.rename(tmp_path / "moved")
             (tmp_path / "other").rename(folder)
@@ -505,7 +506,7 @@ def test_an_unfinished_transaction_is_rolled_back(tmp_path: Path) -> None:
     """As after an error of SQLite without a rollback."""
     with opened(tmp_path, fresh()) as learner:
         episode = learner.ask()
-        learner._store._sql.execute("BEGIN IMMEDIATE")
+        learner._store.database._sql.execute("BEGIN IMMEDIATE")  # type: ignore[attr-defined]
         learner.tell(episode.id, **played(learner, episode))
         shutil.copytree(tmp_path / "it", tmp_path / "copy" / "it")  # as it is on disk now
     with opened(tmp_path / "copy") as learner:

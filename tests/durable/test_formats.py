@@ -15,7 +15,8 @@ from tests.releases.archives import top_folders, unpack
 from tightrope.cli.commands import app
 from tightrope.errors import StorageError
 from tightrope.ops.formats import FORMAT, SCHEMA, STEPS
-from tightrope.ops.store import Journal, digest_of
+from tightrope.ops.sqlite import SQLite
+from tightrope.ops.store import digest_of
 
 ARCHIVE = RELEASES / "0.2" / "durable.tar.gz"
 
@@ -50,7 +51,7 @@ def test_a_migration_cut_off_at_any_moment_leaves_the_old_or_the_new_directory(o
         target = tmp_path / str(moment)
         shutil.copytree(old, target)
         with suppress(KeyboardInterrupt), interrupted_after(moment) as count:
-            Journal(target).close()
+            SQLite(target).close()
             if count[0] < moment:
                 break
         copied = (target / f"before-format-{FORMAT}").is_dir()
@@ -58,7 +59,7 @@ def test_a_migration_cut_off_at_any_moment_leaves_the_old_or_the_new_directory(o
         if (format_of(target), copied) not in seen:  # takes a while
             check(target, before, sight, 6)
             seen.add((format_of(target), copied))
-        Journal(target).close()
+        SQLite(target).close()
         assert (rows_of(target), format_of(target)) == (before, FORMAT)
         shutil.rmtree(target)
         moment += 5

@@ -16,7 +16,7 @@ from tightrope.cli.commands import app
 from tightrope.confidence import KLBall
 from tightrope.durable import DurableLearner
 from tightrope.errors import InvalidInputError, StorageError
-from tightrope.ops import formats, inspection, snapshots, store
+from tightrope.ops import formats, inspection, snapshots, sqlite
 from tightrope.ops.inspection import as_json, inspect, page, widths_of
 from tightrope.ops.status import BudgetUnits
 
@@ -91,11 +91,11 @@ def test_a_directory_that_is_being_created_is_not_damaged(tmp_path: Path, monkey
     def ended(*given: object) -> None:
         raise Ended
 
-    for place, name in ((store.Journal, "_refuse_other_schema"), (snapshots, "write")):
+    for place, name in ((sqlite.SQLite, "_refuse_other_schema"), (snapshots, "write")):
         with monkeypatch.context() as patch, pytest.raises(Ended):
             patch.setattr(place, name, ended)
             if name != "write":
-                patch.setattr(store, "SCHEMA", "SELECT 1;")
+                patch.setattr(sqlite, "SCHEMA", "SELECT 1;")
             opened(tmp_path, fresh())
         code, said = run(tmp_path / "it")
         assert (code, "it contains no learner yet; pass one to create it" in said) == (2, True)
@@ -106,15 +106,15 @@ def test_a_directory_that_is_being_created_is_not_damaged(tmp_path: Path, monkey
 
 def test_the_schema_is_created_in_one_transaction(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch, pytest.raises(StorageError):
-        patch.setattr(store, "SCHEMA", f"{formats.SCHEMA} SELECT nothing FROM nowhere;")
+        patch.setattr(sqlite, "SCHEMA", f"{formats.SCHEMA} SELECT nothing FROM nowhere;")
         opened(tmp_path, fresh())
-    with sqlite3.connect(tmp_path / "it" / store.JOURNAL) as sql:
+    with sqlite3.connect(tmp_path / "it" / sqlite.JOURNAL) as sql:
         assert sql.execute("SELECT name FROM sqlite_schema").fetchall() == []
 
 
 def test_an_emptied_journal_is_damaged(tmp_path: Path) -> None:
     found = directory(tmp_path)
-    (found / store.JOURNAL).write_bytes(b"")
+    (found / sqlite.JOURNAL).write_bytes(b"")
     assert inspect(found).damage
 
 

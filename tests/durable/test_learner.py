@@ -403,7 +403,7 @@ def test_a_directory_of_an_unknown_format_is_refused(tmp_path: Path, format: int
 
 def test_new_parent_directories_are_synced(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     synced: list[Path] = []
-    monkeypatch.setattr("tightrope.ops.store.sync_folder", synced.append)
+    monkeypatch.setattr("tightrope.ops.sqlite.sync_folder", synced.append)
     DurableLearner(tmp_path / "a" / "b" / "it", fresh()).close()
     assert set(synced) == {tmp_path, tmp_path / "a", tmp_path / "a" / "b"}
 
@@ -498,7 +498,7 @@ def test_a_journal_that_lost_its_end_is_detected(tmp_path: Path) -> None:
     with opened(tmp_path, fresh()) as learner:
         for _ in range(3):
             assert number_of(one_more(learner)) == learner.status.asked
-        learner._store._sql.execute("DELETE FROM events WHERE seq = 3")
+        learner._store.database._sql.execute("DELETE FROM events WHERE seq = 3")  # type: ignore[attr-defined]
     with pytest.raises(StorageError, match="ends at event 2, but event 3 was acknowledged"):
         opened(tmp_path)
 

@@ -85,7 +85,7 @@ def test_a_snapshot_does_not_wait_for_readers(tmp_path: Path) -> None:
         reader = sqlite3.connect(f"{(learner.directory / 'journal.sqlite').as_uri()}?mode=ro", uri=True)
         reader.execute("BEGIN")
         [[before]] = reader.execute("SELECT count(*) FROM events")
-        learner._store._sql.execute("PRAGMA busy_timeout = 60000")
+        learner._store.database._sql.execute("PRAGMA busy_timeout = 60000")  # type: ignore[attr-defined]
         teller = Thread(target=one_more, args=[learner])  # writes a snapshot
         teller.start()
         teller.join(30)

@@ -8,14 +8,16 @@ import os
 import shutil
 import sqlite3
 from collections.abc import Iterator
-from contextlib import closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from pathlib import Path
 
 from tightrope.arguments import printable, whole
 from tightrope.errors import InvalidInputError, StorageError, in_words
 from tightrope.ops import snapshots
+from tightrope.ops.database import REMEDY
 from tightrope.ops.inspection import MOST_LOOKS, Inspection, inspect
-from tightrope.ops.store import HEAD, JOURNAL, REMEDY, Journal, SnapshotRow, digest_of
+from tightrope.ops.sqlite import HEAD, JOURNAL, SQLite
+from tightrope.ops.store import Journal, SnapshotRow, digest_of
 from tightrope.storage.files import write_bytes
 from tightrope.storage.replacing import is_temporary, replacing, sync_folder
 
@@ -60,12 +62,14 @@ def backup(folder: Path, file: Path) -> int:
 
 def _copy(folder: Path, target: Path) -> int:
     """Write the journal and the files that belong to it."""
-    with closing(Journal(folder, read_only=True)) as journal:
+    with ExitStack() as stack:
+        journal = Journal(stack.enter_context(closing(SQLite(folder, read_only=True))))
         journal.check_end()
-        for damage in journal.file_damage():
+        for damage in journal.database.damage():
             raise StorageError(damage)
-        journal.copy_to(target)
-    with _errors(target), closing(sqlite3.connect(target, isolation_level=None)) as sql:
+        journal.database.copy_to(target)
+        stack.enter_context(_errors(target))
+        sql = stack.enter_context(closing(sqlite3.connect(target, isolation_level=None)))
         sql.execute("PRAGMA journal_mode = OFF")
         sql.execute("BEGIN")
         sql.execute(FILES)
@@ -73,9 +77,9 @@ def _copy(folder: Path, target: Path) -> int:
         for row in sql.execute("SELECT seq, chain, contents FROM snapshots").fetchall():
             snapshot = SnapshotRow(*row)
             try:
-                files |= zip(snapshot.files, snapshots.read(folder, snapshot), strict=True)
-            except StorageError as error:  # the learner has deleted it meanwhile; any other one will do
-                if not isinstance(error.__cause__, FileNotFoundError):
+                files |= zip(snapshot.files, snapshots.read(journal, snapshot), strict=True)
+            except StorageError:  # the learner has deleted it meanwhile; any other one will do
+                if all(journal.database.read_file(name) is not None for name in snapshot.files):
                     raise
                 sql.execute("DELETE FROM snapshots WHERE seq = ?", (snapshot.seq,))
         for name, data in files.items():
@@ -125,7 +129,7 @@ def restore(file: Path, folder: Path, to_event: int | None = None, classes: tupl
             partial.mkdir(parents=True)
             _extract(sql, partial)
             if to_event is not None:
-                with closing(Journal(partial)) as journal:
+                with closing(Journal(SQLite(partial))) as journal:
                     journal.rewind(to_event)
             found = inspect(partial, classes)
             if found.damage:

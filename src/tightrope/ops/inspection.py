@@ -20,8 +20,9 @@ from tightrope.learners import load
 from tightrope.learners.base import LearnerBase
 from tightrope.model import Policy
 from tightrope.ops import snapshots
+from tightrope.ops.sqlite import JOURNAL, SQLite
 from tightrope.ops.status import BudgetUnits, Standing, Status, status_of
-from tightrope.ops.store import JOURNAL, Journal
+from tightrope.ops.store import Journal
 from tightrope.space import FloatArray
 from tightrope.storage.files import write_csv
 
@@ -93,8 +94,8 @@ def inspect(folder: Path, classes: tuple[type, ...] = ()) -> Inspection:
 
 def format_of(folder: Path) -> int:
     """Return the format of a directory's journal on disk."""
-    with closing(Journal(folder, read_only=True)) as journal:
-        return journal.found_format
+    with closing(SQLite(folder, read_only=True)) as database:
+        return database.found_format
 
 
 def _look(folder: Path, classes: tuple[type, ...]) -> Inspection:
@@ -102,11 +103,11 @@ def _look(folder: Path, classes: tuple[type, ...]) -> Inspection:
     damage: list[str] = []
     growth, status, widths = Growth(0, 0, 0, 0, 0, 0), None, {}
     try:
-        with closing(Journal(folder, read_only=True)) as journal:
-            damage += journal.file_damage()
+        with closing(Journal(SQLite(folder, read_only=True))) as journal:
+            damage += journal.database.damage()
             facts, growth = journal.facts(), _growth(folder, journal)
-            damage += _damage(folder, journal)
-            state, _ = snapshots.restore(folder, journal, lambda data: load(data, *classes))
+            damage += _damage(journal)
+            state, _ = snapshots.restore(journal, lambda data: load(data, *classes))
             open_, units = len(journal.open_episodes()), BudgetUnits.read(facts["units"])
             status = status_of(state, units, journal.last_event, journal.last_episode, open_)
             widths = {name: wide for name, one in state.entrants.items() if (wide := widths_of(one.learner))}
@@ -115,12 +116,12 @@ def _look(folder: Path, classes: tuple[type, ...]) -> Inspection:
     return Inspection(folder, facts, growth, tuple(dict.fromkeys(damage)), status, widths)
 
 
-def _damage(folder: Path, journal: Journal) -> list[str]:
+def _damage(journal: Journal) -> list[str]:
     """Return what is damaged among snapshots, episodes, arrays and events."""
     damage: list[str] = []
     found = journal.snapshots(damage)
     checks: list[Callable[[], object]] = [
-        lambda: [snapshots.read(folder, snapshot) for snapshot in found],
+        lambda: [snapshots.read(journal, snapshot) for snapshot in found],
         journal.check_rows,
         lambda: [list(journal.events(oldest)) for oldest in found[-1:]],
     ]

@@ -12,14 +12,13 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping
-from contextlib import ExitStack
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass
-from functools import wraps
+from functools import partial, wraps
 from math import inf
 from os import PathLike
 from pathlib import Path
-from tempfile import TemporaryFile
 from threading import RLock
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
@@ -47,11 +46,12 @@ from tightrope.learners.base import Feedback, LearnerBase
 from tightrope.learners.episodes import checked_budgets
 from tightrope.model import Policy
 from tightrope.ops import snapshots
+from tightrope.ops.database import REMEDY
 from tightrope.ops.formats import FORMAT
+from tightrope.ops.sqlite import SQLite, no_learner, owned_directory
 from tightrope.ops.state import LARGEST_SUM, State, StopLoss, apply
 from tightrope.ops.status import BudgetUnits, Status, status_of
 from tightrope.ops.store import (
-    REMEDY,
     UNKNOWN,
     EpisodeRow,
     Event,
@@ -60,8 +60,6 @@ from tightrope.ops.store import (
     digest_of,
     digest_of_row,
     floats_of,
-    no_learner,
-    owned_directory,
 )
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage import checkpoints
@@ -87,14 +85,20 @@ class OpenEpisode:
 def exclusive(
     method: Callable[Concatenate["DurableLearner", Arguments], Result],
 ) -> Callable[Concatenate["DurableLearner", Arguments], Result]:
-    """Let one thread at a time run a method, with memory and disk in agreement."""
+    """Let one thread at a time run a method: in a transaction, with memory and disk in agreement."""
 
     @wraps(method)
     def call(self: "DurableLearner", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        self._refuse_nested()
-        with self._lock:
-            self._make_usable()
-            return method(self, *args, **kwargs)
+        if self._grouping and self._lock._is_owned():  # type: ignore[attr-defined]
+            self._grouping = False
+            try:
+                return method(self, *args, **kwargs)
+            finally:
+                self._grouping = True
+        [result] = self.together([partial(call, self, *args, **kwargs)])
+        if isinstance(result, Exception):
+            raise result
+        return result
 
     return call
 
@@ -184,14 +188,16 @@ class DurableLearner:
         self._status: Status
         self._open: dict[str, EpisodeRow]  #: open episodes by id
         self._stale = True  #: memory may differ from disk
+        self._torn = False  #: learners in memory may have learned from an event that was not stored
+        self._grouping = False  #: the methods that are called now belong to the transaction of `together`
         self._since_snapshot = 0  #: events
+        self._snapshot_due = False
         self._snapshot_error = ""
         with ExitStack() as stack:
             self.directory = stack.enter_context(owned_directory(path, create=learner is not None))
-            self._store = Journal(self.directory)
-            stack.callback(self._store.close)
+            self._store = Journal(stack.enter_context(closing(SQLite(self.directory))))
             self._store.check_end()
-            for damage in self._store.file_damage():
+            for damage in self._store.database.damage():
                 raise StorageError(f"{damage}; {REMEDY}")
             damaged_rows: list[str] = []
             if self._store.snapshots(damaged_rows) or damaged_rows:
@@ -209,28 +215,85 @@ class DurableLearner:
         if self._store.last_event or self._store.last_episode:
             raise StorageError(f"{self._store}: the snapshots are missing; {REMEDY}")
         self._store.create(_facts(learner, BudgetUnits.of(problem, len(learner.budgets)), problem))
-        snapshots.write(self.directory, self._store, State.new(learner))
+        snapshots.write(self._store, State.new(learner))
+
+    def together(self, calls: Sequence[Callable[[], Result]]) -> list[Result | Exception]:
+        """Run calls of methods of this object one after another, and sync them to disk together.
+
+        The result is that of the calls alone, for the price of one sync: nothing is published or returned before all of
+        it is on disk. A call that fails changes nothing, and the others go on.
+
+        Parameters
+        ----------
+        calls : sequence of callables
+            Each is called once, without arguments.
+
+        Returns
+        -------
+        The result of each call, or its exception. If the disk fails, nothing is stored of all the calls that have a
+        StorageError.
+        """
+        self._refuse_nested()
+        with self._lock:
+            results: list[Result | Exception] = []
+            while len(results) < len(calls):
+                results += self._commit_together(calls[len(results) :])
+        return results
+
+    def _commit_together(self, calls: Sequence[Callable[[], Result]]) -> list[Result | Exception]:
+        """Run calls in one transaction, as far as the state in memory remains whole; return their results."""
+        self._check_open()
+        results: list[Result | Exception] = []
+        try:
+            self._make_usable()
+            self._stale, self._torn, event = True, False, self._store.last_event
+            with self._store.transaction():
+                for call in calls:
+                    try:
+                        self._grouping = True
+                        results.append(call())
+                    except Exception as error:
+                        if isinstance(error, StorageError) or self._store.broken:
+                            raise
+                        results.append(error)
+                    finally:
+                        self._grouping = False
+                    if self._torn:
+                        break
+        except Exception as error:  # nothing is stored
+            return [error] * (min(len(results) + 1, len(calls)) if results else len(calls))
+        if self._torn:
+            with suppress(StorageError):  # which the next call reports
+                self._make_usable()
+            return results
+        self._publish()
+        if self._snapshot_due or (self._store.last_event > event and self._since_snapshot >= self._snapshot_every):
+            self._snapshot()
+        return results
 
     def _refuse_nested(self) -> None:
         """Refuse a call from a signal handler that interrupts another call in the same thread."""
         if self._lock._is_owned():  # type: ignore[attr-defined]
             raise ConflictError("a call is in progress in this thread; a signal handler cannot make another one")
 
-    def _make_usable(self) -> None:
-        """Refuse a learner that is closed or was opened by another process; recover after an interrupted call."""
+    def _check_open(self) -> None:
+        """Refuse a learner that is closed or was opened by another process."""
         if self._resources is None:
             raise InvalidInputError(f"the learner in {printable(self.directory)} is closed")
         if os.getpid() != self._process:
             raise InvalidInputError(
                 f"another process opened {printable(self.directory)} before it forked; open it in this process"
             )
+
+    def _make_usable(self) -> None:
+        """Recover after an interrupted call."""
         if self._stale:
             self._store.reload()
             self._recover()
 
     def _recover(self) -> None:
         """Restore memory from disk."""
-        self._state, self._since_snapshot = snapshots.restore(self.directory, self._store, self._load, self._progress)
+        self._state, self._since_snapshot = snapshots.restore(self._store, self._load, self._progress)
         self._open = {episode.id: episode for episode in self._store.open_episodes()}
         self._publish()
 
@@ -255,11 +318,11 @@ class DurableLearner:
         def array(digest: bytes) -> FloatArray:
             return floats_of(new_arrays[digest]) if digest in new_arrays else store.array(digest)
 
-        self._stale = True
+        self._torn = True
         try:
             new = apply(self._state, event, array, self._load)
         except InvalidInputError as error:
-            self._stale = type(error) is not InvalidInputError  # a learner that refuses an episode stays as it was
+            self._torn = type(error) is not InvalidInputError  # a learner that refuses an episode stays as it was
             raise
         events = [event]
         for name, one in new.entrants.items():
@@ -270,9 +333,7 @@ class DurableLearner:
         self._state = new
         self._open.pop(id, None)
         self._since_snapshot += len(events)
-        self._publish()
-        if self._since_snapshot >= self._snapshot_every:
-            self._snapshot()
+        self._torn = False
 
     def _event(self, kind: str, body: bytes, author: str | None = None) -> Event:
         """Return the next event; it is not about an episode."""
@@ -283,10 +344,11 @@ class DurableLearner:
 
     def _snapshot(self) -> None:
         """Write a snapshot. An error is reported in the status, and the next event tries again: no event is lost."""
-        self._stale = True
+        self._stale, self._snapshot_due = True, False
         try:
-            snapshots.write(self.directory, self._store, self._state)
-            snapshots.prune(self.directory, self._store, self._keep_journal, self._remember)
+            snapshots.write(self._store, self._state)
+            snapshots.prune(self._store, self._keep_journal, self._remember)
+            self._store.database.tidy()
             self._since_snapshot, self._snapshot_error = 0, ""
         except StorageError as error:
             self._snapshot_error = str(error)
@@ -312,10 +374,8 @@ class DurableLearner:
         if len(self._open) >= self._most_open:
             raise TooManyOpenError(f"{self._most_open} episodes are open, which is the limit; tell or give up some")
         name, probabilities = self._author_of(author), None if policy is None else policy.probabilities
-        self._stale = True
         episode = self._store.open_episode(secrets.token_hex(4), probabilities, _now(), name, key)
         self._open[episode.id] = episode
-        self._publish()
         return episode
 
     @exclusive
@@ -419,10 +479,8 @@ class DurableLearner:
         return "given up"
 
     def _give_up(self, episode: EpisodeRow) -> None:
-        self._stale = True
         self._store.give_up(episode)
         del self._open[episode.id]
-        self._publish()
 
     @exclusive
     def expire(self) -> list[str]:
@@ -581,6 +639,9 @@ class DurableLearner:
         self._apply_and_commit(self._event("dismiss", name.encode(), author))
 
     @exclusive
+    def _request_snapshot(self) -> None:
+        self._snapshot_due = True
+
     def snapshot(self) -> None:
         """Write a snapshot now, and delete what it makes unnecessary.
 
@@ -589,7 +650,7 @@ class DurableLearner:
         StorageError
             If it cannot be written; nothing is lost.
         """
-        self._snapshot()
+        self._request_snapshot()
         if self._snapshot_error:
             raise StorageError(self._snapshot_error)
 
@@ -603,13 +664,7 @@ class DurableLearner:
             If the directory cannot be written.
         """
         format = self._state.format
-        try:
-            with TemporaryFile(dir=self.directory) as file:
-                file.write(bytes(COMMIT_BYTES + 8 * format.space.n_tuples * (1 + format.n_constraints)))
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise StorageError(f"{printable(self.directory)} cannot be written: {error.strerror}") from error
+        self._store.database.check_writable(COMMIT_BYTES + 8 * format.space.n_tuples * (1 + format.n_constraints))
         self._store.check_writable()
 
     @exclusive

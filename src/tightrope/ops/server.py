@@ -18,7 +18,7 @@ import msgspec
 from tightrope.arguments import printable, shown
 from tightrope.errors import InvalidInputError, TightropeError, in_words, missing
 from tightrope.ops.api import HEADERS, ApiError, Endpoint, Health, Names, endpoints_of
-from tightrope.ops.store import JOURNAL
+from tightrope.ops.sqlite import JOURNAL
 
 try:
     import uvicorn

@@ -10,19 +10,16 @@ import logging
 from collections.abc import Callable, Mapping
 from dataclasses import fields
 from itertools import islice
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tightrope.arguments import printable
-from tightrope.errors import ConvergenceError, InvalidInputError, StorageError, in_words
+from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners.base import LearnerBase
+from tightrope.ops.database import REMEDY
 from tightrope.ops.state import Account, Entrant, Guard, Loader, Shadow, State, apply
-from tightrope.ops.store import REMEDY, Journal, SnapshotRow, digest_of
+from tightrope.ops.store import Journal, SnapshotRow, digest_of
 from tightrope.storage import checkpoints
-from tightrope.storage.files import write_bytes
-from tightrope.storage.replacing import is_temporary
 
 log = logging.getLogger("tightrope")
 
@@ -105,45 +102,37 @@ def checkpoint_of(learner: LearnerBase, beside: Fields | None = None) -> bytes:
     return buffer.getvalue()
 
 
-def write(folder: Path, journal: Journal, state: State) -> None:
-    """Write the state after the last event, and record it in the journal.
-
-    Raises StorageError if a file cannot be written, or if the directory was moved meanwhile.
-    """
-    journal.mark.refuse_moved()
+def write(journal: Journal, state: State) -> None:
+    """Write the state after the last event, and record it in the journal. Raises StorageError if it cannot."""
     beside = [_state_fields(state), *(_entrant_fields(one) for one in islice(state.entrants.values(), 1, None))]
     learners = [one.learner for one in state.entrants.values()]
     files = [checkpoint_of(learner, values) for learner, values in zip(learners, beside, strict=True)]
     snapshot = SnapshotRow(journal.last_event, journal.chain, b"".join(map(digest_of, files)))
-    for name, data in zip(snapshot.files, files, strict=True):
-        try:
-            write_bytes(folder / name, data)
-        except OSError as error:
-            raise StorageError(f"cannot write {in_words(error)}") from error
-        except InvalidInputError as error:  # a directory or a device has the name of the file
-            raise StorageError(f"cannot write a snapshot: {error}") from error
-    journal.record_snapshot(snapshot)
+    with journal.transaction():
+        for name, data in zip(snapshot.files, files, strict=True):
+            journal.database.write_file(name, data)
+        journal.record_snapshot(snapshot)
 
 
-def read(folder: Path, snapshot: SnapshotRow) -> list[bytes]:
+def read(journal: Journal, snapshot: SnapshotRow) -> list[bytes]:
     """Return the contents of the files of a snapshot; raise StorageError if one is missing or damaged."""
     files = []
     for name, digest in snapshot.files.items():
-        try:
-            files.append((folder / name).read_bytes())
-        except OSError as error:
-            raise StorageError(f"cannot read {in_words(error)}") from error
-        if digest_of(files[-1]) != digest:
-            raise StorageError(f"{printable(folder / name)} is damaged")
+        data = journal.database.read_file(name)
+        if data is None:
+            raise StorageError(f"{journal}: {name} is missing")
+        if digest_of(data) != digest:
+            raise StorageError(f"{journal}: {name} is damaged")
+        files.append(data)
     return files
 
 
-def newest(folder: Path, journal: Journal, load: Loader) -> tuple[State, SnapshotRow]:
+def newest(journal: Journal, load: Loader) -> tuple[State, SnapshotRow]:
     """Return the state of the newest snapshot that is intact, and its row; log a warning for each newer one."""
     damage: list[str] = []
     for snapshot in journal.snapshots(damage):
         try:
-            files = read(folder, snapshot)
+            files = read(journal, snapshot)
         except StorageError as error:
             damage.append(str(error))
             continue
@@ -152,47 +141,38 @@ def newest(folder: Path, journal: Journal, load: Loader) -> tuple[State, Snapsho
         try:
             return _state(files, load), snapshot
         except InvalidInputError as error:
-            raise StorageError(f"cannot restore the snapshot in {printable(folder)}: {error}") from error
+            raise StorageError(f"{journal}: the snapshot cannot be restored: {error}") from error
     raise StorageError(f"{'; '.join(damage) or 'there is no snapshot'}; {REMEDY}")
 
 
-def prune(folder: Path, journal: Journal, keep_events: int, keep_episodes: int) -> None:
+def prune(journal: Journal, keep_events: int, keep_episodes: int) -> None:
     """Delete all but the newest two intact snapshots, and the rows of the journal that they make unnecessary."""
-    kept = list(islice((one for one in journal.snapshots() if _is_intact(folder, one)), KEPT))
-    if not kept:
-        raise StorageError(f"no snapshot in {printable(folder)} can be read; {REMEDY}")
-    last_event = min(kept[-1].seq, journal.last_event - keep_events)
-    journal.prune(last_event, kept, journal.last_episode + 1 - keep_episodes)
-    journal.mark.refuse_moved()
-    wanted = {name for snapshot in kept for name in snapshot.files}
-    for path in folder.iterdir():
-        # a temporary file belongs to a process that was killed: only one process writes here
-        if (path.match("snapshot-*.npz") and path.name not in wanted) or is_temporary(path):
-            try:
-                path.unlink(missing_ok=True)
-            except OSError as error:
-                raise StorageError(f"cannot remove {in_words(error)}") from error
+    with journal.transaction():
+        kept = list(islice((one for one in journal.snapshots() if _is_intact(journal, one)), KEPT))
+        if not kept:
+            raise StorageError(f"{journal}: no snapshot can be read; {REMEDY}")
+        last_event = min(kept[-1].seq, journal.last_event - keep_events)
+        journal.prune(last_event, kept, journal.last_episode + 1 - keep_episodes)
+        journal.database.keep_files("snapshot-*.npz", {name for snapshot in kept for name in snapshot.files})
 
 
-def _is_intact(folder: Path, snapshot: SnapshotRow) -> bool:
+def _is_intact(journal: Journal, snapshot: SnapshotRow) -> bool:
     """Return whether a snapshot can be restored; raise StorageError if that cannot be found out now."""
     try:
-        read(folder, snapshot)
+        read(journal, snapshot)
     except StorageError as error:
-        if isinstance(error.__cause__, OSError) and not isinstance(error.__cause__, FileNotFoundError):
+        if error.__cause__ is not None:  # it could not be read
             raise
         return False
     return True
 
 
-def restore(
-    folder: Path, journal: Journal, load: Loader, progress: Callable[[int], None] | None = None
-) -> tuple[State, int]:
-    """Return the state that is on disk: the newest intact snapshot, and the events of the journal after it.
+def restore(journal: Journal, load: Loader, progress: Callable[[int], None] | None = None) -> tuple[State, int]:
+    """Return the state on disk: the newest intact snapshot, and the events of the journal after it.
 
     Parameters
     ----------
-    folder, journal : of the directory.
+    journal : of the learner.
     load : returns a learner from the bytes of a checkpoint.
     progress : called before each event with the number of events replayed so far.
 
@@ -205,7 +185,7 @@ def restore(
     StorageError : if the directory is damaged.
     """
     journal.check_end()
-    state, snapshot = newest(folder, journal, load)
+    state, snapshot = newest(journal, load)
     journal.settled = snapshot.seq
     for event in journal.events(snapshot):
         if progress is not None:

@@ -1,49 +1,30 @@
-"""The store of a durable learner: a locked directory with a journal in SQLite. Every commit is synced to disk.
+"""The journal of a durable learner: what it learned and how it was configured, in rows with digests.
 
-    journal.sqlite   events      what the learner learned and how it was configured, in order; the digest of a row
-                                 covers the row and the digest of the row before it
-                     episodes    every episode that was opened, and its fate
-                     arrays      policies, losses and constraints by digest; many rows refer to the same array
-                     snapshots   the files that hold the state after an event (`tightrope.ops.snapshots`)
-                     facts       what the directory was created with, as JSON
-    head             the numbers of the last event and the last episode, not synced (`HighWaterMark`)
+    events      what the learner learned and how it was configured, in order; the digest of a row covers the row and
+                the digest of the row before it
+    episodes    every episode that was opened, and its fate
+    arrays      policies, losses and constraints by digest; many rows refer to the same array
+    snapshots   the files that hold the state after an event (`tightrope.ops.snapshots`)
+    facts       what the journal was created with, as JSON
 
 An episode is marked as told in its row when the next snapshot is recorded; until then its event says so.
 
-Each method of `Journal` that writes is one transaction, and its result is on disk when it returns. None of the methods
-shows SQL to its caller, so that another database can take the place of SQLite.
+Each method of `Journal` that writes is one transaction, and its result is on disk when it returns, unless several are
+made one by `Journal.transaction`. Where the rows are stored is behind `tightrope.ops.database`.
 """
 
 import json
-import os
-import sqlite3
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from errno import EINVAL
-from hashlib import blake2b, sha256
-from os.path import realpath
-from pathlib import Path
-from stat import S_ISREG
-from struct import Struct
+from contextlib import contextmanager
+from hashlib import sha256
 from typing import Any, NamedTuple
-from zlib import crc32
 
-import msgspec
 import numpy as np
 
-from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError, StorageError
-from tightrope.ops import formats
-from tightrope.ops.formats import FORMAT, SCHEMA
+from tightrope.ops.database import DIGEST, REMEDY, Database, Head
+from tightrope.ops.database import digest_of_row as digest_of_row
 from tightrope.space import FloatArray
-from tightrope.storage.files import locked
-from tightrope.storage.replacing import is_temporary, sync_folder
-
-JOURNAL = "journal.sqlite"
-HEAD = "head"
-
-#: The schema as SQLite stores it, without the statistics that ANALYZE adds.
-STORED_SCHEMA = "SELECT type, name, sql FROM sqlite_schema WHERE name NOT LIKE 'sqlite_stat%' ORDER BY name"
 
 #: Episodes, each with its outcome if that was told after event ?.
 EPISODES = """
@@ -59,18 +40,17 @@ REFERENCED = "SELECT policy FROM episodes WHERE fate = 'open'" + "".join(
 
 #: The columns of `Event`.
 EVENT = "seq, kind, body, episode, policy, loss, constraints, time, author"
+INSERT_FACT = """
+INSERT INTO facts VALUES (?, ?, ?) ON CONFLICT (name) DO UPDATE SET value = excluded.value, digest = excluded.digest
+"""
+INSERT_EPISODE = "INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 INSERT_EVENT = "INSERT INTO events VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
-
-#: Bytes of a digest.
-DIGEST = 16
 
 #: The digest before the first event, and the contents of an episode that was not told.
 ZEROS = bytes(DIGEST)
 
 #: In place of the digest of a policy, where somebody else played with a policy that is not known.
 UNKNOWN = b""
-
-REMEDY = "restore the directory from a backup"
 
 #: Arrays that are kept in memory, too: those of an episode, and of the one before.
 MOST_RECENT = 6
@@ -79,18 +59,11 @@ MOST_RECENT = 6
 Statement = tuple[str, tuple[Any, ...]]
 
 FLOATS = np.dtype("<f8")
-NUMBERS = Struct("<QQ")
-encode = msgspec.msgpack.Encoder().encode
 
 
 def digest_of(data: bytes) -> bytes:
     """Return the digest of an array or a file: the first 16 bytes of its SHA-256."""
     return sha256(data).digest()[:DIGEST]
-
-
-def digest_of_row(*columns: bytes | str | float | None) -> bytes:
-    """Return the digest of a row: BLAKE2b, 16 bytes long, of its columns in MessagePack."""
-    return blake2b(encode(columns), digest_size=DIGEST).digest()
 
 
 def bytes_of(numbers: FloatArray) -> bytes:
@@ -180,204 +153,24 @@ class Sizes(NamedTuple):
     unused: int  #: bytes of the file that new rows will reuse
 
 
-@contextmanager
-def owned_directory(folder: Path, *, create: bool) -> Iterator[Path]:
-    """Lock a directory for this process until the block ends; yield its absolute path.
-
-    With `create`, the directory and its parents are created and synced. A directory that contains anything but a
-    durable learner is refused.
-    """
-    with ExitStack() as stack:
-        try:
-            if not create and not (folder / JOURNAL).is_file():
-                raise no_learner(folder)
-            created = [path for path in (folder, *folder.parents) if not path.exists()]
-            folder.mkdir(parents=True, exist_ok=True)
-            for path in created:
-                sync_folder(path.parent)
-            folder = Path(realpath(folder))
-            stack.enter_context(locked(folder, remedy="a directory belongs to one process at a time"))
-            new = all(is_temporary(path) or HighWaterMark.is_at(path) for path in folder.iterdir())
-        except OSError as error:
-            raise StorageError(f"cannot write to {printable(folder)}: {error.strerror}") from error
-        if not new and not (folder / JOURNAL).is_file():
-            raise InvalidInputError(
-                f"{printable(folder)} contains other files and no durable learner; choose another directory"
-            )
-        yield folder
-
-
-def no_learner(folder: Path) -> InvalidInputError:
-    """Return the error for a directory without a learner."""
-    return InvalidInputError(f"{printable(folder)} contains no learner yet; pass one to create it")
-
-
-class HighWaterMark:
-    """The file `head`: the numbers of the last event and the last episode, with a checksum.
-
-    A journal that lost its end looks intact, because SQLite drops an incomplete log silently. The mark is written after
-    every commit and never synced: after a crash it may be older than the journal, or unreadable, which is harmless. It
-    is newer only if the journal lost a commit.
-    """
-
-    SIZE = NUMBERS.size + 4
-
-    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
-        self.path = folder / HEAD
-        self._file: int | None = None
-        self._truncated = False
-        self._identity: tuple[int, int] | None = None
-        try:
-            flags = os.O_RDONLY if read_only else os.O_RDWR | os.O_CREAT
-            self._file = os.open(self.path, flags | getattr(os, "O_BINARY", 0), 0o666)
-            found = os.fstat(self._file)
-            if not S_ISREG(found.st_mode):
-                raise OSError(EINVAL, "not a regular file")
-            self._identity = found.st_ino, found.st_dev
-        except FileNotFoundError:  # read-only, and nothing was committed yet
-            pass
-        except OSError as error:
-            self.close()
-            raise StorageError(f"cannot read {self.path}: {error.strerror}") from error
-
-    @classmethod
-    def is_at(cls, path: Path) -> bool:
-        """Return whether a file may be a mark. It is created first, so it may be alone in a new directory."""
-        return path.name == HEAD and path.stat().st_size in (0, cls.SIZE)
-
-    @staticmethod
-    def encode(event: int, episode: int) -> bytes:
-        """Return the contents of the file."""
-        numbers = NUMBERS.pack(event, episode)
-        return numbers + crc32(numbers).to_bytes(4, "little")
-
-    def read(self) -> tuple[int, int]:
-        """Return the last event and the last episode; zeros if the file is empty or damaged."""
-        data = b"" if self._file is None else os.pread(self._file, 2 * self.SIZE, 0)
-        if len(data) != self.SIZE:
-            return 0, 0
-        event, episode = NUMBERS.unpack_from(data)
-        return (event, episode) if data == self.encode(event, episode) else (0, 0)
-
-    def write(self, event: int, episode: int) -> None:
-        """Write both numbers. On a full disk the old ones stay, which is harmless."""
-        if self._file is not None:
-            with suppress(OSError):
-                os.pwrite(self._file, self.encode(event, episode), 0)
-                if not self._truncated:  # somebody may have made it longer before it was opened
-                    os.ftruncate(self._file, self.SIZE)
-                    self._truncated = True
-
-    def refuse_moved(self) -> None:
-        """Raise StorageError if the directory was removed or replaced: nobody would find what is written to it."""
-        try:
-            found = self.path.stat()
-            identity = found.st_ino, found.st_dev
-        except (FileNotFoundError, NotADirectoryError):
-            identity = None
-        except OSError as error:
-            raise StorageError(f"cannot find {self.path}: {error.strerror}") from error
-        if identity != self._identity:
-            raise StorageError(f"{printable(self.path.parent)} was removed or replaced; open it again")
-
-    def close(self) -> None:
-        """Close the file."""
-        if self._file is not None:
-            os.close(self._file)
-            self._file = None
-
-
 class Journal:
-    """The journal of a directory, open for one writer or, with `read_only`, for one consistent look.
+    """The journal in a database. Raises StorageError if it is damaged or cannot be read or written."""
 
-    Raises StorageError if the journal is damaged or cannot be read or written, InvalidInputError if it has another
-    format or contains no learner.
-    """
-
-    def __init__(self, folder: Path, *, read_only: bool = False) -> None:
-        self.path = folder / JOURNAL
+    def __init__(self, database: Database) -> None:
+        self.database = database
         self.settled = 0  #: the fates of episodes told up to this event are in their rows
         self.last_event = self.last_episode = 0
+        self.given_up = 0  #: episodes
         self.chain = ZEROS  #: the digest of the last event
-        self.found_format = FORMAT  #: the format on disk, before it was migrated
+        self._in_transaction = False
+        self.broken = False  #: a change in the transaction was cut short, so it cannot be committed
         self._recent: dict[bytes, bytes] = {}  #: arrays by digest, used lately and certainly on disk; newest last
-        with self._storage_errors(), ExitStack() as stack:
-            self.mark = HighWaterMark(folder, read_only=read_only)
-            stack.callback(self.mark.close)
-            self._acknowledged = self.mark.read()  # before the journal, to which a writer may append meanwhile
-            self._sql = self._connect("mode=ro" if read_only else "mode=rwc")
-            stack.callback(lambda: self._sql.close())
-            if read_only:
-                self._begin_reading()
-            self._upgrade(folder, read_only=read_only)
-            if read_only:
-                self._refuse_empty()
-            else:
-                self._sql.execute("PRAGMA page_size = 8192")  # of a new file: arrays take fewer pages
-                self._sql.execute("PRAGMA journal_mode = WAL")
-                self._sql.execute("PRAGMA synchronous = FULL")
-                self._sql.executescript(f"BEGIN; {SCHEMA} COMMIT")
-            self._refuse_other_schema()
-            self._read_end()
-            stack.pop_all()
-
-    def _connect(self, options: str) -> sqlite3.Connection:
-        address = f"{Path(realpath(self.path)).as_uri()}?{options}"  # SQLite does not resolve .. above the root
-        return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
-
-    def _begin_reading(self) -> None:
-        """See one state from now on, whatever a writer commits."""
-        try:
-            self._sql.execute("BEGIN")
-            self._sql.execute("SELECT count(*) FROM facts")
-        except sqlite3.OperationalError:  # on read-only media SQLite cannot register a reader
-            self._sql.close()
-            self._sql = self._connect("mode=ro&immutable=1")
-
-    def _upgrade(self, folder: Path, *, read_only: bool) -> None:
-        """Migrate a journal of an earlier format: in one transaction, after a copy; a reader does so in memory."""
-        try:
-            found = dict(self._sql.execute("SELECT name, value FROM facts WHERE name = 'format'"))
-        except sqlite3.OperationalError:  # there are no tables yet
-            return
-        if not found or found["format"] == str(FORMAT):
-            return
-        if found["format"] not in map(str, formats.STEPS):
-            raise InvalidInputError(f"{printable(folder)} {formats.refusal(found['format'])}")
-        self.found_format = int(found["format"])
-        if read_only:
-            memory = sqlite3.connect(":memory:", isolation_level=None, check_same_thread=False)
-            self._sql.backup(memory)
-            self._sql.close()
-            self._sql = memory
-        else:
-            formats.preserve(folder, self._sql, JOURNAL)
-        row = "format", json.dumps(FORMAT)
-        self._sql.execute("BEGIN IMMEDIATE")
-        formats.migrate(self._sql, self.found_format)
-        self._sql.execute("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (*row, digest_of_row(*row)))
-        self._refuse_other_schema()
-        self._sql.execute("COMMIT")
-
-    def _refuse_empty(self) -> None:
-        """Refuse a directory that another process is creating, or was creating when it was killed."""
-        some = "SELECT 1 FROM events UNION ALL SELECT 1 FROM episodes UNION ALL SELECT 1 FROM snapshots LIMIT 1"
-        has_tables = self._sql.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
-        if not any(self._acknowledged) and not (has_tables and self._sql.execute(some).fetchone()):
-            raise no_learner(self.path.parent)
-
-    def _refuse_other_schema(self) -> None:
-        with closing(sqlite3.connect(":memory:")) as fresh:
-            fresh.executescript(SCHEMA)
-            expected = fresh.execute(STORED_SCHEMA).fetchall()
-        if self._sql.execute(STORED_SCHEMA).fetchall() != expected:
-            raise StorageError(f"{self}: the schema is damaged; {REMEDY}")
+        self._read_end()
 
     def reload(self) -> None:
         """Drop an unfinished transaction and read again where the journal ends."""
-        with self._storage_errors():
-            self._roll_back()
-            self._acknowledged = self.mark.read()
+        self._in_transaction = False
+        self.database.reload()
         self._recent.clear()
         self._read_end()
 
@@ -385,48 +178,57 @@ class Journal:
         events = self._query("SELECT seq, digest FROM events ORDER BY seq DESC LIMIT 1")
         ends = [(0, ZEROS), *((snapshot.seq, snapshot.chain) for snapshot in self.snapshots()[:1]), *events]
         self.last_event, self.chain = max(ends, key=lambda end: end[0])
-        found = self._query("SELECT seq FROM sqlite_sequence WHERE name = 'episodes'")
-        self.last_episode = int(found[0][0]) if found else 0
+        self.last_episode = self.database.last_episode()
+        self.given_up = self.database.head().given_up
 
     def check_end(self) -> None:
         """Raise StorageError if the journal lost events or episodes that were acknowledged."""
-        ends = {"event": self.last_event, "episode": self.last_episode}
-        for (what, last), known in zip(ends.items(), self._acknowledged, strict=True):
-            if known > last:
-                raise StorageError(
-                    f"{self} ends at {what} {last}, but {what} {known} was acknowledged: the journal is damaged; "
-                    f"{REMEDY}, or remove {self.mark.path} to continue without the lost part"
-                )
+        self.database.check_end(self._head)
+
+    @property
+    def _head(self) -> Head:
+        return Head(self.last_event, self.last_episode, self.given_up)
 
     def _query(self, query: str, *values: Any) -> list[Any]:
-        with self._storage_errors():
-            return self._sql.execute(query, values).fetchall()
+        return self.database.query(query, *values)
+
+    @contextmanager
+    def transaction(self) -> Iterator[None]:
+        """Make all changes of a block one transaction, on disk when it ends; after any error `reload` says what is.
+
+        A block inside another one belongs to its transaction.
+        """
+        if self._in_transaction:
+            try:
+                yield
+            except BaseException:
+                self.broken = True
+                raise
+            return
+        self.broken = False
+        self.database.begin()
+        try:
+            self._in_transaction = True
+            yield
+            if self.broken:
+                raise StorageError(f"{self}: a change was cut short; nothing was stored")
+            self.database.commit(self._head)
+        except BaseException:
+            self.database.rollback()
+            raise
+        finally:
+            self._in_transaction = False
 
     def _commit(self, *statements: Statement) -> None:
-        """Commit statements together; after any error `reload` tells what is on disk."""
-        with self._storage_errors():
-            self.mark.refuse_moved()
-            self._roll_back()
-            try:
-                if len(statements) > 1:  # a single one is a transaction of its own
-                    self._sql.execute("BEGIN IMMEDIATE")
-                for query, values in statements:
-                    self._sql.execute(query, values)
-                if self._sql.in_transaction:
-                    self._sql.execute("COMMIT")
-            except BaseException:
-                self._roll_back()
-                raise
-        self.mark.write(self.last_event, self.last_episode)
-
-    def _roll_back(self) -> None:
-        if self._sql.in_transaction:
-            self._sql.execute("ROLLBACK")
+        """Commit statements together."""
+        with self.transaction():
+            for query, values in statements:
+                self.database.execute(query, *values)
 
     def create(self, facts: Mapping[str, Any]) -> None:
         """Store what the directory is created with."""
         rows = [(name, json.dumps(value)) for name, value in facts.items()]
-        self._commit(*(("INSERT OR REPLACE INTO facts VALUES (?, ?, ?)", (*row, digest_of_row(*row))) for row in rows))
+        self._commit(*((INSERT_FACT, (*row, digest_of_row(*row))) for row in rows))
 
     def facts(self) -> dict[str, Any]:
         """Return what the directory was created with."""
@@ -440,32 +242,34 @@ class Journal:
     ) -> EpisodeRow:
         """Open an episode to be played with these probabilities (n_pairs,); None if they are not known."""
         arrays = {} if policy is None else {self.digest(data := bytes_of(policy)): data}
-        episode = EpisodeRow(
-            self.last_episode + 1, token, next(iter(arrays), UNKNOWN), "open", ZEROS, time, author, key
-        )
-        self.last_episode = episode.number
-        row = (*episode, episode.digest)
-        self._commit(*self._missing(arrays), ("INSERT INTO episodes VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)", row))
-        self._remember(arrays)
+        with self.transaction():
+            self.last_episode += 1
+            played_by = next(iter(arrays), UNKNOWN)
+            episode = EpisodeRow(self.last_episode, token, played_by, "open", ZEROS, time, author, key)
+            self._commit(*self._missing(arrays), (INSERT_EPISODE, (*episode, episode.digest)))
+            self._remember(arrays)
         return episode
 
     def give_up(self, episode: EpisodeRow) -> None:
         """Record that nobody will tell the outcome of an episode."""
-        self._commit(_update(episode._replace(fate="given up")))
+        with self.transaction():
+            self.given_up += 1
+            self._commit(_update(episode._replace(fate="given up")))
 
     def append(self, events: Sequence[Event], arrays: Mapping[bytes, bytes]) -> None:
         """Append events, with the arrays that they refer to, by digest."""
-        statements = self._missing(arrays)
-        for event in events:
-            self.last_event, self.chain = event.seq, digest_of_row(self.chain, *event.row)
-            statements.append((INSERT_EVENT, (*event.columns, self.chain)))
-        self._commit(*statements)
-        self._remember(arrays)
+        with self.transaction():
+            statements = self._missing(arrays)
+            for event in events:
+                self.last_event, self.chain = event.seq, digest_of_row(self.chain, *event.row)
+                statements.append((INSERT_EVENT, (*event.columns, self.chain)))
+            self._commit(*statements)
+            self._remember(arrays)
 
     def _missing(self, arrays: Mapping[bytes, bytes]) -> list[Statement]:
         """Return statements that store arrays, without those that are certainly stored."""
         new = [item for item in arrays.items() if item[0] not in self._recent]
-        return [("INSERT OR IGNORE INTO arrays VALUES (?, ?)", item) for item in new]
+        return [("INSERT INTO arrays VALUES (?, ?) ON CONFLICT DO NOTHING", item) for item in new]
 
     def _remember(self, arrays: Mapping[bytes, bytes]) -> None:
         self._recent |= arrays
@@ -480,19 +284,15 @@ class Journal:
     def events(self, after: SnapshotRow) -> Iterator[Event]:
         """Yield the events after a snapshot in order; raise StorageError at the first that is missing or damaged."""
         last, chain = after.seq, after.chain
-        with self._storage_errors():
-            cursor = self._sql.execute(
-                f"SELECT {EVENT}, digest FROM events WHERE seq > ? ORDER BY seq",
-                (last,),
-            )
-            for *columns, digest in cursor:
-                event = Event(*columns)
-                if event.seq != last + 1:
-                    raise StorageError(f"{self}: event {last + 1} is missing; {REMEDY}")
-                last, chain = event.seq, digest_of_row(chain, *event.row)
-                if chain != digest:
-                    raise StorageError(f"{self}: event {event.seq} is damaged; {REMEDY}")
-                yield event
+        found = self.database.rows(f"SELECT {EVENT}, digest FROM events WHERE seq > ? ORDER BY seq", last)
+        for *columns, digest in found:
+            event = Event(*columns)
+            if event.seq != last + 1:
+                raise StorageError(f"{self}: event {last + 1} is missing; {REMEDY}")
+            last, chain = event.seq, digest_of_row(chain, *event.row)
+            if chain != digest:
+                raise StorageError(f"{self}: event {event.seq} is damaged; {REMEDY}")
+            yield event
 
     def episode(self, number: int) -> EpisodeRow | None:
         """Return an episode; None if there is no such row, or not any more."""
@@ -527,9 +327,12 @@ class Journal:
         """Record the files of a snapshot of the state after the last event, and settle the episodes told before."""
         told = [episode for episode in self._episodes("fate = 'open'") if episode.fate == "told"]
         row = (*snapshot, digest_of_row(*snapshot))
-        self._commit(*map(_update, told), ("INSERT OR REPLACE INTO snapshots VALUES (?, ?, ?, ?)", row))
+        self._commit(
+            *map(_update, told),
+            ("DELETE FROM snapshots WHERE seq = ?", (snapshot.seq,)),
+            ("INSERT INTO snapshots VALUES (?, ?, ?, ?)", row),
+        )
         self.settled = snapshot.seq
-        self._query("PRAGMA wal_checkpoint(PASSIVE)")  # keeps the log short, and does not wait for readers
 
     def snapshots(self, damage: list[str] | None = None) -> list[SnapshotRow]:
         """Return the snapshots that were recorded, newest first; add a line to `damage` for each damaged row."""
@@ -556,12 +359,6 @@ class Journal:
         """Commit a row that changes nothing."""
         self._commit(("UPDATE facts SET value = value WHERE name = 'format'", ()))
 
-    def copy_to(self, file: Path) -> None:
-        """Write a compacted copy of the journal to a file, which must be empty; a writer may go on meanwhile."""
-        with self._storage_errors():
-            self._roll_back()
-            self._sql.execute("VACUUM INTO ?", (str(file),))
-
     def rewind(self, seq: int) -> None:
         """Forget everything after an event. Episodes told later are open again; those opened later are deleted.
 
@@ -583,19 +380,16 @@ class Journal:
         reopened = [self.episode(number) for number in later if number <= last]
         self._recent.clear()
         self.last_event, self.last_episode = seq, last
-        self._commit(
-            *(_update(episode._replace(fate="open", contents=ZEROS)) for episode in reopened if episode is not None),
-            ("DELETE FROM events WHERE seq > ?", (seq,)),
-            ("DELETE FROM snapshots WHERE seq > ?", (seq,)),
-            ("DELETE FROM episodes WHERE number > ?", (last,)),
-            ("UPDATE sqlite_sequence SET seq = ? WHERE name = 'episodes'", (last,)),
-            (f"DELETE FROM arrays WHERE digest NOT IN ({REFERENCED})", ()),
-        )
+        with self.transaction():
+            self._commit(
+                *(_update(row._replace(fate="open", contents=ZEROS)) for row in reopened if row is not None),
+                ("DELETE FROM events WHERE seq > ?", (seq,)),
+                ("DELETE FROM snapshots WHERE seq > ?", (seq,)),
+                ("DELETE FROM episodes WHERE number > ?", (last,)),
+                (f"DELETE FROM arrays WHERE digest NOT IN ({REFERENCED})", ()),
+            )
+            self.database.set_last_episode(last)
         self._read_end()
-
-    def file_damage(self) -> list[str]:
-        """Return what SQLite finds wrong with the file."""
-        return [f"{self}: {words}" for (words,) in self._query("PRAGMA quick_check(20)") if words != "ok"]
 
     def check_rows(self) -> None:
         """Raise StorageError if an episode or an array is damaged."""
@@ -606,25 +400,14 @@ class Journal:
     def sizes(self) -> Sizes:
         """Return how much is stored."""
         [[events, event_bytes]] = self._query("SELECT count(*), coalesce(sum(length(body)), 0) FROM events")
-        [[unused]], [[page]] = self._query("PRAGMA freelist_count"), self._query("PRAGMA page_size")
-        return Sizes(events, event_bytes, unused * page)
+        return Sizes(events, event_bytes, self.database.unused())
 
     def close(self) -> None:
-        """Close the files."""
-        with self._storage_errors():
-            self._roll_back()
-            self._sql.close()
-        self.mark.close()
-
-    @contextmanager
-    def _storage_errors(self) -> Iterator[None]:
-        try:
-            yield
-        except (sqlite3.Error, OSError, UnicodeDecodeError) as error:  # a damaged schema may not be UTF-8
-            raise StorageError(f"{self}: {error}") from error
+        """Close the database."""
+        self.database.close()
 
     def __str__(self) -> str:
-        return printable(self.path)
+        return str(self.database)
 
 
 def _update(episode: EpisodeRow) -> Statement:
