@@ -44,6 +44,7 @@ from tightrope.learners.uc_o_reps import UCOREPS
 from tightrope.learners.ucbvi import UCBVI
 from tightrope.learners.ucpd import UCPD
 from tightrope.learners.ucpd_bandit import UCPDBandit
+from tightrope.learners.ucpd_inside import UCPDInside
 from tightrope.learners.ucpd_known import UCPDKnown
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.learners.ucpd_practical_known import UCPDPracticalKnown
@@ -61,6 +62,7 @@ LEARNERS: dict[str, type[LearnerBase]] = {
     for learner in (
         UCPDPractical,
         UCPD,
+        UCPDInside,
         UCPDKnown,
         UCPDPracticalKnown,
         UCPDBandit,

@@ -1,0 +1,460 @@
+"""The theorem of `ucpd-inside`: every lemma against runs that could break it, and the bounds with their numbers."""
+
+import math
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.stats import binom
+
+import tightrope as tr
+from tests.conftest import random_mdp, random_policy, rngs
+from tests.learners.problems import Turns
+from tests.theory.test_bounds import alternating, tiny
+from tests.trajectories import sampled
+from tests.twins import divergence, mixed
+from tightrope import Episode, InvalidInputError, LayeredMDP, LayeredSpace, Problem
+from tightrope.learners.ucpd_inside import (
+    ROOM,
+    InsideState,
+    UCPDInside,
+    layer_variation,
+    lower_bounds,
+    range_of_D,
+    tightened_by,
+)
+from tightrope.model import Policy
+from tightrope.planning.hindsight import HindsightLP, most_slack
+from tightrope.problems.constraints import Bernoulli, Constraints, Deterministic, ScaledNoise
+from tightrope.problems.losses.adaptive import Chaser
+from tightrope.problems.losses.oblivious import Fixed
+from tightrope.space import FloatArray
+from tightrope.streams import streams
+from tightrope.theory import bounds, bounds_inside, met_from
+from tightrope.theory.inside import (
+    choice_inside,
+    deviation,
+    first_within,
+    log_ratio,
+    model_error_inside,
+    optimism_inside,
+)
+
+LEVEL = 0.1
+
+
+class Before(NamedTuple):
+    """What a step starts from."""
+
+    t: int  #: episodes before this one
+    state: InsideState
+    f: FloatArray
+    policy: Policy
+
+
+def play(
+    problem: Problem, learner: UCPDInside, T: int, seed: int, look: Callable[[Before, UCPDInside], None]
+) -> FloatArray:
+    """Play T episodes, `look` at each step, and return Σ f."""
+    for_losses, for_constraints, for_paths = streams(seed).adversary, streams(seed).constraints, np.random.default_rng(seed)
+    adversary, total = problem.losses.begin(for_losses), np.zeros(problem.space.n_tuples)
+    for t in range(T):
+        f, g, policy = adversary.loss(t + 1), problem.constraints.sample(for_constraints), learner.policy
+        before = Before(t, learner.state, f, policy)
+        path = sampled(problem.space, problem.mdp.occupancy(policy), for_paths)
+        adversary.watch(policy)
+        learner.observe(Episode(*path, f, g))
+        total += f
+        look(before, learner)
+    return total
+
+
+def inside(problem: Problem, **options: Any) -> UCPDInside:
+    return UCPDInside(problem.space, problem.budgets, **{"level": LEVEL} | options)
+
+
+def rho(learner: UCPDInside, variation: float) -> float:
+    return math.sqrt((4 * learner.space.n_layers + variation) / range_of_D(learner.space))
+
+
+def rows_of(learner: UCPDInside) -> FloatArray:
+    """g̲ of the step that gave the learner its θ."""
+    state = learner.state
+    return lower_bounds(state.mean_constraints, state.squares, state.observed, learner.log_inverse)
+
+
+def chased(problem: Problem) -> Problem:
+    """With losses that depend on the policies played."""
+    return replace(problem, losses=Chaser(np.eye(2, problem.space.n_tuples), problem.mdp))
+
+
+# ------------------------------------------------------------------------------------- 1: the bounds on the means
+
+
+def share_outside(law: Callable[[np.random.Generator, tuple[int, int]], FloatArray], scale: float) -> float:
+    """In how many of 1500 runs the mean is ever outside of [g̲, g̲ + 2b] in 300 draws; b times `scale`."""
+    runs, draws, mean = 1500, 300, 0.2
+    g = law(np.random.default_rng(11), (draws, runs))
+    average, squares, ever = np.zeros((runs, 1)), np.zeros((runs, 1)), np.zeros(runs, dtype=bool)
+    for t in range(1, draws + 1):
+        off = g[t - 1][:, None] - average
+        average, squares = average + off / t, squares + off * off
+        low = lower_bounds(average, squares, t, math.log(2 / LEVEL))
+        high = -lower_bounds(-average, squares, t, math.log(2 / LEVEL))
+        ever |= (average - scale * (average - low) > mean)[:, 0] | (average + scale * (high - average) < mean)[:, 0]
+    return float(ever.mean())
+
+
+LAWS: dict[str, Callable[[np.random.Generator, tuple[int, int]], FloatArray]] = {
+    "two ends": lambda rng, shape: np.where(rng.random(shape) < 0.6, 1.0, -1.0),
+    "two numbers": lambda rng, shape: np.where(rng.random(shape) < 0.5, 0.1, 0.3),
+    "rare": lambda rng, shape: np.where(rng.random(shape) < 0.2, 1.0, 0.0),
+}
+
+
+@pytest.mark.parametrize("law", LAWS)
+def test_the_mean_is_hardly_ever_outside_its_bounds(law: str) -> None:
+    assert share_outside(LAWS[law], 1.0) * 1500 <= binom.ppf(1 - 1e-6, 1500, LEVEL)
+    assert share_outside(LAWS[law], 0.3) > LEVEL  # so that it can fail
+
+
+@given(st.floats(0, 1e6), st.floats(1e-6, 0.5))
+def test_the_deviation_is_that_of_the_kernel(V: float, delta: float) -> None:
+    n = 10**7
+    kernel = n * (0.9 - tr.core.lower_means(np.array([n]), np.array([[0.9 * n]]), np.array([[V]]), math.log(1 / delta), 1.0))
+    assert deviation(np.array([V]), math.log(1 / delta))[0] == pytest.approx(kernel[0, 0], rel=1e-6, abs=1e-6)
+
+
+# ----------------------------------------------------------------------------- 2: the comparator is always allowed
+
+
+@pytest.mark.parametrize("constraints", [Deterministic, ScaledNoise, Bernoulli])
+def test_every_policy_within_the_budgets_is_allowed_in_every_step(constraints: Callable[..., Constraints]) -> None:
+    """And with the means themselves for rows, the policies that spend the budget exactly would not be."""
+    problem = tiny(constraints if constraints is not Bernoulli else lambda g: Bernoulli(g, height=1.25), alternating)
+    rng, g, c = np.random.default_rng(3), problem.constraints.mean, problem.budgets
+    rich, poor = np.full(6, 0.5), np.full(6, 0.5)
+    rich[[0, 2, 4]], poor[[0, 2, 4]] = 1, 0
+    rich, poor = rich - 0.5 * (rich == 0.5), poor + 0.5 * (poor == 0.5)
+    high, low = (problem.mdp.occupancy(Policy(problem.space, p)) for p in (rich, poor))
+    share = (c[0] - g[0] @ low) / (g[0] @ high - g[0] @ low)
+    others = [share * high + (1 - share) * low, low]
+    others += [u for u in (problem.mdp.occupancy(random_policy(rng, problem.space)) for _ in range(30)) if g[0] @ u <= c[0]]
+    assert len(others) > 5
+    by_mean = 0
+
+    def look(before: Before, learner: UCPDInside) -> None:
+        nonlocal by_mean
+        rows = rows_of(learner)
+        for u in others:
+            assert learner.confidence_set.violation(problem.space, u) <= 1e-12
+            assert (rows @ u <= c + 1e-12).all()
+        by_mean += bool((learner.state.mean_constraints @ others[0] > c + 1e-9).any())
+
+    for seed in range(3):
+        play(problem, inside(problem, level=0.001), 200, seed, look)
+    assert (by_mean > 100) == (constraints is not Deterministic)
+
+
+# ------------------------------------------------------------------------------------------- 3: mirror descent
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.3])
+def test_one_step(kappa: float) -> None:
+    """The inequality that the regret adds up, for every measure that the step allows; of the best it is an equality."""
+    problem = chased(tiny(ScaledNoise, alternating))
+    space, c, rng = problem.space, problem.budgets, np.random.default_rng(5)
+    U = mixed(space, np.zeros(space.n_tuples), 1.0)
+    least, looked_at, last = math.inf, 0, np.zeros(space.n_tuples)
+
+    def look(before: Before, learner: UCPDInside) -> None:
+        nonlocal least, looked_at, last
+        t, theta, old = before.t + 1, learner.state.theta, before.state
+        h, last = 2 * before.f - last, before.f
+        now, then = rho(learner, learner.state.variation), rho(learner, old.variation)
+        reference = mixed(space, old.theta, 1 / (t + 1) ** 2)
+        rows, limits = rows_of(learner), c - tightened_by(kappa, t + 1.0)
+        candidates = [problem.mdp.occupancy(random_policy(rng, space, zeros=0.3)) for _ in range(3)]
+        for u in [theta, *candidates]:
+            if (rows @ u > limits + 1e-9).any() or learner.confidence_set.violation(space, u) > 0:
+                continue
+            right = then * (divergence(u, reference) - divergence(theta, reference))
+            right += (now - then) * (divergence(u, U) - divergence(theta, U)) - now * divergence(u, theta)
+            left = h @ (theta - u)
+            assert left <= right + 1e-6
+            if u is not theta:
+                least, looked_at = min(least, right - left), looked_at + 1
+
+    play(problem, inside(problem, tightening=kappa), 150, 1, look)
+    assert looked_at > 50
+    assert least < 1e-3
+
+
+@given(st.lists(st.floats(0, 8), min_size=1, max_size=60), st.floats(0.5, 50))
+def test_the_rates_add_up(W: list[float], R: float) -> None:
+    """Σ W_t / (2 ρ_{t−1}) <= √(R Σ W_t), for W_t <= 4L; and mixing costs at most log 2 a layer for ever."""
+    V = np.cumsum(W)
+    before = np.sqrt((8 + V - W) / R)
+    assert (np.array(W) / (2 * before)).sum() <= math.sqrt(R * V[-1]) + 1e-9
+    mixing = -np.log1p(-1 / np.arange(2.0, len(W) + 2) ** 2)
+    assert mixing.sum() <= math.log(2)
+
+
+def test_choice_of_the_worst_losses() -> None:
+    """One step, nothing to learn, no budget: losses that charge what was just chosen; never above, and a tenth of it."""
+    space = LayeredSpace.dense([1, 1], 2)
+    learner, total, paid, V = UCPDInside(space, []), np.zeros(2), 0.0, 0.0
+    rng = np.random.default_rng(2)
+    T, f = 2000, np.zeros(2)
+    for _ in range(T):
+        V_before = V
+        theta, last = learner.theta, f
+        f = np.where(rng.random(2) < 0.5, 1.0, -1.0) if rng.random() < 0.5 else np.sign(theta - 0.5 + 1e-12)
+        paid, total = paid + f @ theta, total + f
+        V += layer_variation(space, f - last)
+        learner.observe(Episode([0, 1], [0], f, np.zeros((0, 2))))
+    assert learner.state.variation == pytest.approx(V)
+    bound = choice_inside(space, T, V_before)
+    assert 0.1 * bound < paid - total.min() <= bound
+
+
+def test_losses_that_stand_still_cost_a_constant() -> None:
+    """Regret does not grow once Σ W_t has stopped growing."""
+    space = LayeredSpace.dense([1, 1], 2)
+    learner, regret = UCPDInside(space, []), [0.0]
+    for _ in range(400):
+        regret.append(regret[-1] + float(np.array([1.0, -1.0]) @ learner.theta) + 1)
+        learner.observe(Episode([0, 1], [0], np.array([1.0, -1.0]), np.zeros((0, 2))))
+    assert regret[-1] - regret[200] < 0.01
+    assert regret[-1] <= choice_inside(space, 400, 1.0)
+
+
+# -------------------------------------------------------------------------------------------- 4: the model error
+
+
+@given(rngs(), st.lists(st.integers(1, 4), min_size=0, max_size=3))
+def test_an_error_counts_in_its_layer_and_in_those_that_follow(rng: np.random.Generator, sizes: list[int]) -> None:
+    space = LayeredSpace.dense([1, *sizes, 1], 2)
+    P, p, policy = random_mdp(rng, space), random_mdp(rng, space, zeros=0.3), random_policy(rng, space)
+    truly, theta = P.occupancy(policy), p.occupancy(policy)
+    off = space.sum_over_successors(np.abs(P.transitions - p.transitions))
+    bound = (space.n_layers - space.layer_of_pair) * space.sum_over_successors(truly) @ off
+    assert np.abs(theta - truly).sum() <= bound + 1e-12
+
+
+@given(rngs(), st.integers(1, 5), st.floats(0.02, 1), st.integers(1, 400))
+def test_visits_of_one_law(rng: np.random.Generator, m: int, growth: float, episodes: int) -> None:
+    """Σ min{2, 2√(2Λ/N)} over visits: untied as in UCRL2; of a law that is met up to m times an episode, as in section 7."""
+    ratio, N, n, total = 3.7, 0, 0, 0.0
+    for _ in range(episodes):
+        visits = int(rng.integers(0, m + 1)) if rng.random() < 0.7 else m
+        total += visits * min(2.0, 2 * math.sqrt(2 * ratio / max(1, N)))
+        n += visits
+        if n >= max(1, growth * N):
+            N, n = N + n, 0
+    roots = math.sqrt(8 * ratio * (N + n))
+    if m == 1:
+        assert total <= (1 + math.sqrt(2)) * roots + 1e-9
+    assert total <= 6 * m + 2 * math.sqrt(3) * roots + 1e-9
+
+
+@given(st.integers(2, 30), st.integers(1, 10**6), st.integers(0, 2**32))
+def test_radii_are_below_what_the_bound_takes_them_for(d: int, N: int, seed: int) -> None:
+    """N r <= Λ, whatever the counts; and within log 2 of it where all outcomes are seen equally often."""
+    space = LayeredSpace.dense([1, d, 1], 1)
+    rng = np.random.default_rng(seed)
+    M = np.zeros(space.n_tuples, dtype=np.int64)
+    M[:d] = rng.multinomial(N, rng.dirichlet(np.full(d, 0.3)))
+    counts = np.array([N, *M[:d]])
+    M[d:] = M[:d]
+    ratio = float(log_ratio(np.array([d]), N, 1, LEVEL)[0])
+    r = tr.core.kl_radii(space.native, counts, M, math.log(1 / LEVEL), 1.0)[0]
+    assert N * r <= ratio + 1e-9
+    assert ratio - N * r <= d * math.log(2) / 2 + d**2 / (4 * N) + 0.1
+
+
+# ---------------------------------------------------------------------------------------------------- the runs
+
+
+class Measured(NamedTuple):
+    """The terms of the bounds, as they came out."""
+
+    model_error: float
+    optimism: float
+    choice: float
+    regret: float
+    strong_violation: float
+    violation: float
+
+
+def measured(problem: Problem, T: int, seed: int, **options: Any) -> Measured:
+    learner, g, c = inside(problem, **options), problem.constraints.mean, problem.budgets
+    error = optimism = chosen = played = strong = 0.0
+    over = np.zeros(len(c))
+    rows = np.full(g.shape, -1.0)
+
+    def look(before: Before, learner: UCPDInside) -> None:
+        nonlocal error, optimism, chosen, played, strong, over, rows
+        theta, truly = before.state.theta, problem.mdp.occupancy(before.policy)
+        error += float(np.abs(theta - truly).sum())
+        optimism += float(((g - rows) @ theta).sum()) if before.t else 0.0
+        chosen, played = chosen + float(before.f @ theta), played + float(before.f @ truly)
+        strong += float(np.linalg.norm(np.maximum(g @ truly - c, 0)))
+        over += g @ truly - c
+        rows = rows_of(learner)
+
+    total = play(problem, learner, T, seed, look)
+    best = HindsightLP(problem.mdp, g, c).solve(total).value
+    violation = float(np.linalg.norm(np.maximum(over, 0)))
+    return Measured(error, optimism, chosen - best, played - best, strong, violation)
+
+
+#: The share of its bound that a term reaches in these runs: cut by more than that, the bound fails.
+REACHED = {
+    "model_error": 0.1,
+    "optimism": 0.1,
+    "choice": 0.01,
+    "regret": 0.01,
+    "strong_violation": 0.05,
+    "violation": 0.02,
+}
+
+
+def two_budgets() -> Problem:
+    """Three layers, two noisy budgets."""
+    return tr.make("random", layer_sizes=[1, 3, 2, 1], n_actions=2, n_constraints=2, seed=4, noise="scaled")
+
+
+def test_no_term_exceeds_its_bound_more_often_than_it_may() -> None:
+    T = 600
+    problems = [
+        tiny(Deterministic, Fixed),
+        tiny(ScaledNoise, alternating),
+        chased(tiny(ScaledNoise, alternating)),
+        two_budgets(),
+    ]
+    runs = [(bounds_inside(p, episodes=T, level=LEVEL), measured(p, T, seed)) for p in problems for seed in range(3)]
+    for name, reached in REACHED.items():
+        shares = np.array([getattr(found, name) / bound[name].value for bound, found in runs])
+        assert (shares > 1).mean() <= max(bound[name].failure for bound, _ in runs), name
+        assert shares.max() >= reached, (name, shares.max())
+
+
+def test_tightened_steps_stay_below_the_budgets_by_as_much_as_there_is_room() -> None:
+    """On the event that the sets hold, <g̲_i, θ^t> <= c_i − min{δ_t, ε}, also where nothing meets c_i − δ_t."""
+    problem, kappa = tiny(ScaledNoise, alternating), 20.0
+    slack = most_slack(problem.mdp, problem.constraints.mean, problem.budgets).slack
+    raised = 0
+
+    def look(before: Before, learner: UCPDInside) -> None:
+        nonlocal raised
+        delta = float(tightened_by(kappa, before.t + 2.0))
+        left = problem.budgets - rows_of(learner) @ learner.state.theta
+        assert (left >= min(delta, slack) - ROOM - 1e-8).all()
+        raised += bool((left < delta - 1e-3).any())
+
+    play(problem, inside(problem, level=0.001, tightening=kappa), 120, 0, look)
+    assert raised == 120
+
+
+@pytest.mark.parametrize("kappa", [0.2, 1.0])
+def test_what_aiming_below_the_budgets_costs_and_gains(kappa: float) -> None:
+    problem, T = tiny(ScaledNoise, Fixed), 800
+    slack = most_slack(problem.mdp, problem.constraints.mean, problem.budgets).slack
+    loose, tight = measured(problem, T, 3), measured(problem, T, 3, tightening=kappa)
+    found = bounds_inside(problem, episodes=T, level=LEVEL, tightening=kappa)
+    spared = float(np.minimum(tightened_by(kappa, np.arange(2.0, T + 1)), slack).sum())
+    assert tight.choice <= found["choice"].value
+    assert tight.choice - loose.choice > 0.02 * spared  # it does cost something,
+    assert tight.violation < loose.violation - 0.5 * min(spared, loose.violation)  # and gains something
+    without = bounds_inside(problem, episodes=T, level=LEVEL)
+    assert without["violation"].value - found["violation"].value == pytest.approx(spared, rel=0.02)
+
+
+def test_budgets_that_nobody_meets_end_in_the_least_excess() -> None:
+    """No error; and the excess that is left is the least that any policy has, and what is not known."""
+    problem = replace(tiny(Deterministic, Fixed), budgets=np.array([-0.2]))
+    found = measured_over(problem, 300)
+    assert found[-1] < 0.2 + 0.1
+    assert math.isinf(bounds_inside(problem, episodes=10)["regret"].value)
+
+
+def measured_over(problem: Problem, T: int) -> FloatArray:
+    """<g, θ̄^t> − c of one budget in every episode."""
+    over: list[float] = []
+
+    def look(before: Before, learner: UCPDInside) -> None:
+        over.append(float(problem.constraints.mean[0] @ problem.mdp.occupancy(learner.policy) - problem.budgets[0]))
+
+    play(problem, inside(problem), T, 0, look)
+    return np.array(over)
+
+
+# ------------------------------------------------------------------------------------------------- the numbers
+
+
+def test_bounds_by_hand() -> None:
+    """T = 100, ζ = 0.1; two pairs of layer 0 have two successors, layers have 4 tuples; c = 0.7, no noise."""
+    found = bounds_inside(tiny(Deterministic, Fixed), episodes=100, level=0.1)
+    ratio = math.log(2 / 0.1) + math.log(101) / 2 + math.log(2 * math.pi) / 2 + 1 / (12 * 101)  # d = 2, Γ(1) = 1
+    error = 2 * (1 + math.sqrt(2)) * math.sqrt(8 * 100 * 2 * ratio) + 2 * math.sqrt(200 * math.log(10))
+    R, V = 2 * math.log(4) + 2 * math.log(2), 2 + 8 * 99
+    choice = math.sqrt(R * (8 + V)) + math.sqrt(R * V) + 8 * math.pi**2 / 6
+    lam = 0.8 * 2 ** (-np.arange(30) / 2)
+    weights = np.log(np.arange(1, 31) * np.arange(2, 32) * 2 * 8 / 0.1)
+    b = 4 * ((weights + (-np.log1p(-lam) - lam) / 4) / lam).min()
+    optimism = 2 * sum(min(2.0, b / s) for s in range(1, 100))
+    assert found["model_error"].value == pytest.approx(error)
+    assert found["choice"].value == pytest.approx(choice)
+    assert found["regret"].value == pytest.approx(error + choice)
+    assert found["optimism"].value == pytest.approx(optimism, rel=0.01)
+    assert found["strong_violation"].value == pytest.approx(error + found["optimism"].value + 2.7)
+    assert [bound.failure for bound in found.values()] == pytest.approx([0.2, 0.1, 0.2, 0.3, 0.3, 0.3])
+    assert [bound.trivial for bound in found.values()] == pytest.approx([400, 400, 400, 400, 270, 270])
+
+
+@pytest.mark.parametrize("name", ["media-streaming", "river-swim", "random", "edge-cloud"])
+def test_below_the_bounds_of_the_paper_and_of_the_order_of_the_root_of_T(name: str) -> None:
+    problem = tr.make(name)
+    ours = {T: bounds_inside(problem, episodes=T) for T in (10**6, 10**8)}
+    papers = bounds(problem, episodes=10**6)
+    for term in ("model_error", "regret", "violation"):
+        assert ours[10**6][term].value < 0.6 * papers[term].value
+    for term, bound in ours[10**8].items():
+        assert bound.value < 13 * ours[10**6][term].value, term
+
+
+def test_ties_help_where_laws_are_met_in_many_layers() -> None:
+    problem = tr.make("river-swim")
+    tied, apart = (bounds_inside(problem, episodes=10**8, ties=ties)["model_error"].value for ties in (True, False))
+    assert tied < 0.9 * apart
+
+
+def test_the_time_from_which_budgets_are_met() -> None:
+    problem = tiny(Deterministic, Fixed)
+    for kappa in (300.0, 1000.0):
+        T = met_from(problem, tightening=kappa, level=LEVEL)
+        assert math.isfinite(T)
+        for episodes, met in ((int(T), True), (int(T) // 2, False)):
+            found = bounds_inside(problem, episodes=episodes, level=LEVEL, tightening=kappa)
+            assert (found["violation"].value == 0) is met
+    assert met_from(problem, tightening=0.01, level=LEVEL) == math.inf
+
+
+def test_the_episode_from_which_there_is_room() -> None:
+    for kappa, slack in ((0.1, 0.7), (1.0, 0.7), (30.0, 0.01)):
+        t = first_within(kappa, slack)
+        assert tightened_by(kappa, t + 1.0) <= slack
+        assert t == 1 or tightened_by(kappa, float(t)) > slack
+
+
+def test_what_bounds_refuse() -> None:
+    with pytest.raises(InvalidInputError, match="these change"):
+        bounds_inside(tr.make("mannor-game"), episodes=10)
+    no_room = replace(tiny(Deterministic, Fixed), budgets=np.array([0.0]))
+    assert math.isfinite(bounds_inside(no_room, episodes=10)["regret"].value)
+    assert bounds_inside(no_room, episodes=10, tightening=1.0)["regret"].value == math.inf
