@@ -35,6 +35,7 @@ PRACTICAL: Row = {
 PARAMETERS: dict[str, Row] = {
     # L T, L √T, 1/T
     "ucpd": {**BALLS, **AS_PUBLISHED, "alpha": 360_000.0, "V": 1200.0, "mixing": 1.1111111e-5},
+    "ucpd-inside": {**RADII, "confidence": "kl", "renewal": 0.1, "tightening": 0.0},
     "ucpd-known": {**AS_PUBLISHED, "alpha": 360_000.0, "V": 1200.0, "mixing": 1.1111111e-5},
     "ucpd-practical": {**PRACTICAL, **RADII, "confidence": "kl", "renewal": 0.1, "prudence": 0.5},
     "ucpd-practical-known": {**PRACTICAL, "prudence": 0.0},

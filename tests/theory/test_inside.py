@@ -13,11 +13,10 @@ from scipy.stats import binom
 
 import tightrope as tr
 from tests.conftest import random_mdp, random_policy, rngs
-from tests.learners.problems import Turns
 from tests.theory.test_bounds import alternating, tiny
 from tests.trajectories import sampled
 from tests.twins import divergence, mixed
-from tightrope import Episode, InvalidInputError, LayeredMDP, LayeredSpace, Problem
+from tightrope import Episode, InvalidInputError, LayeredSpace, Problem
 from tightrope.learners.ucpd_inside import (
     ROOM,
     InsideState,
@@ -40,8 +39,6 @@ from tightrope.theory.inside import (
     deviation,
     first_within,
     log_ratio,
-    model_error_inside,
-    optimism_inside,
 )
 
 LEVEL = 0.1
@@ -60,7 +57,11 @@ def play(
     problem: Problem, learner: UCPDInside, T: int, seed: int, look: Callable[[Before, UCPDInside], None]
 ) -> FloatArray:
     """Play T episodes, `look` at each step, and return Σ f."""
-    for_losses, for_constraints, for_paths = streams(seed).adversary, streams(seed).constraints, np.random.default_rng(seed)
+    for_losses, for_constraints, for_paths = (
+        streams(seed).adversary,
+        streams(seed).constraints,
+        np.random.default_rng(seed),
+    )
     adversary, total = problem.losses.begin(for_losses), np.zeros(problem.space.n_tuples)
     for t in range(T):
         f, g, policy = adversary.loss(t + 1), problem.constraints.sample(for_constraints), learner.policy
@@ -125,7 +126,9 @@ def test_the_mean_is_hardly_ever_outside_its_bounds(law: str) -> None:
 @given(st.floats(0, 1e6), st.floats(1e-6, 0.5))
 def test_the_deviation_is_that_of_the_kernel(V: float, delta: float) -> None:
     n = 10**7
-    kernel = n * (0.9 - tr.core.lower_means(np.array([n]), np.array([[0.9 * n]]), np.array([[V]]), math.log(1 / delta), 1.0))
+    kernel = n * (
+        0.9 - tr.core.lower_means(np.array([n]), np.array([[0.9 * n]]), np.array([[V]]), math.log(1 / delta), 1.0)
+    )
     assert deviation(np.array([V]), math.log(1 / delta))[0] == pytest.approx(kernel[0, 0], rel=1e-6, abs=1e-6)
 
 
@@ -143,7 +146,9 @@ def test_every_policy_within_the_budgets_is_allowed_in_every_step(constraints: C
     high, low = (problem.mdp.occupancy(Policy(problem.space, p)) for p in (rich, poor))
     share = (c[0] - g[0] @ low) / (g[0] @ high - g[0] @ low)
     others = [share * high + (1 - share) * low, low]
-    others += [u for u in (problem.mdp.occupancy(random_policy(rng, problem.space)) for _ in range(30)) if g[0] @ u <= c[0]]
+    others += [
+        u for u in (problem.mdp.occupancy(random_policy(rng, problem.space)) for _ in range(30)) if g[0] @ u <= c[0]
+    ]
     assert len(others) > 5
     by_mean = 0
 
@@ -187,7 +192,7 @@ def test_one_step(kappa: float) -> None:
             left = h @ (theta - u)
             assert left <= right + 1e-6
             if u is not theta:
-                least, looked_at = min(least, right - left), looked_at + 1
+                least, looked_at = min(least, float(right - left)), looked_at + 1
 
     play(problem, inside(problem, tightening=kappa), 150, 1, look)
     assert looked_at > 50
@@ -205,16 +210,16 @@ def test_the_rates_add_up(W: list[float], R: float) -> None:
 
 
 def test_choice_of_the_worst_losses() -> None:
-    """One step, nothing to learn, no budget: losses that charge what was just chosen; never above, and a tenth of it."""
+    """One step, nothing to learn, no budget: losses that charge what was chosen; never above, and a tenth of it."""
     space = LayeredSpace.dense([1, 1], 2)
     learner, total, paid, V = UCPDInside(space, []), np.zeros(2), 0.0, 0.0
     rng = np.random.default_rng(2)
     T, f = 2000, np.zeros(2)
     for _ in range(T):
         V_before = V
-        theta, last = learner.theta, f
+        theta, last = learner.state.theta, f
         f = np.where(rng.random(2) < 0.5, 1.0, -1.0) if rng.random() < 0.5 else np.sign(theta - 0.5 + 1e-12)
-        paid, total = paid + f @ theta, total + f
+        paid, total = paid + float(f @ theta), total + f
         V += layer_variation(space, f - last)
         learner.observe(Episode([0, 1], [0], f, np.zeros((0, 2))))
     assert learner.state.variation == pytest.approx(V)
@@ -227,7 +232,7 @@ def test_losses_that_stand_still_cost_a_constant() -> None:
     space = LayeredSpace.dense([1, 1], 2)
     learner, regret = UCPDInside(space, []), [0.0]
     for _ in range(400):
-        regret.append(regret[-1] + float(np.array([1.0, -1.0]) @ learner.theta) + 1)
+        regret.append(regret[-1] + float(np.array([1.0, -1.0]) @ learner.state.theta) + 1)
         learner.observe(Episode([0, 1], [0], np.array([1.0, -1.0]), np.zeros((0, 2))))
     assert regret[-1] - regret[200] < 0.01
     assert regret[-1] <= choice_inside(space, 400, 1.0)
@@ -248,7 +253,7 @@ def test_an_error_counts_in_its_layer_and_in_those_that_follow(rng: np.random.Ge
 
 @given(rngs(), st.integers(1, 5), st.floats(0.02, 1), st.integers(1, 400))
 def test_visits_of_one_law(rng: np.random.Generator, m: int, growth: float, episodes: int) -> None:
-    """Σ min{2, 2√(2Λ/N)} over visits: untied as in UCRL2; of a law that is met up to m times an episode, as in section 7."""
+    """Σ min{2, 2√(2Λ/N)} over visits: untied as in UCRL2; of a law met up to m times an episode, as in section 7."""
     ratio, N, n, total = 3.7, 0, 0, 0.0
     for _ in range(episodes):
         visits = int(rng.integers(0, m + 1)) if rng.random() < 0.7 else m

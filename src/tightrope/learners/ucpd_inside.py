@@ -11,8 +11,8 @@
        θ^{t+1} = argmin of <2 f^t − f^{t−1}, θ> + ρ_{t−1} D(θ, θ̃^t) + (ρ_t − ρ_{t−1}) D(θ, U)
                  over the θ in Δ_{t+1} with <g̲_i, θ> <= c_i − δ_{t+1} for all i,     δ_s = κ √(log(s + 1) / s)
 
-   If there is none, each right-hand side is raised by the same amount, the least with which there is one. With κ = 0 and
-   budgets that some policy meets, that happens on the event that a bound of 1 or 2 fails only (probability 2ζ).
+   If there is none, all right-hand sides are raised by the least amount with which there is one. With κ = 0 and budgets
+   that some policy meets, that happens only if a bound of 1 or 2 fails (probability 2ζ).
 
 So the best policy within the budgets is allowed in every step, regret is that of optimistic mirror descent, and what is
 overspent is what was not known: both Õ(√T), without Slater's condition, a horizon, or multipliers to keep bounded.
@@ -182,7 +182,7 @@ class UCPDInside(CountingLearner[InsideState]):
         theta, prices, solver = self._step(state.solver, counts, theta_mixed, cost, lower, limits)
         return InsideState(
             observed=t, counts=counts, theta=theta, solver=solver, multipliers=prices * rho, mean_constraints=mean,
-            squares=squares, last_loss=f, variation=variation,
+            squares=squares, last_loss=f.copy(), variation=variation,
         )  # fmt: skip
 
     def _rho(self, variation: float) -> float:

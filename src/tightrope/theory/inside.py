@@ -153,10 +153,11 @@ def choice_inside(space: LayeredSpace, T: int, V: float, kappa: float = 0.0, sla
 
 def first_within(kappa: float, slack: float) -> int:
     """t_0: the least t >= 1 with δ_{t+1} <= ε."""
-    low, high = 1, 2
-    within = lambda t: float(tightened_by(kappa, np.array([t + 1.0]))[0]) <= slack  # noqa: E731
-    if within(1):
-        return 1
+
+    def within(t: int) -> bool:
+        return float(tightened_by(kappa, t + 1.0)) <= slack
+
+    low, high = 0, 1  # not within, or before the first; and the next to try
     while not within(high):
         low, high = high, 2 * high
     while high - low > 1:
