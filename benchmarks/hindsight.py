@@ -17,8 +17,7 @@ import tightrope as tr
 from benchmarks import page
 from benchmarks.measure import clock, duration, shown
 from tightrope.lab.run import Run
-from tightrope.planning import highs
-from tightrope.planning.hindsight import HindsightLP, largest
+from tightrope.planning.hindsight import HindsightLP, largest, visits_by_highs
 from tightrope.problems import PROBLEMS
 from tightrope.problems.base import Problem
 from tightrope.problems.gym import problem_from_gym
@@ -64,7 +63,7 @@ def solved(problem: Problem) -> Iterator[Solved]:
             times.append(clock() - begin)
         unit, begin = largest(total), clock()
         cost = _pair_costs(problem, total / unit)
-        x, _ = highs.best_visits(mdp, cost, rows, problem.budgets)
+        x, _ = visits_by_highs(mdp, cost, rows, problem.budgets)
         spent = clock() - begin
         yield Solved(min(times), spent, abs(answer.value / unit - float(cost @ x)) / mdp.space.n_layers)
 
@@ -99,7 +98,7 @@ def played(problem: Problem) -> Played:
             totals.append(run.account.total_loss.copy())
     few, rows, begin = totals[:: len(totals) // 5], _pair_costs(problem, lp.constraints), clock()
     for total in few:
-        highs.best_visits(problem.mdp, _pair_costs(problem, total / largest(total)), rows, lp.budgets)
+        visits_by_highs(problem.mdp, _pair_costs(problem, total / largest(total)), rows, lp.budgets)
     return Played(play, records, (clock() - begin) / len(few) * len(totals))
 
 

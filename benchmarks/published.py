@@ -21,7 +21,7 @@ from tightrope.learners.registry import LEARNERS
 from tightrope.planning.hindsight import solve_cmdp
 from tightrope.problems import make
 from tightrope.problems.constraints import Deterministic
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray
 
 #: Episodes at which what was reached is shown.

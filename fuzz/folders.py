@@ -14,7 +14,7 @@ import numpy as np
 from fuzz import watchdog
 from tightrope import InvalidInputError
 from tightrope.problems.files import load_problem
-from tightrope.problems.files.example import LOSS, TECHNICIAN, TOML, TRANSITIONS
+from tightrope.problems.files.folder import LOSS, TECHNICIAN, TOML, TRANSITIONS
 
 #: What a file of a folder is: its bytes; or where a link leads, that it is a pipe or a folder, or that it has a hole.
 Link = tuple[str, str]

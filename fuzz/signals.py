@@ -36,7 +36,7 @@ from tightrope.lab.folder import LOG, PROGRESS
 from tightrope.lab.folder import RUN as RUN_FILE
 from tightrope.lab.runner import RESUME
 from tightrope.signals import SIGNALS, WORDS
-from tightrope.storage.replacing import is_temporary
+from tightrope.storage.files import is_temporary
 
 #: Where runs write, and the commands: one run, another one, one with workers, and one that does little but import.
 PLACE = "here"

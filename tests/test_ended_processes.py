@@ -106,7 +106,7 @@ def test_temporary_files_are_removed_and_held_blocks_finish(tmp_path: Path) -> N
 import os, pathlib
 from tightrope.signals import answer_signals, held
 from tightrope.storage.files import write_bytes
-from tightrope.storage.replacing import replacing
+from tightrope.storage.files import replacing
 answer_signals()
 with held():
     os.kill(os.getpid(), signal.SIGTERM)
@@ -174,8 +174,8 @@ def test_a_closed_pipe_is_not_an_error() -> None:
 
 def test_no_file_takes_the_number_of_a_closed_stream(tmp_path: Path) -> None:
     code = """
-from tightrope.cli import standard
-standard.open_all()
+from tightrope.cli import open_streams
+open_streams()
 file = open("results", "w")
 from tightrope.lab.progress import shown
 with shown(10, 2, 0, 0):
@@ -189,7 +189,7 @@ with shown(10, 2, 0, 0):
 
 @pytest.mark.parametrize("encoding", ["ascii", "cp1252", "utf-8"])
 def test_what_stdout_cannot_encode_is_replaced(encoding: str, tmp_path: Path) -> None:
-    code = "from tightrope.cli import standard; standard.open_all(); print('a − \\udce9')"
+    code = "from tightrope.cli import open_streams; open_streams(); print('a − \\udce9')"
     done = subprocess.run(
         [sys.executable, "-c", code],
         env=os.environ | {"PYTHONIOENCODING": encoding},

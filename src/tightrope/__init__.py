@@ -53,8 +53,8 @@ if TYPE_CHECKING:
     from tightrope.problems.logs import Log as Log
     from tightrope.problems.logs import evaluate as evaluate
     from tightrope.problems.logs import read_log as read_log
-    from tightrope.problems.tabular.pad import pad as pad
-    from tightrope.problems.tabular.unroll import unroll as unroll
+    from tightrope.problems.unroll import pad as pad
+    from tightrope.problems.unroll import unroll as unroll
     from tightrope.projection.project import project as project
     from tightrope.space import LayeredSpace as LayeredSpace
     from tightrope.ties import Ties as Ties
@@ -98,13 +98,13 @@ _HOME = {
     "load": "learners",
     "make": "problems",
     "make_learner": "learners",
-    "pad": "problems.tabular.pad",
+    "pad": "problems.unroll",
     "plot_comparison": "lab.figures",
     "project": "projection.project",
     "read_log": "problems.logs",
     "run": "lab.run",
     "solve_cmdp": "planning.hindsight",
-    "unroll": "problems.tabular.unroll",
+    "unroll": "problems.unroll",
 }
 
 #: Modules that are names themselves: `tr.checks.check_problem`.

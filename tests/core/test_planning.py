@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from tests.conftest import mdps, random_counts, random_mdp, random_policy, rngs
 from tightrope import LayeredSpace, core
 from tightrope.model import LayeredMDP, Policy
-from tightrope.planning.intervals import Intervals
+from tightrope.planning.dynamic_programming import Intervals
 from tightrope.space import FloatArray
 
 

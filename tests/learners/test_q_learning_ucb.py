@@ -12,7 +12,7 @@ from tightrope import LayeredSpace
 from tightrope.checks.learners.play import WORLDS
 from tightrope.learners import BanditEpisode
 from tightrope.learners.q_learning_ucb import QLearningUCB
-from tightrope.planning.policies import greedy, least_values
+from tightrope.planning.dynamic_programming import greedy, least_values
 
 
 def test_a_run_is_that_of_algorithm_1() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from tests.conftest import random_mdp, random_policy
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Problem, Run, make_learner, run
-from tightrope.confidence.extremes import bounds_of, worst_use
+from tightrope.confidence.sets import bounds_of, worst_use
 from tightrope.learners.s_ops import SOPS
 from tightrope.problems.constraints import make_constraints
 from tightrope.problems.losses import make_losses

@@ -23,7 +23,7 @@ from tightrope import (
     make,
     project,
 )
-from tightrope.learners.ucpd_known import UCPDKnown
+from tightrope.learners.ucpd import UCPDKnown
 from tightrope.learners.ucpd_practical_known import UCPDPracticalKnown
 from tightrope.problems import PROBLEMS
 from tightrope.projection.projector import Projector

@@ -8,11 +8,10 @@ from hypothesis import strategies as st
 from tests.conftest import mdps, random_counts, random_mdp, random_policy, rngs
 from tests.extended_lp import extended_lp
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, core
-from tightrope.planning import mixtures
+from tightrope.planning import dynamic_programming
+from tightrope.planning.dynamic_programming import Intervals, best_response
 from tightrope.planning.extended_lp import plan
 from tightrope.planning.hindsight import best_policy, solve_cmdp
-from tightrope.planning.intervals import Intervals
-from tightrope.planning.mixtures import best_response
 from tightrope.space import FloatArray
 
 
@@ -124,7 +123,7 @@ def test_of_columns_that_run_out_together_relief_leaves_first(c: list[int], D: l
 
 
 def test_a_plan_that_is_not_good_enough_is_not_returned(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mixtures, "MAX_PIVOTS", 1)
+    monkeypatch.setattr(dynamic_programming, "MAX_PIVOTS", 1)
     space = LayeredSpace.dense([1, 3, 3, 1], 2)
     rng = np.random.default_rng(2)
     c, D = rng.uniform(-1, 1, space.n_pairs), rng.uniform(-1, 1, (3, space.n_pairs))

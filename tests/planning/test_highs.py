@@ -17,7 +17,7 @@ from tests.planning.test_hindsight import feasible_problem, fork
 from tightrope.errors import ConvergenceError
 from tightrope.linear_program import LinearProgram, Method, Optimum
 from tightrope.model import LayeredMDP
-from tightrope.planning import highs, hindsight
+from tightrope.planning import hindsight
 from tightrope.planning.hindsight import CMDPSolution, HindsightLP, slater_slack, solve_cmdp
 from tightrope.problems import PROBLEMS
 from tightrope.space import FloatArray, LayeredSpace
@@ -41,7 +41,8 @@ def without_highs() -> Iterator[None]:
         raise AssertionError("the mixture was not good enough")
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hindsight, "highs", SimpleNamespace(best_visits=refuse, slackest_visits=refuse))
+        patch.setattr(hindsight, "visits_by_highs", refuse)
+        patch.setattr(hindsight, "slackest_visits_by_highs", refuse)
         yield
 
 
@@ -63,7 +64,7 @@ def check_against_highs(mdp: LayeredMDP, losses: list[FloatArray], g: FloatArray
         lp = HindsightLP(mdp, g, c)
         answers = [lp.solve(f) for f in losses]
     for f, answer in zip(losses, answers, strict=True):
-        x, _ = highs.best_visits(mdp, pair_costs(mdp, f), pair_costs(mdp, g), c)
+        x, _ = hindsight.visits_by_highs(mdp, pair_costs(mdp, f), pair_costs(mdp, g), c)
         # HiGHS meets a row to 1e-10 or so, and what a budget is worth multiplies that
         tolerance = 1e-9 * mdp.space.n_layers * (1 + answer.multipliers.sum())
         assert answer.value == pytest.approx(pair_costs(mdp, f) @ x, abs=tolerance)
@@ -102,7 +103,7 @@ def test_mixtures_agree_with_highs_on_random_models(
 @given(mdps(), rngs(), st.integers(1, 4), st.booleans())
 def test_slack_agrees_with_highs(mdp: LayeredMDP, rng: np.random.Generator, n_budgets: int, whole: bool) -> None:
     g, c = numbers(rng, (n_budgets, mdp.space.n_tuples), whole), rng.uniform(0, 1, n_budgets)
-    x, q = highs.slackest_visits(mdp, pair_costs(mdp, g), c)
+    x, q = hindsight.slackest_visits_by_highs(mdp, pair_costs(mdp, g), c)
     assert q.sum() == pytest.approx(1.0, abs=1e-9)
     with without_highs():
         slack = slater_slack(mdp, g, c)
@@ -115,7 +116,7 @@ def test_slack_agrees_with_highs(mdp: LayeredMDP, rng: np.random.Generator, n_bu
 @given(mdps(), rngs(), st.integers(0, 3))
 def test_highs_steps_in(mdp: LayeredMDP, rng: np.random.Generator, n_budgets: int) -> None:
     f, g, c = feasible_problem(rng, mdp, n_budgets)
-    x, q = highs.best_visits(mdp, pair_costs(mdp, f), pair_costs(mdp, g), c)
+    x, q = hindsight.visits_by_highs(mdp, pair_costs(mdp, f), pair_costs(mdp, g), c)
     with without_mixtures():
         answer = solve_cmdp(mdp, f, g, c)
     assert answer.value == pytest.approx(pair_costs(mdp, f) @ x, abs=1e-8 * (1 + q.sum()))
@@ -136,7 +137,7 @@ def replace_answers(monkeypatch: pytest.MonkeyPatch, change: Change) -> None:
             self.message = "Unbounded" if changed is None else self.message
             return changed
 
-    monkeypatch.setattr(highs, "LinearProgram", Changed)
+    monkeypatch.setattr(hindsight, "LinearProgram", Changed)
 
 
 def solve_half() -> CMDPSolution:
@@ -222,7 +223,7 @@ def tuple_lp(mdp: LayeredMDP, f: FloatArray, g: FloatArray, c: FloatArray) -> An
 def test_best_visits_agree_with_scipy(mdp: LayeredMDP, rng: np.random.Generator, n_budgets: int) -> None:
     f, g, c = feasible_problem(rng, mdp, n_budgets)
     D = pair_costs(mdp, g)
-    x, q = highs.best_visits(mdp, pair_costs(mdp, f), D, c)
+    x, q = hindsight.visits_by_highs(mdp, pair_costs(mdp, f), D, c)
     expected = tuple_lp(mdp, pair_costs(mdp, f), D, c)
     assert pair_costs(mdp, f) @ x == pytest.approx(expected.fun, abs=1e-6 * (1 + q.sum()))
     assert (q >= 0).all()

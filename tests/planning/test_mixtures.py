@@ -4,9 +4,8 @@ import numpy as np
 import pytest
 
 from tests.conftest import random_mdp, random_policy
-from tightrope.planning import highs, mixtures
-from tightrope.planning.intervals import Intervals
-from tightrope.planning.mixtures import Mixture, best_mixture
+from tightrope.planning import dynamic_programming, hindsight
+from tightrope.planning.dynamic_programming import Intervals, Mixture, best_mixture
 from tightrope.space import FloatArray, LayeredSpace
 
 SPACE = LayeredSpace.dense([1, 3, 3, 1], 3)
@@ -27,7 +26,9 @@ class Circle:
         spare -= spare.min()
         self.intervals, self.alpha = Intervals.around(mdp), spare + OUT_OF_REACH
         self.D: FloatArray = SPACE.sum_over_successors(g * mdp.transitions)
-        self.least_excess = float((self.D @ highs.slackest_visits(mdp, self.D, spare)[0] - self.alpha).max())
+        self.least_excess = float(
+            (self.D @ hindsight.slackest_visits_by_highs(mdp, self.D, spare)[0] - self.alpha).max()
+        )
         self.task = SPACE, self.intervals, np.zeros(SPACE.n_pairs), self.D, self.alpha, ALLOWED
 
 
@@ -47,6 +48,6 @@ def test_what_goes_in_circles_is_solved_all_the_same(circle: Circle) -> None:
 
 def test_what_is_cut_off_is_only_taken_for_good_when_it_is(circle: Circle, monkeypatch: pytest.MonkeyPatch) -> None:
     for pivots in range(1, 60):
-        monkeypatch.setattr(mixtures, "MAX_PIVOTS", pivots)
+        monkeypatch.setattr(dynamic_programming, "MAX_PIVOTS", pivots)
         best = Mixture(*circle.task, zero=1e-2 * ALLOWED)
         assert not best.good or best.excess == pytest.approx(circle.least_excess, abs=ALLOWED)

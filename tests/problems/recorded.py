@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.problems.files import example
+from tightrope.problems.files import folder
 
-MOVES = list(csv.DictReader(io.StringIO(example.TRANSITIONS)))
-WEEKS = list(csv.DictReader(io.StringIO(example.LOSS)))
+MOVES = list(csv.DictReader(io.StringIO(folder.TRANSITIONS)))
+WEEKS = list(csv.DictReader(io.StringIO(folder.LOSS)))
 LOSS = {(row["state"], row["action"]): float(row["loss"]) for row in WEEKS if row["episode"] == "1"}
-HOURS = {(row["state"], row["action"]): float(row["hours"]) for row in csv.DictReader(io.StringIO(example.TECHNICIAN))}
+HOURS = {(row["state"], row["action"]): float(row["hours"]) for row in csv.DictReader(io.StringIO(folder.TECHNICIAN))}
 ACTIONS = {"good": ["run", "service"], "worn": ["run", "service"], "broken": ["stand", "repair"]}
 STEPS = 7
 

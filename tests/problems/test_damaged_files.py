@@ -11,8 +11,8 @@ import pytest
 from tests.problems.folders import edit, fresh_shop, invoke, refused, rewrite, write
 from tightrope import InvalidInputError
 from tightrope.problems.files import charges, dynamics, load_problem, reading, tables
-from tightrope.problems.tabular.layout import Layout
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.layout import Layout
+from tightrope.problems.unroll import unroll
 
 Damage = Callable[[Path], object]
 

@@ -6,7 +6,8 @@ import pytest
 from scipy.stats import chi2
 from scipy.stats import t as student
 
-from tightrope.problems.logs.distributions import chi_squared_tail, student_quantile
+from tightrope.problems.logs.estimate import chi_squared_tail
+from tightrope.problems.logs.evaluation import student_quantile
 
 
 @pytest.mark.parametrize("freedom", [1, 2, 3, 4, 5, 10, 33, 100, 1001, 20000])

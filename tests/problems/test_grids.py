@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import rngs
-from tightrope.problems.tabular.grids import DIRECTIONS, STEPS, cell_names, cells_marked, grid_moves, merge_rows
+from tightrope.problems.suite.grid import DIRECTIONS, STEPS, cell_names, cells_marked, grid_moves, merge_rows
 
 
 @given(st.integers(1, 5), st.integers(1, 5), st.floats(0, 1), rngs())

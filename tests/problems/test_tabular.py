@@ -13,9 +13,8 @@ from tests.conftest import rngs
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy
 from tightrope.planning.hindsight import best_policy
-from tightrope.problems.tabular.layout import MERGED, START, Layout
-from tightrope.problems.tabular.pad import pad
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.layout import MERGED, START, Layout
+from tightrope.problems.unroll import pad, unroll
 
 Law = dict[tuple[int, int], dict[int, float]]  # (state, action) -> next state -> probability
 

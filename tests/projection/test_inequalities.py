@@ -17,7 +17,7 @@ from tests.conic import measures
 from tests.instances import Boxed, Instance, flow_residual, random_box, random_instance
 from tests.projection.test_kl import Curved, curved_instance
 from tightrope import ConvergenceError, InfeasibleError, InvalidInputError, L1Ball, LayeredSpace, project
-from tightrope.confidence.extremes import bounds_of, least_possible
+from tightrope.confidence.sets import bounds_of, least_possible
 from tightrope.projection.inequalities import InequalityProjector
 from tightrope.projection.infeasibility import least_excess
 from tightrope.projection.projector import Projector

@@ -15,8 +15,7 @@ import numpy as np
 import pytest
 
 from tightrope.errors import InvalidInputError, in_words
-from tightrope.storage.files import claim_folder, locked, read_csv, write_bytes, write_csv, write_json
-from tightrope.storage.replacing import replacing
+from tightrope.storage.files import claim_folder, locked, read_csv, replacing, write_bytes, write_csv, write_json
 
 MARK = "study.toml"
 
@@ -127,7 +126,7 @@ def test_a_name_may_be_as_long_as_the_system_allows(name: str, tmp_path: Path) -
 def test_what_a_killed_writer_left_behind_is_removed_by_the_next_one(tmp_path: Path) -> None:
     killed = """
 import os, pathlib
-from tightrope.storage.replacing import replacing
+from tightrope.storage.files import replacing
 writers = [replacing(pathlib.Path(name)) for name in ("a", "b")]
 files = [writer.__enter__() for writer in writers]
 os._exit(0)

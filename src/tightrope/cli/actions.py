@@ -7,19 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from tightrope import theory
-from tightrope.cli import options
+from tightrope.cli import note, options, show
 from tightrope.cli.options import Conduct
-from tightrope.cli.standard import note, show
 from tightrope.errors import InvalidInputError, TightropeError
 from tightrope.lab import drawing
 from tightrope.lab.engines import Engine
-from tightrope.lab.estimate import estimate
 from tightrope.lab.folder import STUDY
 from tightrope.lab.plan import folder_of
 from tightrope.lab.progress import shown
 from tightrope.lab.report.serving import served
 from tightrope.lab.results import Results, studies_in
-from tightrope.lab.runner import conducted
+from tightrope.lab.runner import conducted, estimate
 from tightrope.lab.study import Study, with_budgets, with_values
 from tightrope.learners import make_learner
 from tightrope.problems import make

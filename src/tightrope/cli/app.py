@@ -7,7 +7,7 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from tightrope import __version__
-from tightrope.cli.standard import note, show
+from tightrope.cli import note, show
 from tightrope.errors import InvalidInputError, TightropeError, in_words
 
 #: The base class of typer's errors about a command line; its module moved between releases, this subclass did not.

@@ -6,9 +6,8 @@ from typing import Annotated
 import typer
 
 from tightrope.arguments import LARGEST, MANY, MOST_RUNS, unknown
-from tightrope.cli import options
+from tightrope.cli import note, options, show
 from tightrope.cli.app import EXIT_CODES, FAILED, Command, app
-from tightrope.cli.standard import note, show
 
 __all__ = ["app"]
 

@@ -6,7 +6,7 @@ from pathlib import Path
 import numpy as np
 import typer
 
-from tightrope.cli.standard import note, show
+from tightrope.cli import note, show
 from tightrope.errors import InvalidInputError
 from tightrope.learners import load, make_learner
 from tightrope.learners.shared.counting import CountingLearner

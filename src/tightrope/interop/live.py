@@ -27,7 +27,7 @@ from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode, Episode, Learner
 from tightrope.model import flat
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray, LayeredSpace
 
 

@@ -14,7 +14,7 @@ import msgspec
 from tightrope.arguments import LARGEST, MANY, MOST_RUNS, file_path, listed, shown, unknown
 from tightrope.errors import InvalidInputError
 from tightrope.lab.run import Callback, Regret, Spacing
-from tightrope.problems.files.toml import TomlFile
+from tightrope.problems.files.reading import TomlFile
 
 if TYPE_CHECKING:
     from tightrope.lab.engines import Backend

@@ -26,7 +26,7 @@ from tightrope.confidence import Counts, L1Ball, PaperRadius
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.shared.counting import CountingLearner, CountingState
-from tightrope.planning.policies import optimistic_policy
+from tightrope.planning.dynamic_programming import optimistic_policy
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.state import numbers, state
 

@@ -33,7 +33,7 @@ from tightrope.learners.shared.averaging import (
 )
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
-from tightrope.planning.mixtures import best_response
+from tightrope.planning.dynamic_programming import best_response
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, state
 

@@ -20,7 +20,7 @@ import numpy as np
 
 from tightrope.arithmetic import log, power
 from tightrope.confidence import BernsteinBox, Box, Counts
-from tightrope.confidence.extremes import bounds_of, most_paid
+from tightrope.confidence.sets import bounds_of, most_paid
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.shared.counting import CountingLearner, CountingState

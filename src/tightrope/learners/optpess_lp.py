@@ -37,8 +37,8 @@ from tightrope.learners.shared.averaging import (
 )
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import LayeredMDP, Policy
+from tightrope.planning.dynamic_programming import Intervals
 from tightrope.planning.extended_lp import plan
-from tightrope.planning.intervals import Intervals
 from tightrope.space import FloatArray
 
 

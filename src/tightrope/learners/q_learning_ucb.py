@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tightrope.arithmetic import log
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
-from tightrope.planning.policies import greedy, least_values
+from tightrope.planning.dynamic_programming import greedy, least_values
 from tightrope.space import FloatArray
 from tightrope.storage.state import State, numbers, state
 

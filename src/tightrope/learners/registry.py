@@ -42,10 +42,9 @@ from tightrope.learners.shifted_bandit_uc_o_reps import ShiftedBanditUCOREPS
 from tightrope.learners.triple_q import TripleQ
 from tightrope.learners.uc_o_reps import UCOREPS
 from tightrope.learners.ucbvi import UCBVI
-from tightrope.learners.ucpd import UCPD
+from tightrope.learners.ucpd import UCPD, UCPDKnown
 from tightrope.learners.ucpd_bandit import UCPDBandit
 from tightrope.learners.ucpd_inside import UCPDInside
-from tightrope.learners.ucpd_known import UCPDKnown
 from tightrope.learners.ucpd_practical import UCPDPractical
 from tightrope.learners.ucpd_practical_known import UCPDPracticalKnown
 from tightrope.learners.ucrl2 import UCRL2

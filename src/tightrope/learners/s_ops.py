@@ -37,7 +37,7 @@ from tightrope import core
 from tightrope.arguments import whole
 from tightrope.arithmetic import log, power
 from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
-from tightrope.confidence.extremes import Bounds, bounds_of, most_paid, worst_use
+from tightrope.confidence.sets import Bounds, bounds_of, most_paid, worst_use
 from tightrope.errors import ConvergenceError, InfeasibleError
 from tightrope.learners.base import Offer, Seen, require
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, parameter

@@ -33,7 +33,7 @@ from tightrope.arguments import choice
 from tightrope.arithmetic import log, power
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, parameter
-from tightrope.planning.policies import greedy
+from tightrope.planning.dynamic_programming import greedy
 from tightrope.space import FloatArray
 from tightrope.storage.state import State, numbers, state
 

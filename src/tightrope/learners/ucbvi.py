@@ -23,7 +23,7 @@ from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.counting import CountingLearner, CountingState
 from tightrope.model import Policy
-from tightrope.planning.policies import deterministic
+from tightrope.planning.dynamic_programming import deterministic
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, part, state
 

@@ -41,6 +41,7 @@ from tightrope.learners.shared.counting import CountingLearner, MirrorState
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, state
+from tightrope.ties import Ties
 
 __all__ = ["UCPD", "Episode", "UCPDState"]
 
@@ -154,3 +155,23 @@ class UCPD(CountingLearner[UCPDState]):
         laws, pi = self._dynamics.evidence(state.counts), self.offered(state).policy.probabilities
         use: FloatArray = core.uses(self.space.native, pi, *laws, state.theta, g)
         return use
+
+
+class UCPDKnown(UCPD):
+    """UCPD that is told the dynamics: adversarial losses, budgets that hold in the long run.
+
+    Parameters
+    ----------
+    space, budgets, episodes, alpha, V, mixing, charge, proportional, draws : as in `UCPD`.
+    model : the true one.
+    """
+
+    name = "ucpd-known"
+    needs = ("model",)
+
+    model: LayeredMDP = field()  # known: none of what is said about confidence sets applies
+    ties: Ties | None = field(init=False, default=None)
+    confidence: str | ConfidenceRule = field(init=False, default="")
+    level: float = field(init=False, default=0.0)
+    radius_scale: float = field(init=False, default=0.0)
+    renewal: float = field(init=False, default=1.0)

@@ -18,8 +18,7 @@ from tightrope.ops.database import REMEDY
 from tightrope.ops.inspection import MOST_LOOKS, Inspection, inspect
 from tightrope.ops.sqlite import HEAD, JOURNAL, SQLite
 from tightrope.ops.store import Journal, SnapshotRow, digest_of
-from tightrope.storage.files import write_bytes
-from tightrope.storage.replacing import is_temporary, replacing, sync_folder
+from tightrope.storage.files import is_temporary, replacing, sync_folder, write_bytes
 
 FILES = "CREATE TABLE files (name TEXT PRIMARY KEY, contents BLOB NOT NULL, digest BLOB NOT NULL)"
 

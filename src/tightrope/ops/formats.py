@@ -15,7 +15,7 @@ from os import open as open_file
 from pathlib import Path
 
 from tightrope import __version__
-from tightrope.storage.replacing import is_temporary, sync_folder
+from tightrope.storage.files import is_temporary, sync_folder
 
 #: Changes whenever a journal can no longer be read by the versions before.
 FORMAT = 7

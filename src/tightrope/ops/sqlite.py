@@ -24,8 +24,7 @@ from tightrope.errors import InvalidInputError, StorageError, in_words
 from tightrope.ops import formats
 from tightrope.ops.database import REMEDY, Head, Row, digest_of_row
 from tightrope.ops.formats import FORMAT, SCHEMA
-from tightrope.storage.files import locked, write_bytes
-from tightrope.storage.replacing import is_temporary, sync_folder
+from tightrope.storage.files import is_temporary, locked, sync_folder, write_bytes
 
 JOURNAL = "journal.sqlite"
 HEAD = "head"

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from tightrope import core
 from tightrope.model import LayeredMDP, Policy
-from tightrope.planning.intervals import Intervals
+from tightrope.planning.dynamic_programming import Intervals
 from tightrope.space import FloatArray, LayeredSpace
 
 #: Numbers that differ by less are the same to a class.

@@ -7,8 +7,8 @@ Mannor & Pirotta):
     minimise <c, x>   subject to   <d_i, x> <= α_i,   x(s,a) = Σ_s' q(s,a,s'),
                                    lower(s,a,s') x(s,a) <= q(s,a,s') <= upper(s,a,s') x(s,a),
 
-and q conserves flow. It is solved by dynamic programming (`planning.mixtures`), and the answer is held against the
-bound of weak duality before it is returned.
+and q conserves flow. It is solved by `planning.dynamic_programming`, and the answer is compared with the bound of weak
+duality before it is returned.
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,8 @@ from numpy.typing import ArrayLike
 from tightrope.arithmetic import dot
 from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.model import Policy, flat
+from tightrope.planning.dynamic_programming import Intervals, best_mixture
 from tightrope.planning.hindsight import largest
-from tightrope.planning.intervals import Intervals
-from tightrope.planning.mixtures import best_mixture
 from tightrope.space import FloatArray, LayeredSpace
 
 #: How far an answer may be from the best, or over a budget: per step, in units of the largest |c| or |d|.

@@ -4,13 +4,17 @@ The hindsight LP asks for the best occupancy measure θ of the model,
 
     minimise <f, θ>   subject to   <g_i, θ> <= c_i,   i = 1..I.
 
-Since θ(s,a,s') = x(s,a) P(s'|s,a), it is solved over pairs: as the best mixture of policies (`planning.mixtures`), at
-the speed of dynamic programming, or, should that not be good enough, by HiGHS (`planning.highs`).
+Since θ(s,a,s') = x(s,a) P(s'|s,a), it is solved over pairs: as the best mixture of policies
+(`planning.dynamic_programming`), or by HiGHS if that is not accurate enough. For HiGHS the occupancy measures are a
+polytope: x >= 0 and, at every state s but the last,
+
+    Σ_a x(s,a) − Σ_{r,a} P(s|r,a) x(r,a) = 1 if s is the first state, else 0.
 
 For any q >= 0, dynamic programming on f + Σ_i q_i g_i bounds the value from below (weak duality). The bound
 holds whatever the solver did, and every answer is held against it before it is returned.
 """
 
+import itertools
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -24,11 +28,9 @@ from tightrope.arguments import instance
 from tightrope.arguments.arrays import finite, floats
 from tightrope.arithmetic import combine, dot
 from tightrope.errors import ConvergenceError, InfeasibleError
+from tightrope.linear_program import LinearProgram, Method
 from tightrope.model import LayeredMDP, Policy, flat
-from tightrope.planning import highs
-from tightrope.planning.intervals import Intervals
-from tightrope.planning.mixtures import best_mixture
-from tightrope.planning.policies import deterministic
+from tightrope.planning.dynamic_programming import Intervals, best_mixture, deterministic
 from tightrope.space import FloatArray, LayeredSpace
 
 #: How far an answer may be from the best, or over a budget: per step, in units of the largest |f| or |g_i|.
@@ -181,7 +183,7 @@ class _Model:
         """x (n_pairs,) that minimises <c, x> subject to D x <= alpha, and its multipliers (I,), solver by solver."""
         best = best_mixture(self.mdp.space, self._intervals, c, D, alpha, self.tolerance)
         yield best.x, best.multipliers
-        yield highs.best_visits(self.mdp, c, D, alpha)
+        yield visits_by_highs(self.mdp, c, D, alpha)
 
     def slackest_visits(self, D: FloatArray, alpha: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
         """x (n_pairs,) with the most slack, and the weights (I,), sum 1, that prove it; |D| <= 1, alpha >= 0."""
@@ -190,7 +192,7 @@ class _Model:
         out_of_reach = alpha - 2.0 * space.n_layers
         best = best_mixture(space, self._intervals, np.zeros(space.n_pairs), D, out_of_reach, self.tolerance)
         yield best.x, best.multipliers
-        yield highs.slackest_visits(self.mdp, D, alpha)
+        yield slackest_visits_by_highs(self.mdp, D, alpha)
 
     def common_slack(self, g: FloatArray, c: FloatArray) -> Slack:
         """max over policies of z = min_i c_i − <g_i, θ>, who attains it, and the weights q that prove it; |g| <= 1.
@@ -228,3 +230,54 @@ def _checked(mdp: LayeredMDP, constraints: ArrayLike, budgets: ArrayLike) -> tup
     n = instance(mdp, "mdp", LayeredMDP).space.n_tuples
     g = finite(floats(constraints, "constraints", ("I", n)), "constraints").copy()
     return g, flat(budgets, len(g), "budgets").copy()
+
+
+#: HiGHS reads coefficients below 1e-9 as zero and meets rows to 1e-10 at best: rows are scaled up, so that
+#: rare transitions count (exact: a power of two).
+ROW_SCALE = 2.0**10
+
+#: In the order in which they are tried.
+METHODS: tuple[Method, ...] = ("ipx", "simplex")
+
+
+def visits_by_highs(mdp: LayeredMDP, c: FloatArray, D: FloatArray, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """min <c, x> subject to D x <= alpha: x (n_pairs,), and the multipliers (I,) of alpha."""
+    return _solved(mdp, c, D, alpha)
+
+
+def slackest_visits_by_highs(mdp: LayeredMDP, D: FloatArray, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """max z subject to D x + z <= alpha: x (n_pairs,), and the multipliers (I,), which sum to 1; |z| <= 2 L."""
+    cost = np.append(np.zeros(mdp.space.n_pairs), -1.0)
+    # the last variable is z + 2L, which cannot be negative
+    x, multipliers = _solved(mdp, cost, np.column_stack([D, np.ones(len(D))]), alpha + 2.0 * mdp.space.n_layers)
+    return x[:-1], multipliers
+
+
+def _solved(mdp: LayeredMDP, cost: FloatArray, rows: FloatArray, bounds: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """min cost·x over x >= 0 whose first n_pairs entries are visits, rows·x <= bounds: x, and the multipliers >= 0."""
+    lp = LinearProgram(cost, np.zeros(len(cost)), tolerance=1e-10)
+    i, p = np.nonzero(rows)
+    lp.add_rows(i, p, ROW_SCALE * rows[i, p], np.full(len(rows), -np.inf), ROW_SCALE * bounds)
+    _add_flow(lp, mdp)
+    # interior points are faster on large models; and presolving may leave one that is infeasible by rounding
+    for presolve, method in itertools.product((True, False), METHODS):
+        lp.clear()
+        answer = lp.solve(method, presolve=presolve)
+        if answer is not None:
+            return answer.x, -ROW_SCALE * np.minimum(answer.duals[: len(rows)], 0.0)
+    raise ConvergenceError(f"HiGHS could not solve the occupancy LP: {lp.message}")
+
+
+def _add_flow(lp: LinearProgram, mdp: LayeredMDP) -> None:
+    """Require of x what is conserved at every state but the last."""
+    space, last = mdp.space, mdp.space.n_states - 1
+    moves = (space.csr.successor < last) & (mdp.transitions > 0)
+    source = np.zeros(last)
+    source[0] = ROW_SCALE
+    lp.add_rows(
+        np.concatenate([space.pairs[:, 0], space.csr.successor[moves]]),
+        np.concatenate([np.arange(space.n_pairs), space.pair_of_tuple[moves]]),
+        ROW_SCALE * np.concatenate([np.ones(space.n_pairs), -mdp.transitions[moves]]),
+        source,
+        source,
+    )

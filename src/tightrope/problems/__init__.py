@@ -18,7 +18,7 @@ __all__ = ["PROBLEMS", "Entry", "make", "problem_or_named"]
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """Where a problem is made, and what to say about it in a list: its size is that of its defaults."""
+    """One problem of the suite, for lists: where its function is, and its size with the default options."""
 
     summary: str
     maker: str  # "package.module:function"; its options are keyword-only
@@ -29,7 +29,7 @@ class Entry:
     episodes: int | None = None  # how many were recorded, where losses are
 
     def load(self) -> "Callable[..., Problem]":
-        """The function that makes the problem."""
+        """Import and return the function that makes the problem."""
         module, _, function = self.maker.partition(":")
         maker: Callable[..., Problem] = getattr(importlib.import_module(module), function)
         return maker
@@ -40,7 +40,7 @@ class Entry:
         return options_of(self.load())
 
 
-#: Every problem of the suite, in alphabetical order; to add one is to write its module and its entry here.
+#: Every problem of the suite, in alphabetical order. A new problem needs its module and an entry here.
 PROBLEMS = {
     "autonomous-driving": Entry(
         summary="arrive soon, whatever the traffic, on a budget of fuel and risk",
@@ -209,8 +209,19 @@ PROBLEMS = {
 
 
 def make(name: str, **options: Any) -> "Problem":
-    """The problem called `name`; `PROBLEMS[name].options` lists its options.
+    """Return the problem called `name`; `PROBLEMS[name].options` lists its options and their defaults.
 
+    Parameters
+    ----------
+    name : a key of `PROBLEMS`.
+    options : options of the problem, such as `losses`, `noise` or a budget.
+
+    Raises
+    ------
+    InvalidInputError : if the name or an option is unknown; it suggests the nearest one.
+
+    Examples
+    --------
     >>> make("media-streaming", losses="switching").budgets
     array([5.])
     """

@@ -1,6 +1,6 @@
-"""A problem: a model that the learner does not know, what may be charged on it, and the budgets.
+"""A problem: a model that the learner does not know, its losses and constraints, and the budgets.
 
-A problem in euros or litres is scaled to fit Assumption 2 when it is made, and carries the way back (`units`).
+A problem in euros or litres is scaled to Assumption 2 when it is made; `Problem.units` converts back.
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,10 +36,15 @@ Numbers = TypeVar("Numbers", float, FloatArray)
 class Problem:
     """An episodic CMDP with losses chosen by an adversary: minimise Σ_t <f^t, θ> subject to <g_i, θ> ≤ c_i.
 
-    Losses, constraints and budgets are as the learner meets them, within Assumption 2; `from_units` makes a problem
-    of losses and constraints in units of their own. Checked when made: shapes, names, and Assumption 2 as far as it
-    shows before a play (the first loss, the mean of the constraints, the budgets); `tightrope.checks` looks further.
-    To change a part: `dataclasses.replace(problem, losses=…)`.
+    Losses, constraints and budgets are in the units of the learner, within Assumption 2; `from_units` makes a problem
+    from any other units. The constructor checks shapes, names, the first loss, the mean of the constraints and the
+    budgets; `tightrope.checks.check_problem` plays episodes and checks the rest. To change a field, use
+    `dataclasses.replace(problem, losses=…)`.
+
+    >>> import tightrope as tr
+    >>> problem = tr.make("media-streaming")
+    >>> problem.space, problem.constraint_names, problem.budgets
+    (LayeredSpace(56 states, 2 actions, 217 tuples, 10 layers), ('fast link',), array([5.]))
     """
 
     name: str
@@ -48,15 +53,15 @@ class Problem:
     constraints: Constraints
     budgets: FloatArray  # (I,) c, for a whole episode
     constraint_names: tuple[str, ...]
-    state_names: Sequence[str] = ()  # one for every state of the space; empty: those that it has
-    action_names: Sequence[str] = ()  # likewise for every action
-    loss_scale: float = 1.0  # what a loss of 1 is in the problem's own units
-    loss_offset: float = 0.0  # what a step with loss 0 is in the problem's own units
-    loss_unit: str = ""  # what they are called, for headings: "euros"
-    constraint_scales: FloatArray = ()  # type: ignore[assignment]  # (I,) likewise for each constraint; empty: all 1
-    constraint_units: Sequence[str] = ()  # one for each constraint; empty: none has a name
-    ties: Ties | None = None  # which pairs share one law, as far as that is known beforehand
-    warnings: Sequence[str] = ()  # what whoever reads its results should know: `check`, `run` and the report show it
+    state_names: Sequence[str] = ()  # one for each state; empty: the names in `mdp.space`
+    action_names: Sequence[str] = ()  # one for each action; empty: the names in `mdp.space`
+    loss_scale: float = 1.0  # a loss of 1 in the problem's own units
+    loss_offset: float = 0.0  # the loss of a step with loss 0 in the problem's own units
+    loss_unit: str = ""  # name of the unit of losses, for headings: "euros"
+    constraint_scales: FloatArray = ()  # type: ignore[assignment]  # (I,) a use of 1 in own units; empty: all 1
+    constraint_units: Sequence[str] = ()  # name of the unit of each constraint; empty: no names
+    ties: Ties | None = None  # pairs that are known to have the same transition distribution
+    warnings: Sequence[str] = ()  # limitations of the problem, shown by `check`, `run` and the report
 
     def __post_init__(self) -> None:
         mdp = instance(self.mdp, "mdp", LayeredMDP).named(self.state_names, self.action_names)
@@ -65,7 +70,7 @@ class Problem:
         for what in ("state_names", "action_names"):
             object.__setattr__(self, what, getattr(space, what))
         if not text(self.name, "name"):
-            raise InvalidInputError("a problem needs a name")
+            raise InvalidInputError("name is empty; a problem needs one")
         for what in ("constraint_names", "constraint_units", "warnings"):
             object.__setattr__(self, what, texts(getattr(self, what), what))
         text(self.loss_unit, "loss_unit")
@@ -147,16 +152,23 @@ class Problem:
         ties: Ties | None = None,
         warnings: Sequence[str] = (),
     ) -> Self:
-        """A problem whose losses, constraints and budgets are given in units of their own; scaled only if they must be.
+        """Return a problem from losses, constraints and budgets in any units; they are scaled only if necessary.
 
         Parameters
         ----------
-        scenarios : (K, n_tuples) what `losses` is made of (`make_losses`).
+        scenarios : (K, n_tuples) the loss scenarios that the sequence `losses` mixes (`make_losses`).
         uses : (I, n_tuples) the mean of the constraints, around which `noise` draws (`make_constraints`).
-        loss_bounds : the least and the largest loss that can ever be, which become -1 and 1. None: nothing is moved,
-            and all is divided by the largest |loss| of the scenarios if that is more than 1.
-        use_bounds : (I,) the largest |use| of each constraint on any tuple. None: those of `uses`. Where the bounds,
-            noise included, sum to more than 1, every constraint gets an equal share of what Assumption 2 allows.
+        budgets : (I,) the limit of each constraint per episode.
+        loss_bounds : the least and the largest possible loss, which become -1 and 1. None: losses are not shifted,
+            and are divided by the largest |loss| of the scenarios if that is more than 1.
+        use_bounds : (I,) the largest possible |use| of each constraint on any tuple. None: that of `uses`. If the
+            bounds, noise included, sum to more than 1, each constraint gets an equal share of what Assumption 2 allows.
+
+        Other parameters are the fields of the same name.
+
+        Raises
+        ------
+        InvalidInputError : if shapes differ, or a loss or use exceeds its bounds.
         """
         n = instance(mdp, "mdp", LayeredMDP).space.n_tuples
         g = finite(floats(uses, "uses", ("n_constraints", n)), "uses")
@@ -185,11 +197,15 @@ class Problem:
         )
 
     def with_budgets(self, budgets: Mapping[str, float]) -> Self:
-        """The same problem with other limits for some budgets.
+        """Return a copy of the problem with other limits for some budgets.
 
         Parameters
         ----------
-        budgets : the limit of an episode in the budget's own unit, by the name of the constraint.
+        budgets : from the name of a constraint to its limit per episode, in its own unit.
+
+        Raises
+        ------
+        InvalidInputError : if a name is unknown, or a limit is not a number.
         """
         changed = self.budgets.copy()
         for name, budget in instance(budgets, "budgets", Mapping).items():  # type: ignore[type-abstract]
@@ -201,7 +217,7 @@ class Problem:
 
     @classmethod
     def from_log(cls, log: Any, *, budgets: Mapping[str, float], **how: Any) -> "Problem":
-        """The problem that a log of recorded episodes says there is; see `tightrope.problems.logs.problem_from_log`.
+        """Estimate a problem from a log of recorded episodes; see `tightrope.problems.logs.problem_from_log`.
 
         >>> log = {"episode": [1, 1, 2, 2], "state": ["low", "high", "low", "low"], "action": ["up", "up", "up", "up"],
         ...        "next_state": ["high", "high", "low", "high"], "loss": [3, 1, 3, 3], "hours": [1, 0, 1, 1]}
@@ -215,52 +231,52 @@ class Problem:
 
     @property
     def space(self) -> LayeredSpace:
-        """What the learner may know of the model."""
+        """The layered space: all that the learner knows of the model."""
         return self.mdp.space
 
     @property
     def noise(self) -> str:
-        """What its constraints are called; those of one's own need have no name."""
+        """The name of the noise: that of the constraints, or of their class."""
         return str(getattr(self.constraints, "name", type(self.constraints).__name__))
 
     @property
     def changing(self) -> bool:
-        """Whether its constraints follow no law: the theorem needs draws that are independent, from one law."""
+        """Whether the constraints change in time; the theorem assumes independent draws from one distribution."""
         return isinstance(self.constraints, ChangingConstraints)
 
     def begin_constraints(self, rng: np.random.Generator) -> Regulator:
-        """A fresh play of its constraints for one run; all their randomness comes from `rng`."""
+        """Return the constraints of one run, drawn with `rng` only."""
         if isinstance(self.constraints, ChangingConstraints):
             return self.constraints.begin(rng)
         return Draws(self.constraints, rng)
 
     @property
     def units(self) -> Units:
-        """From its own units to those of the learner, and back; for a loop of one's own, `tr.InUnits`."""
+        """The conversion between the problem's own units and the learner's (in a loop of your own: `tr.InUnits`)."""
         return Units(loss_scale=self.loss_scale, loss_offset=self.loss_offset, constraint_scales=self.constraint_scales)
 
     def loss_in_units(self, loss: Numbers, episodes: Numbers) -> Numbers:
-        """A loss summed over whole episodes, and over how many of them, in the problem's own units."""
+        """Convert a loss that is summed over so many whole episodes to the problem's own units."""
         return self.loss_scale * loss + self.loss_offset * self.space.n_layers * episodes
 
     def regret_in_units(self, regret: Numbers) -> Numbers:
-        """A difference of two losses, in the problem's own units."""
+        """Convert a difference of two losses to the problem's own units."""
         return self.loss_scale * regret
 
     def use_in_units(self, use: FloatArray) -> FloatArray:
-        """(…, I) what was used of each budget, or is over it, or the budgets themselves, in their own units."""
+        """Convert uses, violations or budgets (…, I) to the units of the constraints."""
         return self.constraint_scales * use
 
     def state_name(self, state: int) -> str:
-        """What the problem calls this state."""
+        """Return the name of a state."""
         return self.space.state_name(state)
 
     def action_name(self, action: int) -> str:
-        """What the problem calls this action."""
+        """Return the name of an action."""
         return self.space.action_name(action)
 
     def tuple_name(self, index: int) -> str:
-        """What the problem calls this tuple of its space."""
+        """Return the names of the state, the action and the successor of a tuple."""
         s, a, s_next = self.space.tuples[whole(index, "index", 0, self.space.n_tuples - 1)].tolist()
         return f"{self.state_name(s)} → {self.action_name(a)} → {self.state_name(s_next)}"
 
@@ -269,7 +285,7 @@ class Problem:
 
 
 def _bounds_of(g: FloatArray, bounds: ArrayLike | None) -> FloatArray:
-    """(I,) the largest |use| of each constraint: that of g, or what is told, which must not be less."""
+    """Return (I,) the largest |use| of each constraint: that of g, or `bounds`, which must not be smaller."""
     largest: FloatArray = np.abs(g).max(axis=1, initial=0.0)
     if bounds is None:
         return largest

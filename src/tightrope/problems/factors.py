@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 from tightrope.arguments import shown, text, unknown
 from tightrope.arguments.arrays import finite, floats
 from tightrope.errors import InvalidInputError
-from tightrope.problems.tabular.rows import Indices
+from tightrope.problems.layout import Indices
 from tightrope.space import FloatArray
 
 #: What a table may depend on.
@@ -172,7 +172,7 @@ class Factors:
         and steps are the numbers that `unroll` was given; episodes count from 0 here. All tables with an axis episode
         have equally many.
 
-    >>> from tightrope.problems.tabular.unroll import unroll
+    >>> from tightrope.problems.unroll import unroll
     >>> layout = unroll([(0, 0, 0), (0, 1, 0)], [1.0, 1.0], n_steps=2)
     >>> charge = Factors("price[episode, step] * energy[action]", price=[[30, 20], [10, 50]], energy=[0, 2])
     >>> layout.lay_out(charge).tolist()

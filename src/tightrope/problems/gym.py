@@ -15,9 +15,9 @@ from tightrope.arguments import function, instance, listed, shown, text, texts
 from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
+from tightrope.problems.layout import Start
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.rows import Start
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.unroll import unroll
 
 #: What a move is charged: function(state, action, next_state) -> value, with the environment's own numbers.
 Charge = Callable[[int, int, int], float]

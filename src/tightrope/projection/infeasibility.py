@@ -13,7 +13,7 @@ import numpy as np
 from tightrope import core
 from tightrope.arithmetic import combine, products
 from tightrope.confidence import ConfidenceSet
-from tightrope.confidence.extremes import bounds_of, known, least_possible
+from tightrope.confidence.sets import bounds_of, known, least_possible
 from tightrope.errors import InfeasibleError
 from tightrope.linear_program import LinearProgram
 from tightrope.space import FloatArray, IntArray, LayeredSpace

@@ -33,9 +33,8 @@ from tightrope.arguments import printable, shown
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import LayeredSpace
+from tightrope.storage.files import open_regular, replacing
 from tightrope.storage.old_checkpoints import SCHEMA, upgraded
-from tightrope.storage.regular import open_regular
-from tightrope.storage.replacing import replacing
 from tightrope.storage.state import check_field, limits_of
 from tightrope.ties import Ties
 

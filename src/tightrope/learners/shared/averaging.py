@@ -20,7 +20,7 @@ from tightrope.confidence import Counts
 from tightrope.learners.base import Seen, require
 from tightrope.learners.shared.counting import CountingState
 from tightrope.model import flat
-from tightrope.planning.intervals import Intervals
+from tightrope.planning.dynamic_programming import Intervals
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.state import numbers, state
 from tightrope.ties import Ties

@@ -1,6 +1,6 @@
-"""Constraint functions g_1^t, …, g_I^t by name: what is used from episode to episode, around the mean of a problem.
+"""Constraint functions g_1^t, …, g_I^t of each episode, by name, around the mean of a problem.
 
-`noise.py` holds the laws that they are drawn from, `changing.py` the sequences that follow none.
+`noise.py` has the distributions that they are drawn from, `changing.py` the sequences that change in time.
 """
 
 from collections.abc import Callable, Mapping
@@ -47,33 +47,50 @@ __all__ = [
 
 
 class Draws:
-    """One play of a law: every episode a draw of its own."""
+    """The constraints of one run, drawn independently for every episode."""
 
     def __init__(self, law: Constraints, rng: np.random.Generator) -> None:
         self.law, self.rng = law, rng
 
     def constraints(self, episode: int) -> FloatArray:
+        """Return g^t, (I, n_tuples)."""
         return self.law.sample(self.rng)
 
     def watch(self, policy: Policy) -> None:
-        """Look away."""
+        """Do nothing: draws do not depend on the policy."""
 
 
-#: The laws: each is made of a problem's mean and options of its own.
+#: The distributions: each is called with a problem's mean and its options.
 NOISES: dict[str, Callable[..., Constraints]] = {
     **{kind.name: kind for kind in (Deterministic, ScaledNoise, CorrelatedNoise, BetaNoise, Bernoulli)},
     Replay.name: replay,
 }
 
-#: All that `noise=` understands.
+#: Every name that `noise=` accepts.
 CONSTRAINTS: dict[str, Callable[..., Constraints]] = {**NOISES, **CHANGING}
 
-#: A name, a name with options ({"name": "scaled", "spread": 0.5}), or constraints of one's own.
+#: A name, a name with options ({"name": "scaled", "spread": 0.5}), or an object with the methods of `Constraints`.
 NoiseChoice = str | Mapping[str, Any] | Constraints
 
 
 def make_constraints(choice: NoiseChoice, mean: ArrayLike, mdp: LayeredMDP | None = None) -> Constraints:
-    """The constraints that `choice` asks for, around a problem's mean (I, n_tuples); `mdp` for those that look."""
+    """Return constraints around the mean of a problem.
+
+    Parameters
+    ----------
+    choice : a name in `CONSTRAINTS`, a mapping with a name and options, or constraints, which are returned as given.
+    mean : (I, n_tuples) the mean.
+    mdp : the true model; needed by constraints that depend on the policies played ("chaser").
+
+    Raises
+    ------
+    InvalidInputError : if the name or an option is unknown, or a draw could break Assumption 2.
+
+    Examples
+    --------
+    >>> make_constraints({"name": "scaled", "spread": 0.5}, [[0.25, 0.5]]).mean
+    array([[0.25, 0.5 ]])
+    """
     if isinstance(choice, Constraints) and not isinstance(choice, type):
         return choice
     own = "an object with a mean and a method sample(rng)"
@@ -82,7 +99,7 @@ def make_constraints(choice: NoiseChoice, mean: ArrayLike, mdp: LayeredMDP | Non
 
 
 def largest_factor(choice: NoiseChoice) -> float:
-    """By how much a draw of this noise can exceed the largest entry of its mean; 1 for a law of one's own."""
+    """Return the largest entry of a draw, as a multiple of the largest entry of the mean; 1 for objects."""
     if not isinstance(choice, str | Mapping):
         return 1.0
     return float(getattr(make_constraints(choice, np.zeros((1, 1))), "largest_factor", 1.0))

@@ -1,11 +1,12 @@
-"""Constraints that change: what is used is chosen from episode to episode, as losses are, and follows no law.
+"""Constraints that change from episode to episode without being drawn from one distribution, as losses do.
 
-A sequence here is a loss sequence (`problems.losses`) on scenarios of constraints, (K, I, n_tuples), laid flat. Most
-move between two scenarios around a problem's mean: cheap times, (1 − swing) mean, and dear times, (1 + swing) mean.
+A sequence here applies a loss sequence (`problems.losses`) to scenarios of constraints, (K, I, n_tuples), flattened.
+Most alternate between two scenarios around a problem's mean: low costs, (1 − swing) mean, and high costs,
+(1 + swing) mean.
 
-What can be promised is less than under i.i.d. constraints, so two things are said of every sequence: its `mean`, which
-is what the problem calls its own and no average of anything that comes, and its `extremes`, scenarios of which every
-g^t is a mixture, or below one: who keeps the budgets under all of them keeps them in every episode.
+The guarantees are weaker than under i.i.d. constraints. So each sequence has a `mean`, the nominal constraint of the
+problem, which need not be the average over the episodes, and `extremes`: scenarios such that every g^t is a mixture of
+them or lies below one of them. A policy within the budgets under all extremes is within them in every episode.
 """
 
 from collections.abc import Callable, Mapping
@@ -24,44 +25,44 @@ from tightrope.space import FloatArray
 
 @runtime_checkable
 class Regulator(Protocol):
-    """One play against one learner: `constraints(1)`, `watch`, `constraints(2)`, `watch`, … in this order.
+    """The constraints of one run; called as `constraints(1)`, `watch`, `constraints(2)`, `watch`, and so on.
 
-    If it has `state()` and `restore(state)` as well, a run under it can be saved half way.
+    A run can be checkpointed if this also has `state()` and `restore(state)`.
     """
 
     def constraints(self, episode: int) -> FloatArray:
-        """g^t, (I, n_tuples); receivers never write to it, and what was handed out does not change later."""
+        """Return g^t, (I, n_tuples); neither side writes to the array afterwards."""
         ...
 
     def watch(self, policy: Policy) -> None:
-        """Learn which policy was played in the episode just asked for."""
+        """Take note of the policy that was played in the last episode."""
         ...
 
 
 @runtime_checkable
 class ChangingConstraints(Constraints, Protocol):
-    """Constraints that follow no law, under which any number of runs may be played; `mean` is the problem's own."""
+    """Constraints that change in time, for any number of runs. `mean` is the nominal constraint."""
 
     @property
     def extremes(self) -> FloatArray:
-        """(K, I, n_tuples): every g^t is a mixture of these, or below one of them at every tuple."""
+        """(K, I, n_tuples) scenarios; every g^t is a mixture of them, or below one of them at every tuple."""
         ...
 
     def begin(self, rng: np.random.Generator) -> Regulator:
-        """A fresh play for one run; all its randomness comes from `rng`."""
+        """Return the constraints of one run, drawn with `rng` only."""
         ...
 
 
 class Changing:
-    """What has no law to draw from."""
+    """Base class of constraints that cannot be sampled independently of the episode."""
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """Refuse: what comes next depends on the episode, and perhaps on what was played."""
-        raise InvalidInputError("these constraints change and are not drawn: use problem.begin_constraints(rng)")
+        """Raise InvalidInputError: the next constraints depend on the episode, and perhaps on the policies played."""
+        raise InvalidInputError("these constraints change in time; use problem.begin_constraints(rng), not sample(rng)")
 
 
 class Mixed(Changing):
-    """Scenarios (K, I, n_tuples) that follow one another as a loss sequence has it."""
+    """Scenarios (K, I, n_tuples) that are mixed over time by a loss sequence."""
 
     def __init__(self, sequence: Scenarios, mean: FloatArray, largest_factor: float = 1.0) -> None:
         self.sequence, self.mean, self.largest_factor = sequence, mean, largest_factor
@@ -76,7 +77,7 @@ class Mixed(Changing):
 
 
 class MixedPlay:
-    """One play of `Mixed`."""
+    """The constraints of one run under `Mixed`."""
 
     def __init__(self, adversary: Adversary, shape: tuple[int, ...]) -> None:
         self.adversary, self._shape = adversary, shape
@@ -88,19 +89,19 @@ class MixedPlay:
         self.adversary.watch(policy)
 
     def state(self) -> dict[str, Any]:
-        """What `restore` takes, in a play of the same constraints."""
+        """Return the state that `restore` accepts."""
         return {"adversary": self.adversary}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from a state."""
         self.adversary = state["adversary"]
 
 
 class Chased(Changing):
-    """Dear where the learner has been going, cheap where it has not.
+    """Higher costs at pairs that the learner visited lately, lower costs elsewhere.
 
-    g^t(s,a,s') = (1 + swing (2 û(s,a) − 1)) mean(s,a,s'), with û of the losses' chaser: the share of the last `memory`
-    episodes or so that passed through the pair, of the largest such share in its layer.
+    g^t(s,a,s') = (1 + swing (2 û(s,a) − 1)) mean(s,a,s'). As in the loss sequence "chaser", û is the exponential
+    average of the probability of visiting the pair, over about `memory` episodes, divided by the largest in the layer.
     """
 
     name = "chaser"
@@ -113,7 +114,7 @@ class Chased(Changing):
 
     def begin(self, rng: np.random.Generator) -> "ChasedPlay":
         if self.mdp is None:
-            raise InvalidInputError("constraints that chase the learner need the model: make_constraints(…, mdp=mdp)")
+            raise InvalidInputError("the constraints 'chaser' need the model: use make_constraints(…, mdp=mdp)")
         still = np.zeros((1, self.mdp.space.n_tuples))
         return ChasedPlay(self, Chaser(still, self.mdp, weight=1.0, memory=self.memory).begin(rng))
 
@@ -122,7 +123,7 @@ class Chased(Changing):
 
 
 class ChasedPlay(MixedPlay):
-    """One play of `Chased`."""
+    """The constraints of one run under `Chased`."""
 
     def __init__(self, law: Chased, adversary: Adversary) -> None:
         super().__init__(adversary, law.mean.shape)
@@ -135,31 +136,31 @@ class ChasedPlay(MixedPlay):
 
 
 def switching(mean: ArrayLike, *, swing: float = 0.5, period: int = 500) -> Mixed:
-    """Cheap times and dear times in turn, each for `period` episodes."""
+    """Low and high costs in turn, each for `period` episodes."""
     return _around(mean, swing, lambda scenarios: Switching(scenarios, period=period))
 
 
 def drifting(mean: ArrayLike, *, swing: float = 0.5, period: int = 500) -> Mixed:
-    """From cheap to dear and back as a sinusoid, once in `period` episodes."""
+    """From low to high costs and back along a sinusoid of `period` episodes."""
     return _around(mean, swing, lambda scenarios: Drifting(scenarios, period=period))
 
 
 def random_walk(mean: ArrayLike, *, swing: float = 0.5, step: float = 0.05) -> Mixed:
-    """Between cheap and dear at random, a small step every episode."""
+    """A random walk between low and high costs, with a small step every episode."""
     return _around(mean, swing, lambda scenarios: RandomWalk(scenarios, step=step))
 
 
 def bursts(mean: ArrayLike, *, swing: float = 0.5, rate: float = 0.01, length: int = 50) -> Mixed:
-    """Cheap, broken by bursts of dear times."""
+    """Low costs, interrupted by bursts of high costs."""
     return _around(mean, swing, lambda scenarios: Bursts(scenarios, rate=rate, length=length))
 
 
 def recorded(mean: ArrayLike, *, table: ArrayLike, after: str = "cycle") -> Mixed:
-    """A recorded table, (n_records, n_constraints, n_tuples), row by row, in place of the problem's own constraints."""
+    """A recorded table, (n_records, I, n_tuples), row by row, instead of the problem's own constraints."""
     return in_turn(table, lambda scenarios: Replay(scenarios, after=after))
 
 
-#: The sequences: each is made of a problem's mean and options of its own.
+#: The sequences: each is called with a problem's mean and its options.
 CHANGING: dict[str, Callable[..., ChangingConstraints]] = {
     "switching": switching,
     "drifting": drifting,
@@ -171,7 +172,7 @@ CHANGING: dict[str, Callable[..., ChangingConstraints]] = {
 
 
 def in_turn(scenarios: ArrayLike, kind: Callable[[FloatArray], Scenarios]) -> Mixed:
-    """Scenarios of one's own, (K, I, n_tuples), as a kind of loss sequence mixes them; the mean is the first."""
+    """Return constraints that mix these scenarios, (K, I, n_tuples), by a loss sequence; the mean is the first one."""
     rows = checked_rows(scenarios)
     return Mixed(kind(rows.reshape(len(rows), -1)), rows[0])
 

@@ -1,8 +1,8 @@
-"""Constraints that are drawn: g^t is independent of all that came before, and of one law.
+"""Constraints that are drawn: the g^t are independent and have one distribution.
 
-Each law here is a noise around a mean that it keeps exactly, and knows the largest factor by which a draw can exceed
-the mean's largest entry. Assumption 2 asks for Σ_i max |g_i^t| ≤ 1 in every episode; a mean with which a draw could
-break it is refused.
+Each distribution here has exactly the given mean, and `largest_factor`, the largest entry of a draw as a multiple of
+the largest entry of the mean. Assumption 2 requires Σ_i max |g_i^t| ≤ 1 in every episode; a mean with which a draw
+could exceed this is refused.
 """
 
 from typing import ClassVar, Protocol, runtime_checkable
@@ -19,7 +19,7 @@ from tightrope.units import BOUND_TOLERANCE
 
 @runtime_checkable
 class Constraints(Protocol):
-    """The law of the constraint functions."""
+    """The distribution of the constraint functions of an episode."""
 
     @property
     def mean(self) -> FloatArray:
@@ -27,12 +27,12 @@ class Constraints(Protocol):
         ...
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
-        """(I, n_tuples) g^t for one episode; receivers never write to it."""
+        """Return g^t, (I, n_tuples), for one episode; callers do not write to it."""
         ...
 
 
 class Noise:
-    """A law around `mean`: no draw of a constraint is larger than `largest_factor` times its largest mean."""
+    """A distribution around `mean`; no entry of a constraint exceeds `largest_factor` times its largest mean."""
 
     name: ClassVar[str]
 
@@ -60,7 +60,7 @@ class Deterministic(Noise):
 
 
 class ScaledNoise(Noise):
-    """Each constraint times a uniform number around 1: a whole episode is dear or cheap.
+    """Each constraint times a uniform number around 1, the same for the whole episode.
 
     g_i^t = ξ_i^t · mean_i, with ξ_i^t uniform on [1 − spread, 1 + spread], independent over i and t.
     """
@@ -77,10 +77,10 @@ class ScaledNoise(Noise):
 
 
 class CorrelatedNoise(Noise):
-    """Like scaled noise, but what makes one constraint dear often makes all of them dear.
+    """Like scaled noise, with correlated constraints.
 
-    With probability `correlation` all the ξ_i^t of an episode are one and the same uniform number, else they are
-    independent: each is uniform on [1 − spread, 1 + spread], and any two have exactly that correlation.
+    With probability `correlation` all ξ_i^t of an episode are the same uniform number, else they are independent. Each
+    is uniform on [1 − spread, 1 + spread], and any two have exactly this correlation.
     """
 
     name = "correlated"
@@ -98,10 +98,10 @@ class CorrelatedNoise(Noise):
 
 
 class BetaNoise(Noise):
-    """Each constraint times a skewed number: mostly less than the mean, now and then much more.
+    """Each constraint times a skewed random number: mostly below the mean, occasionally far above it.
 
     g_i^t = height · β_i^t · mean_i, with β_i^t ~ Beta(concentration / height, concentration (1 − 1 / height)), whose
-    mean is 1 / height; independent over i and t. The smaller the concentration, the closer to all (height) or nothing.
+    mean is 1 / height; independent over i and t. As the concentration falls, draws approach either 0 or the height.
     """
 
     name = "beta"
@@ -118,7 +118,7 @@ class BetaNoise(Noise):
 
 
 class Bernoulli(Noise):
-    """All or nothing at every tuple: rare and large instead of always and small.
+    """Zero or a large cost at every tuple: rare large costs instead of frequent small ones.
 
     With h_i = height · max |mean_i|, g_i^t(s,a,s') is h_i times the sign of the mean with probability
     |mean_i(s,a,s')| / h_i and else 0, independent over constraints, tuples and episodes.
@@ -140,9 +140,9 @@ class Bernoulli(Noise):
 
 
 class Replay(Noise):
-    """A recorded table, (K, I, n_tuples): each episode is one of its K rows, drawn with equal chances.
+    """A recorded table, (K, I, n_tuples): each episode has one of its K rows, drawn with equal probability.
 
-    The mean is the average of the rows. The rows are as the learner meets them, with Σ_i max |g_i| ≤ 1 in each.
+    The mean is the average of the rows. Rows are in the units of the learner, with Σ_i max |g_i| ≤ 1 in each.
     """
 
     name = "replay"
@@ -158,12 +158,12 @@ class Replay(Noise):
 
 
 def replay(mean: ArrayLike, *, table: ArrayLike) -> Replay:
-    """A recorded table, (n_records, n_constraints, n_tuples), in place of the problem's own constraints."""
+    """A recorded table, (n_records, I, n_tuples), instead of the problem's own constraints."""
     return Replay(table)
 
 
 def checked_mean(mean: ArrayLike, largest_factor: float) -> FloatArray:
-    """A copy of `mean`, (I, n_tuples), finite, Σ_i max |mean_i| · largest_factor ≤ 1."""
+    """Return a copy of `mean`, (I, n_tuples), after checking that Σ_i max |mean_i| · largest_factor ≤ 1."""
     g = floats(mean, "the constraints' mean", ("n_constraints", "n_tuples")).copy()
     if g.shape[1] == 0:
         raise InvalidInputError(f"the constraints' mean has shape {g.shape}; expected (n_constraints, n_tuples)")
@@ -173,14 +173,14 @@ def checked_mean(mean: ArrayLike, largest_factor: float) -> FloatArray:
     total = np.abs(g).max(axis=1).sum() * largest_factor
     if total > 1 + BOUND_TOLERANCE:
         raise InvalidInputError(
-            f"the constraints can reach {total:.6g} in sum (each at its largest entry, noise included); "
+            f"the largest entries of the constraints, noise included, sum to {total:.6g}; "
             f"at most 1 is allowed: divide the means and the budgets by {total:.6g}"
         )
     return g
 
 
 def checked_rows(table: ArrayLike) -> FloatArray:
-    """A copy of `table`, (K, I, n_tuples), at least one row and each within Assumption 2."""
+    """Return a copy of `table`, (K, I, n_tuples), after checking that it has rows, each within Assumption 2."""
     rows = floats(table, "the table of constraints", ("n_records", "n_constraints", "n_tuples")).copy()
     if len(rows) == 0:
         raise InvalidInputError("the table of constraints has no records; at least one is needed")

@@ -14,7 +14,7 @@ from tightrope.errors import InvalidInputError
 from tightrope.problems.files.declaration import Charged, Toml
 from tightrope.problems.files.dynamics import Dynamics, not_known
 from tightrope.problems.files.tables import LARGEST_WHOLE, Table
-from tightrope.problems.tabular.rows import Indices
+from tightrope.problems.layout import Indices
 from tightrope.space import FloatArray
 
 #: The columns that say which move a row is about; the first two are needed.

@@ -11,7 +11,7 @@ import msgspec
 
 from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError
-from tightrope.problems.files.toml import TomlFile
+from tightrope.problems.files.reading import TomlFile
 
 FILE = "problem.toml"
 

@@ -13,9 +13,8 @@ from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError
 from tightrope.problems.files.declaration import Toml
 from tightrope.problems.files.tables import SHOWN, Table
-from tightrope.problems.tabular.layout import Layout, tied
-from tightrope.problems.tabular.rows import Indices, Start
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.layout import Indices, Layout, Start, tied
+from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray
 
 #: How far probabilities may be from summing to one: they may have been written with six digits.

@@ -17,7 +17,7 @@ from tightrope.problems.files.charges import AT_ONCE, MOST_NUMBERS
 from tightrope.problems.files.declaration import Charged, Toml
 from tightrope.problems.files.dynamics import Dynamics, not_known
 from tightrope.problems.files.tables import Table
-from tightrope.problems.tabular.rows import Indices
+from tightrope.problems.layout import Indices
 from tightrope.space import FloatArray
 
 #: Axes whose entries have names, and those that are counted.

@@ -19,16 +19,13 @@ from numpy.typing import NDArray
 
 from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError, missing
-from tightrope.problems.files.reading import decode
+from tightrope.problems.files.reading import LARGEST_NUMBER, decode
 from tightrope.space import FloatArray
 
 #: How many bytes a table may have, how many lines (or rows), and how many cells: so much fits into a gigabyte.
 MOST_BYTES = 64_000_000
 MOST_LINES = 1_000_000
 MOST_CELLS = 10_000_000
-
-#: Sums and products of larger numbers might overflow.
-LARGEST_NUMBER = 1e100
 
 #: Above this, not every whole number is a float.
 LARGEST_WHOLE = 2**53

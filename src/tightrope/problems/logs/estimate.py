@@ -6,6 +6,7 @@ of a pair by its frequencies, its loss and uses by their means. `check`, `run` a
 estimated problem; `evaluate` says how far that may be from the truth.
 """
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,12 +17,10 @@ from tightrope.arguments import number as checked_number
 from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
-from tightrope.problems.files.tables import LARGEST_NUMBER
-from tightrope.problems.logs.distributions import chi_squared_tail
+from tightrope.problems.files.reading import LARGEST_NUMBER
+from tightrope.problems.layout import Indices, Layout
 from tightrope.problems.logs.log import END, OVER, Column, Log, Names, read_log
-from tightrope.problems.tabular.layout import Layout
-from tightrope.problems.tabular.rows import Indices
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray
 
 #: Moves that differ between steps more than chance makes them in so many of all logs are worth a note.
@@ -361,3 +360,20 @@ def largest_use(log: Log, budget: str, given: tuple[float, float] | None) -> flo
     for row in np.flatnonzero(~((low <= used) & (used <= high)))[:1].tolist():
         raise InvalidInputError(f"{log.place[row]}: a use of {used[row]:g} is outside the bounds {low:g} to {high:g}")
     return max(abs(low), abs(high))
+
+
+def chi_squared_tail(x: float, freedom: int) -> float:
+    """P(X >= x) for X chi-squared with `freedom` >= 1 degrees of freedom, as a finite sum.
+
+    References
+    ----------
+    Abramowitz & Stegun, Handbook of Mathematical Functions, 26.4.4 and 26.4.5.
+    """
+    if x <= 0:
+        return 1.0
+    half, odd = x / 2, freedom % 2
+    # e^(−h) h^k / Γ(k+1) at k = 0, 1, … or, if odd, at k = 1/2, 3/2, …, by their logarithms
+    k = np.arange(freedom // 2) + odd / 2
+    first = k[0] * math.log(half) - half - math.lgamma(k[0] + 1) if len(k) else 0.0
+    terms = np.exp(first + np.append(0.0, np.cumsum(math.log(half) - np.log(k[1:])))[: len(k)])
+    return min(1.0, float(terms.sum()) + (math.erfc(math.sqrt(half)) if odd else 0.0))

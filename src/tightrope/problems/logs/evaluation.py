@@ -17,8 +17,10 @@ Student's with half the error, to make up for skewed weights: right for many epi
 the one that played, and refused where few episodes carry all the weight.
 """
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -28,13 +30,12 @@ from tightrope.arguments import instance
 from tightrope.arguments import number as checked_number
 from tightrope.arguments import unknown as unknown_name
 from tightrope.confidence import frequencies
-from tightrope.confidence.extremes import Bounds, bounds_of, most_paid
 from tightrope.confidence.rules import KLRadius
+from tightrope.confidence.sets import Bounds, bounds_of, most_paid
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy, inner
-from tightrope.problems.logs.distributions import student_quantile
+from tightrope.problems.layout import Indices
 from tightrope.problems.logs.log import OVER, Log, read_log
-from tightrope.problems.tabular.rows import Indices
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.ties import Ties
 
@@ -326,3 +327,36 @@ def _by_importance(data: _Data, delta: float) -> tuple[dict[str, Estimate] | Non
         value = float(worth.mean())
         found[name] = Estimate(value, value - half, value + half)
     return found, effective, ""
+
+
+def student_quantile(p: float, freedom: int) -> float:
+    """The p-quantile, 1/2 <= p <= 1, of Student's t with `freedom` >= 1 degrees of freedom, by Newton's method.
+
+    References
+    ----------
+    Abramowitz & Stegun, Handbook of Mathematical Functions, 26.7.3 and 26.7.4.
+    """
+    if p == 1.0:
+        return math.inf
+    t = NormalDist().inv_cdf(p)  # below the answer: the tails of t are heavier
+    while True:  # the distribution is concave here: Newton's steps stay below the answer, and grow towards it
+        inside, density = _student(t, freedom)
+        step = (2 * p - 1 - inside) / (2 * density)
+        if step <= 1e-15 * t:
+            return t
+        t += step
+
+
+def _student(t: float, freedom: int) -> tuple[float, float]:
+    """P(|T| <= t) and the density at t."""
+    angle = math.atan(t / math.sqrt(freedom))
+    sine, cosine = math.sin(angle), math.cos(angle)
+    if freedom % 2:
+        k = np.arange(1, freedom // 2)
+        sums = float(np.append(1.0, np.cumprod(cosine**2 * 2 * k / (2 * k + 1))).sum()) if freedom > 1 else 0.0
+        inside = (2 / math.pi) * (angle + sine * cosine * sums)
+    else:
+        k = np.arange(1, freedom // 2)
+        inside = sine * float(np.append(1.0, np.cumprod(cosine**2 * (2 * k - 1) / (2 * k))).sum())
+    scale = math.lgamma((freedom + 1) / 2) - math.lgamma(freedom / 2) - math.log(freedom * math.pi) / 2
+    return inside, math.exp(scale - (freedom + 1) / 2 * math.log1p(t * t / freedom))

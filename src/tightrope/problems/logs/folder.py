@@ -13,7 +13,7 @@ from tightrope.model import Policy
 from tightrope.planning.hindsight import solve_cmdp
 from tightrope.problems.base import Problem
 from tightrope.problems.files.declaration import FILE, Toml
-from tightrope.problems.files.example import new_folder
+from tightrope.problems.files.folder import new_folder
 from tightrope.problems.files.reading import read_regular
 from tightrope.problems.files.tables import MOST_BYTES, read_table
 from tightrope.problems.logs.estimate import Estimated, checked_limits, estimated, largest_use, loss_bounds

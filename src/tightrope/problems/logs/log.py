@@ -30,7 +30,7 @@ from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
 from tightrope.problems.files.reading import read_regular
 from tightrope.problems.files.tables import MOST_BYTES, Table, read_table
-from tightrope.problems.tabular.rows import Indices
+from tightrope.problems.layout import Indices
 from tightrope.space import FloatArray, LayeredSpace
 
 #: What a log has columns for, besides those of budgets.

@@ -1,6 +1,6 @@
-"""Losses by name: what an adversary charges from episode to episode, on the scenarios that a problem supplies.
+"""Loss sequences by name: the losses f^t of all episodes, made from the scenarios of a problem.
 
-`oblivious.py` holds the sequences that are fixed in advance, `adaptive.py` those that answer what was played.
+`oblivious.py` has the sequences that are fixed in advance, `adaptive.py` those that depend on the policies played.
 """
 
 from collections.abc import Callable, Mapping
@@ -52,33 +52,33 @@ __all__ = [
 
 @runtime_checkable
 class Adversary(Protocol):
-    """One play against one learner: `loss(1)`, `watch`, `loss(2)`, `watch`, … in this order.
+    """The losses of one run; called as `loss(1)`, `watch`, `loss(2)`, `watch`, and so on.
 
-    If it has `state()` and `restore(state)` as well (`oblivious.Play`), a run against it can be saved half way.
+    A run can be checkpointed if this also has `state()` and `restore(state)` (see `oblivious.Play`).
     """
 
     def loss(self, episode: int) -> FloatArray:
-        """f^t, (n_tuples,) in [-1, 1]; receivers never write to it, and what was handed out does not change later."""
+        """Return f^t, (n_tuples,) in [-1, 1]; neither side writes to the array afterwards."""
         ...
 
     def watch(self, policy: Policy) -> None:
-        """Learn which policy was played in the episode just asked for."""
+        """Take note of the policy that was played in the last episode."""
         ...
 
 
 @runtime_checkable
 class Losses(Protocol):
-    """A loss sequence that any number of runs may be played against."""
+    """A loss sequence; any number of runs may begin from one object."""
 
     @property
     def name(self) -> str: ...
 
     def begin(self, rng: np.random.Generator) -> Adversary:
-        """A fresh play for one run; all its randomness comes from `rng`."""
+        """Return the adversary of one run, which draws with `rng` only."""
         ...
 
 
-#: What `losses=` understands: each is made of a problem's scenarios (and its model, if adaptive) and its own options.
+#: Every name that `losses=` accepts: each is called with a problem's scenarios, its model if adaptive, and its options.
 LOSSES: dict[str, Callable[..., Losses]] = {
     kind.name: kind
     for kind in (
@@ -96,12 +96,23 @@ LOSSES: dict[str, Callable[..., Losses]] = {
     )
 }
 
-#: A name, a name with options ({"name": "switching", "period": 100}), or a sequence of one's own.
+#: A name, a name with options ({"name": "switching", "period": 100}), or an object with the methods of `Losses`.
 LossChoice = str | Mapping[str, Any] | Losses
 
 
 def make_losses(choice: LossChoice, scenarios: ArrayLike, mdp: LayeredMDP) -> Losses:
-    """The loss sequence that `choice` asks for, on a problem's scenarios (K, n_tuples) and its model."""
+    """Return a loss sequence on the scenarios of a problem.
+
+    Parameters
+    ----------
+    choice : a name in `LOSSES`, a mapping with a name and options, or a loss sequence, which is returned as given.
+    scenarios : (K, n_tuples) with entries in [-1, 1].
+    mdp : the true model, for adaptive sequences.
+
+    Raises
+    ------
+    InvalidInputError : if the name or an option is unknown, or a loss lies outside [-1, 1].
+    """
     if isinstance(choice, Losses) and not isinstance(choice, type):
         return choice
     own = "an object with a name and a method begin(rng)"

@@ -1,6 +1,6 @@
-"""Adversaries that look: what they charge depends on the policies that the learner has played.
+"""Adaptive adversaries: their losses depend on the policies that the learner has played.
 
-They know the true model. Both cost a few passes over the tuples an episode and remember one number a pair.
+They know the true model. Each takes a few passes over the tuples per episode, and stores one number per pair.
 """
 
 from abc import abstractmethod
@@ -16,7 +16,7 @@ from tightrope.space import FloatArray
 
 
 class Adaptive(Scenarios):
-    """A loss sequence that answers what was played on `mdp`."""
+    """A loss sequence that depends on the policies played on `mdp`."""
 
     def __init__(self, scenarios: ArrayLike, mdp: LayeredMDP) -> None:
         super().__init__(scenarios)
@@ -28,18 +28,18 @@ class Adaptive(Scenarios):
 
     @abstractmethod
     def begin(self, rng: np.random.Generator) -> "ChaserPlay | LowerBoundPlay":
-        """A fresh play, which has seen nothing yet."""
+        """Return the adversary of one run."""
 
 
 class Chaser(Adaptive):
-    """Raises the loss where the learner has been going.
+    """Raises the loss at pairs that the learner visited lately.
 
     Let u be the exponential average, over about the last `memory` episodes, of the probability with which the policies
     played pass through each pair (s,a) of the true model, and û = u / max of u over the layer, in [0, 1]. Then
 
         f^t(s,a,s') = (1 − weight) f_0(s,a,s') + weight û(s,a),    f_0 the first scenario, û = 0 before episode 1.
 
-    Whoever settles is charged for it; best in hindsight is who goes where the learner has not been.
+    A learner that settles on one policy pays more and more; the best policy in hindsight visits other pairs.
     """
 
     name = "chaser"
@@ -54,7 +54,7 @@ class Chaser(Adaptive):
 
 
 class ChaserPlay(Play):
-    """One play of `Chaser`; it draws nothing."""
+    """The adversary of one run under `Chaser`; it draws nothing."""
 
     def __init__(self, losses: Chaser) -> None:
         self.losses = losses
@@ -76,23 +76,23 @@ class ChaserPlay(Play):
 
 
 class LowerBound(Adaptive):
-    """The lower bound of the bandit literature, in every state: fair coins, and one action slightly better.
+    """The lower bound for bandits in every state: losses ±1 by fair coins, with one action slightly better.
 
     Episodes come in phases of n = first, 2 first, 4 first, … At the beginning of a phase each state gets a good
-    action: the one that the policies played so far chose least (summed probabilities; a lot decides between equals).
-    With A the number of actions of the state and ε = min(1/2, sqrt(A / n) / 4), every f^t(s,a,·) is ±1 by a coin of its
-    own, with
+    action: the one that the policies played so far chose least (by summed probabilities; ties are broken at random).
+    With A the number of actions of the state and ε = min(1/2, sqrt(A / n) / 4), every f^t(s,a,·) is ±1, independently,
+    with
 
         P(f^t(s,a,·) = 1) = 1/2,  and 1/2 − ε for the good action, where there is a choice.
 
-    Whoever sees only the losses of what she plays cannot tell a gap of order sqrt(A / n) from chance within n episodes,
-    and not telling it costs order sqrt(A n). With full information the gap is found sooner, but the coins alone still
-    cost order sqrt(n log A): the best of A random sums is that much below their mean. Phases double, so that T need not
-    be known and the last one outweighs those before it. The problem's scenarios play no part.
+    With bandit feedback, a gap of order sqrt(A / n) cannot be distinguished from chance within n episodes, which costs
+    regret of order sqrt(A n). With full information the gap is found earlier, but the coins alone still cost order
+    sqrt(n log A): the best of A random sums is that much below their mean. Phases double, so T need not be known and
+    the last phase dominates. The scenarios of the problem are not used.
 
     Reference: P. Auer, N. Cesa-Bianchi, Y. Freund, R. E. Schapire, "The nonstochastic multiarmed bandit problem", SIAM
-    Journal on Computing 32, 2002, section 5. There the good action is drawn once, T is known, and there is one state;
-    the choice by what was played, the phases and the constant 1/4 are this package's.
+    Journal on Computing 32, 2002, section 5, has one state, a good action drawn once, and a known T; the choice by the
+    policies played, the phases and the constant 1/4 are this package's.
     """
 
     name = "lower-bound"
@@ -106,7 +106,7 @@ class LowerBound(Adaptive):
 
 
 class LowerBoundPlay(Play):
-    """One play of `LowerBound`."""
+    """The adversary of one run under `LowerBound`."""
 
     def __init__(self, losses: LowerBound, rng: np.random.Generator) -> None:
         self.losses, self.rng = losses, rng
@@ -124,7 +124,7 @@ class LowerBoundPlay(Play):
 
     def _begin_phase(self) -> None:
         space = self.losses.mdp.space
-        # by state, then by what was played, then by lot: the first of each state
+        # sorted by state, then by how often it was played, then at random: the first of each state
         order = np.lexsort((self.rng.random(space.n_pairs), self.played, space.pairs[:, 0]))
         good = order[space.csr.state_ptr[:-2]]
         A = np.diff(space.csr.state_ptr)[:-1]

@@ -1,8 +1,8 @@
-"""Loss sequences that are fixed before the first episode, by rule or by lot.
+"""Oblivious loss sequences: they are fixed before the first episode, or drawn independently of the learner.
 
 A problem supplies K loss *scenarios*, an array (K, n_tuples) with entries in [-1, 1]; the sequences here mix them with
-weights w^t: f^t = Σ_k w_k^t f_k, w^t ≥ 0, Σ_k w_k^t = 1. None of them looks at the learner, none remembers more than
-its last step. A play that draws keeps what it needs to go on in plain attributes.
+weights w^t: f^t = Σ_k w_k^t f_k, w^t ≥ 0, Σ_k w_k^t = 1. None of them stores more than its last step. An adversary that
+draws keeps its state in plain attributes.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +22,7 @@ from tightrope.space import FloatArray
 
 
 class Scenarios(ABC):
-    """A loss sequence made of scenarios, (K, n_tuples) in [-1, 1]; its options are its other attributes."""
+    """A loss sequence from scenarios, (K, n_tuples) in [-1, 1]; its options are its other attributes."""
 
     name: ClassVar[str]
 
@@ -35,52 +35,52 @@ class Scenarios(ABC):
         return f"{type(self).__name__}({len(self.scenarios)} scenarios{shown})"
 
     def mixed(self, weights: FloatArray) -> FloatArray:
-        """Σ_k w_k f_k, for weights that sum to one up to rounding."""
+        """Return Σ_k w_k f_k, (n_tuples,), for weights (K,) that sum to one up to rounding."""
         f: FloatArray = core.weigh(weights[0], self.scenarios[0], weights[1:], self.scenarios[1:], 1.0)
         return np.clip(f, -1.0, 1.0, out=f)
 
 
 class Play:
-    """One play of a sequence: its attributes are all that it needs to go on, but for the `losses` that it plays."""
+    """The adversary of one run; its state is all of its attributes except the sequence `losses`."""
 
     def state(self) -> dict[str, Any]:
-        """What `restore` takes, in a play of the same sequence."""
+        """Return the state that `restore` accepts."""
         return {name: value for name, value in vars(self).items() if name != "losses"}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Go on from there."""
+        """Continue from a state."""
         self.__dict__.update(state)
 
 
 class Blind:
-    """An adversary that does not look at the learner."""
+    """An adversary that ignores the policies played."""
 
     def watch(self, policy: Policy) -> None:
-        """Look away."""
+        """Do nothing."""
         return
 
 
 class Oblivious(Blind, Scenarios):
-    """A sequence by rule: having nothing to draw or to remember, it is its own adversary."""
+    """A deterministic sequence; as it has no state, it is its own adversary."""
 
     def begin(self, rng: np.random.Generator) -> Self:
-        """This very sequence."""
+        """Return this sequence, which has no state."""
         return self
 
     def state(self) -> dict[str, Any]:
-        """Nothing: the number of the episode is all that it needs."""
+        """Return an empty state: the loss depends on the number of the episode only."""
         return {}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """It is there already."""
+        """Do nothing: there is no state."""
 
     @abstractmethod
     def loss(self, episode: int) -> FloatArray:
-        """f^t, (n_tuples,); episodes count from 1."""
+        """Return f^t, (n_tuples,); episodes count from 1."""
 
 
 class Fixed(Oblivious):
-    """The first scenario, for ever."""
+    """The first scenario in every episode."""
 
     name = "fixed"
 
@@ -90,9 +90,9 @@ class Fixed(Oblivious):
 
 
 class Switching(Oblivious):
-    """One scenario after another, each for `period` episodes, and round again.
+    """The scenarios in turn, each for `period` episodes, in a cycle.
 
-    `phases`: how many scenarios take turns, the first ones; None: all of them.
+    `phases`: use only this many scenarios, from the first; None: all of them.
     """
 
     name = "switching"
@@ -111,12 +111,12 @@ class Switching(Oblivious):
 
 
 class Drifting(Oblivious):
-    """Weights that move as sinusoids, once round in `period` episodes.
+    """Weights that follow sinusoids of `period` episodes.
 
     f^t = Σ_k w_k^t f_k with w_k^t = (1 + cos 2π((t−1)/period − k/K)) / K.
 
-    Cosines spaced evenly around the circle sum to zero, so the weights sum to one. With two scenarios each is
-    met in full, with K its weight moves between 0 and 2/K.
+    Evenly spaced cosines sum to zero, so the weights sum to one. Each weight moves between 0 and 2/K: with two
+    scenarios, each occurs alone once in a period.
     """
 
     name = "drifting"
@@ -126,7 +126,7 @@ class Drifting(Oblivious):
         self.period = whole(period, "period", at_least=1)
 
     def weights(self, episode: int) -> FloatArray:
-        """w^t, (K,)."""
+        """Return the weights w^t, (K,)."""
         K = len(self.scenarios)
         if K == 1:  # one cosine does not sum to zero
             return np.ones(1)
@@ -139,7 +139,7 @@ class Drifting(Oblivious):
 
 
 class Waves(Oblivious):
-    """Every tuple swings through the scenarios as a sinusoid, with a period and a phase of its own.
+    """Sinusoids through the scenarios, with one period and phase per tuple.
 
     f^t(j) = Σ_k w_k f_k(j) with w_k = (1 + sin 2π(x − k/K)) / K at x = (t−1) / period_j + phase_j.
 
@@ -163,7 +163,7 @@ class Waves(Oblivious):
         self._cosine = combine(-cosine(turns - 0.25) / K if K > 1 else np.zeros(1), self.scenarios)
 
     def turns(self, episode: int) -> FloatArray:
-        """(n_tuples,) x as above, or (1,) if it is the same for all; whole turns are left out of the first part."""
+        """Return x, (n_tuples,), or (1,) if it is the same for all tuples; whole periods are removed."""
         x: FloatArray = np.atleast_1d(np.fmod(episode - 1, self.period) / self.period + self.phase)
         return x
 
@@ -174,7 +174,7 @@ class Waves(Oblivious):
 
 
 class SquareWaves(Waves):
-    """Every tuple jumps from scenario to scenario, with a period and a phase of its own.
+    """Jumps from scenario to scenario, with one period and phase per tuple.
 
     f^t(j) = f_k(j) with k = ⌊K (x mod 1)⌋ at x = (t−1) / period_j + phase_j: each scenario for a K-th of the period.
     """
@@ -190,10 +190,10 @@ class SquareWaves(Waves):
 
 
 class Replay(Oblivious):
-    """A recorded table, one row an episode; after the last row it starts again, or holds that row.
+    """A recorded table, one row per episode.
 
-    The table is (n_records, n_tuples), as the learner meets it, in [-1, 1]; without one, the scenarios themselves are
-    the records. `after`: "cycle" or "hold".
+    The table, (n_records, n_tuples), has entries in [-1, 1]; without one, the scenarios are the records. After the last
+    row, `after="cycle"` starts again, and `after="hold"` repeats that row.
     """
 
     name = "replay"
@@ -211,7 +211,7 @@ class Replay(Oblivious):
 
 
 class IID(Scenarios):
-    """A scenario drawn anew for every episode, each with equal chances."""
+    """A scenario drawn independently for every episode, with equal probabilities."""
 
     name = "iid"
 
@@ -220,7 +220,7 @@ class IID(Scenarios):
 
 
 class IIDPlay(Play, Blind):
-    """One play of `IID`."""
+    """The adversary of one run under `IID`."""
 
     def __init__(self, losses: IID, rng: np.random.Generator) -> None:
         self.losses, self.rng = losses, rng
@@ -231,10 +231,10 @@ class IIDPlay(Play, Blind):
 
 
 class RandomWalk(Scenarios):
-    """Weights that wander: w_k = x_k², x a point on the unit sphere that takes a small random step every episode.
+    """Random weights w_k = x_k², where x is a point on the unit sphere that takes a small random step every episode.
 
-    x^{t+1} = (x^t + step · N(0, 1)^K) / ‖·‖. In the long run x is anywhere on the sphere with equal chances; from the
-    first scenario it gets there in about 1 / step² episodes.
+    x^{t+1} = (x^t + step · N(0, 1)^K) / ‖·‖. It begins at the first scenario, and is close to uniformly distributed on
+    the sphere after about 1 / step² episodes.
     """
 
     name = "random-walk"
@@ -248,7 +248,7 @@ class RandomWalk(Scenarios):
 
 
 class RandomWalkPlay(Play, Blind):
-    """One play of `RandomWalk`."""
+    """The adversary of one run under `RandomWalk`."""
 
     def __init__(self, losses: RandomWalk, rng: np.random.Generator) -> None:
         self.losses, self.rng = losses, rng
@@ -262,9 +262,9 @@ class RandomWalkPlay(Play, Blind):
 
 
 class Bursts(Scenarios):
-    """The first scenario, broken by sudden bursts of one of the others.
+    """The first scenario, interrupted by bursts of another one.
 
-    When it is quiet a burst begins with probability `rate`: a scenario drawn among the others, for `length` episodes.
+    Outside a burst, one begins with probability `rate` in each episode: a random other scenario for `length` episodes.
     """
 
     name = "bursts"
@@ -279,7 +279,7 @@ class Bursts(Scenarios):
 
 
 class BurstsPlay(Play, Blind):
-    """One play of `Bursts`."""
+    """The adversary of one run under `Bursts`."""
 
     def __init__(self, losses: Bursts, rng: np.random.Generator) -> None:
         self.losses, self.rng = losses, rng
@@ -297,7 +297,7 @@ class BurstsPlay(Play, Blind):
 
 
 def _of_tuples(value: object, name: str, n_tuples: int, low: float, high: float) -> float | FloatArray:
-    """A number from `low` to `high`, or an array (n_tuples,) of such numbers."""
+    """Return a number from `low` to `high`, or an array (n_tuples,) of such numbers, after checking it."""
     if not isinstance(value, list | tuple | np.ndarray):
         return number(value, name, low, high)
     array = floats(value, name, (n_tuples,)).copy()
@@ -309,7 +309,7 @@ def _of_tuples(value: object, name: str, n_tuples: int, low: float, high: float)
 
 
 def checked_scenarios(scenarios: ArrayLike, what: str, n_tuples: int | None = None) -> FloatArray:
-    """A copy of `scenarios`, (K, n_tuples), every entry in [-1, 1]."""
+    """Return a copy of `scenarios`, (K, n_tuples), after checking that every entry lies in [-1, 1]."""
     table = floats(scenarios, f"{what}s", (f"n_{what}s", "n_tuples" if n_tuples is None else n_tuples)).copy()
     if table.size == 0:
         raise InvalidInputError(f"{what}s has shape {table.shape}; at least one is needed")

@@ -27,9 +27,9 @@ import numpy as np
 from tightrope.arguments import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
+from tightrope.problems.layout import Indices
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.rows import Indices
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray
 
 #: What the car can drive, in km/h, and the level at which it starts.

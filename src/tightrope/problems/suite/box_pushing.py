@@ -32,10 +32,10 @@ from numpy.typing import NDArray
 from tightrope.arguments import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
+from tightrope.problems.layout import Indices
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.grids import DIRECTIONS, STEPS, cells_marked, merge_rows
-from tightrope.problems.tabular.rows import Indices
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.suite.grid import DIRECTIONS, STEPS, cells_marked, merge_rows
+from tightrope.problems.unroll import unroll
 
 MAP = ("######", "#.A###", "#.X..#", "##...#", "###.G#", "######")
 

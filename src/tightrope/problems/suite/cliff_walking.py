@@ -26,10 +26,10 @@ import numpy as np
 from tightrope.arguments import number, room, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
+from tightrope.problems.layout import Indices
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.grids import DIRECTIONS, cell_names, grid_moves, merge_rows
-from tightrope.problems.tabular.rows import Indices
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.suite.grid import DIRECTIONS, cell_names, grid_moves, merge_rows
+from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray
 
 

@@ -45,9 +45,9 @@ from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
+from tightrope.problems.layout import Indices
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.rows import Indices
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray
 
 #: Price of hosting at each site, one row a scenario.

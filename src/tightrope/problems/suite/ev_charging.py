@@ -38,8 +38,8 @@ from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.factors import Factors
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.unroll import unroll
 from tightrope.problems.traces import read_rows
+from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray
 
 #: The hours of a night.

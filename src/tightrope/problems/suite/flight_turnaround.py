@@ -32,10 +32,10 @@ from tightrope.arguments import number
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.factors import Factors
+from tightrope.problems.layout import Indices
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.rows import Indices
-from tightrope.problems.tabular.unroll import unroll
 from tightrope.problems.traces import read_rows
+from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray
 
 #: The minutes that each class of delay stands for, and where each but the first begins.

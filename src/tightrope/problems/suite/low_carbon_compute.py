@@ -31,8 +31,8 @@ from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.factors import Factors
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.unroll import unroll
 from tightrope.problems.traces import read_rows
+from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray
 
 #: Jobs that fit into the queue, that can be run in an hour, and the energy of one in kWh.

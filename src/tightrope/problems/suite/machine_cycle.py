@@ -20,7 +20,7 @@ from tightrope.arguments import MOST_STATES, number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.unroll import unroll
 
 STAY, MOVE = 0, 1
 

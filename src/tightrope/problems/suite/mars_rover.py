@@ -32,8 +32,8 @@ from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.grids import DIRECTIONS, cell_names, cells_marked, grid_moves, merge_rows
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.suite.grid import DIRECTIONS, cell_names, cells_marked, grid_moves, merge_rows
+from tightrope.problems.unroll import unroll
 
 MAPS = {
     4: ("S.#G", "..#.", "....", "...."),

@@ -29,7 +29,7 @@ from tightrope.arguments import MOST_STATES, number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.unroll import unroll
 
 #: Probability that the fast and the slow link deliver a unit, and that the player drains one.
 DELIVERS = (0.9, 0.1)

@@ -24,8 +24,8 @@ from tightrope.model import LayeredMDP, inner
 from tightrope.planning.hindsight import best_policy, slater_slack
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice, largest_factor, make_constraints
+from tightrope.problems.layout import Indices
 from tightrope.problems.losses import LossChoice, make_losses
-from tightrope.problems.tabular.rows import Indices
 from tightrope.space import FloatArray, LayeredSpace
 
 #: A smaller σ is rounding: no policy uses less than the best one, and there is no half-way.

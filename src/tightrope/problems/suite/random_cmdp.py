@@ -47,9 +47,9 @@ from tightrope.model import LayeredMDP, Policy, inner
 from tightrope.planning.hindsight import best_policy, slater_slack
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
+from tightrope.problems.layout import Layout
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.layout import Layout
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray
 
 #: Drawn sizes lead to no more tuples than this: an episode of a learner then takes less than a millisecond.

@@ -22,7 +22,7 @@ from tightrope.arguments import number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.unroll import MOST_STEPS, unroll
+from tightrope.problems.unroll import MOST_STEPS, unroll
 
 WELL, CRASHED = 0, 1
 CAREFUL, BOLD = 0, 1

@@ -24,7 +24,7 @@ from tightrope.arguments import MOST_STATES, number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.unroll import unroll
 
 DRIFT, SWIM = 0, 1
 

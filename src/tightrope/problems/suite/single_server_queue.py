@@ -26,7 +26,7 @@ from tightrope.arguments import MOST_STATES, number, whole
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.losses import LossChoice
-from tightrope.problems.tabular.unroll import unroll
+from tightrope.problems.unroll import unroll
 
 SERVICE = (0.2, 0.4, 0.6, 0.8)
 FLOW = (0.4, 0.5, 0.6, 0.7)

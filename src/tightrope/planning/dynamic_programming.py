@@ -1,0 +1,144 @@
+"""Planning by dynamic programming over models that are known up to an interval for each probability.
+
+Without budgets dynamic programming alone finds the best policy, which is deterministic. Within budgets the best is a
+mixture of policies. Over all policies and all models in the intervals, as measures x(s,a) = Σ_s' q(s,a,s'):
+
+    minimise <c, x>   subject to   <d_i, x> <= α_i,   i = 1..I.
+
+The simplex method runs over the budgets alone, with columns from dynamic programming (Dantzig–Wolfe;
+`core/extended_lp.hpp`): a few passes over the tuples. Weak duality bounds the error of the answer. Intervals of width
+zero are a known model."""
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from tightrope import core
+from tightrope.arithmetic import combine, dot
+from tightrope.confidence import L1Ball
+from tightrope.errors import InvalidInputError
+from tightrope.model import LayeredMDP, Policy, flat
+from tightrope.space import FloatArray, IntArray, LayeredSpace
+
+
+class Intervals(NamedTuple):
+    """lower(s,a,s') <= P(s'|s,a) <= upper(s,a,s'), and how wide that is."""
+
+    lower: FloatArray  # (n_tuples,)
+    upper: FloatArray  # (n_tuples,)
+    radius: (
+        FloatArray  # (n_pairs,) the sum of the radii of a pair, as they were before the intervals were cut to [0, 1]
+    )
+
+    @classmethod
+    def of_counts(
+        cls, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64], log_term: float, scale: float = 1.0
+    ) -> "Intervals":
+        """Around the frequencies P̂ = M / N by the empirical Bernstein bound; a pair without visits is left free.
+
+        β(s,a,s') = scale (√(4 P̂ (1 − P̂) log_term / N) + 14 log_term / (3 N)), and 1 at most.
+        """
+        n = space.expand_to_tuples(np.maximum(N, 1))
+        P_hat = M / n
+        deviation = np.sqrt(np.maximum(4 * P_hat * (1 - P_hat) * log_term / n, 0.0))
+        beta = np.minimum(scale * (deviation + 14 * log_term / (3 * n)), 1.0)
+        seen = space.expand_to_tuples(N > 0)
+        lower = np.where(seen, np.maximum(P_hat - beta, 0.0), 0.0)
+        upper = np.where(seen, np.minimum(P_hat + beta, 1.0), 1.0)
+        return cls(lower, upper, space.sum_over_successors(beta))
+
+    @classmethod
+    def around(cls, mdp: LayeredMDP, radius: ArrayLike = 0.0) -> "Intervals":
+        """A model plus and minus `radius`, a number or one for each tuple."""
+        space, P = mdp.space, mdp.transitions
+        beta = flat(np.broadcast_to(np.asarray(radius, np.float64), P.shape), space.n_tuples, "radius")
+        if (beta < 0).any():
+            raise InvalidInputError(f"radius is {beta.min()}; it cannot be negative")
+        return cls(np.maximum(P - beta, 0.0), np.minimum(P + beta, 1.0), space.sum_over_successors(beta))
+
+
+def deterministic(space: LayeredSpace, pairs: IntArray) -> Policy:
+    """The policy that takes the given pair at every state."""
+    pi = np.zeros(space.n_pairs)
+    pi[pairs] = 1.0
+    return Policy.unchecked(space, pi)
+
+
+def least_values(space: LayeredSpace, Q: FloatArray) -> FloatArray:
+    """(n_states,) min_a Q(s,a) of values (n_pairs,), 0 at the last state."""
+    return np.append(np.minimum.reduceat(Q, space.csr.state_ptr[:-2]), 0.0)
+
+
+def greedy(space: LayeredSpace, Q: FloatArray) -> Policy:
+    """The policy that takes the pair with the least Q (n_pairs,) at every state, the first one of equals."""
+    state, best = space.pairs[:, 0], np.empty(space.n_states - 1, dtype=np.int64)
+    least = np.flatnonzero(least_values(space, Q)[state] == Q)[::-1]
+    best[state[least]] = least  # of several the last is kept, which is the first
+    return deterministic(space, best)
+
+
+def optimistic_policy(space: LayeredSpace, ball: L1Ball, cost: FloatArray) -> Policy:
+    """A deterministic policy with the least cost (n_tuples,) over all policies and all models in `ball`."""
+    _, best = core.extended_values(space.native, ball.center, ball.radius, cost)
+    return deterministic(space, best)
+
+
+#: What the simplex method takes for zero, as a share of what an answer may be off by; the second is for budgets that
+#: rounding alone decides on, and for those at which it goes in circles.
+ZEROS = (1e-4, 1e-2)
+
+#: Passes of dynamic programming before giving up; ordinary problems take a handful for each budget.
+MAX_PIVOTS = 1000
+
+
+def best_response(space: LayeredSpace, intervals: Intervals, cost: FloatArray) -> tuple[float, FloatArray, Policy]:
+    """min <cost, x> without budgets: the value, x (n_pairs,), and the policy, which is deterministic."""
+    V, best, p = core.optimistic_actions(space.native, intervals.lower, intervals.upper, cost)
+    return float(V[0]), core.visits(space.native, best, p), deterministic(space, best)
+
+
+def best_mixture(
+    space: LayeredSpace, intervals: Intervals, c: FloatArray, D: FloatArray, alpha: FloatArray, allowed: float
+) -> "Mixture":
+    """The best x for c (n_pairs,), D (I, n_pairs), alpha (I,); if none is within alpha, one of the least excess.
+
+    Costs are in units of the largest. What is not good to `allowed` after all is returned, too: ask `good`.
+    """
+    exactly, roughly = (zero * allowed for zero in ZEROS)
+    mixture = Mixture(space, intervals, c, D, alpha, allowed, exactly)
+    if mixture.good:
+        return mixture
+    uneven = roughly * np.random.default_rng(0).random(len(alpha))  # no two policies use up budgets at once
+    return Mixture(space, intervals, c, D, alpha + uneven, allowed, roughly)
+
+
+class Mixture:
+    """One run of the simplex method, and how good its answer is."""
+
+    def __init__(
+        self,
+        space: LayeredSpace,
+        intervals: Intervals,
+        c: FloatArray,
+        D: FloatArray,
+        alpha: FloatArray,
+        allowed: float,
+        zero: float,
+    ) -> None:
+        for _ in range(2):
+            self.over, self.multipliers, self.x = core.best_mixture(
+                space.native, intervals.lower, intervals.upper, c, D, alpha, zero, MAX_PIVOTS
+            )
+            self.excess = float((dot(D, self.x) - alpha).max(initial=0.0))
+            if not self.over or self.excess > allowed:
+                break
+            alpha = alpha + self.excess + 10 * zero  # over by rounding alone: let that pass
+        if self.over:
+            self.multipliers /= self.multipliers.sum()
+        # weak duality: no x is better than the best for these prices; without one within α, none exceeds it less
+        prices = combine(self.multipliers, D)
+        prices = prices if self.over else c + prices
+        least, _, self.elsewhere = best_response(space, intervals, prices)
+        self.gap = float((self.excess if self.over else dot(c, self.x)) - (least - dot(self.multipliers, alpha)))
+        self.good = self.gap <= allowed * (1 + self.multipliers.sum()) and (self.over or self.excess <= allowed)
