@@ -115,11 +115,11 @@ class Unbounded:
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
-        ({"name": ""}, "needs a name"),
+        ({"name": ""}, "name is empty"),
         ({"constraint_names": ("delay", "delay")}, "no two may be equal"),
         ({"constraint_names": ("delay",)}, r"has shape \(2, 8\); expected \(1, 8\)"),
         ({"constraints": Deterministic(np.zeros((2, 7)))}, r"has shape \(2, 7\); expected \(2, 8\)"),
-        ({"constraints": Unbounded(np.zeros(8))}, r"can reach 1\.02 in sum"),
+        ({"constraints": Unbounded(np.zeros(8))}, r"noise included, sum to 1\.02"),
         ({"budgets": [1.0]}, r"budgets has shape \(1,\); expected \(2,\)"),
         ({"budgets": [1.0, np.nan]}, "budgets is nan at index 1"),
         ({"budgets": [1.5, -0.6]}, r"budgets sum to 2\.1 in absolute value; at most 2"),

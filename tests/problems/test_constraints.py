@@ -102,7 +102,7 @@ def test_the_mean_is_copied() -> None:
         (np.empty((2, 0)), 0.1, r"shape \(2, 0\)"),
         ([[0.1, np.nan]], 0.1, "constraint 0 is nan at tuple 1"),
         ([[0.1], [np.inf]], 0.1, "constraint 1 is inf at tuple 0"),
-        ([[0.5, 0.0], [0.0, -0.5]], 0.2, "can reach 1.2 in sum .* divide the means and the budgets by 1.2"),
+        ([[0.5, 0.0], [0.0, -0.5]], 0.2, "noise included, sum to 1.2; .* divide the means and the budgets by 1.2"),
         ([[0.1]], -0.1, "spread is -0.1"),
         ([[0.1]], 1.1, "spread is 1.1; it must be a number from 0 to 1"),
         ([[0.1]], np.nan, "spread is nan"),
@@ -116,7 +116,7 @@ def test_what_is_refused(mean: Any, spread: Any, words: str) -> None:
 
 def test_without_noise_the_bound_is_on_the_mean_alone() -> None:
     Deterministic([[0.5, 0.0], [0.0, -0.5]])
-    with pytest.raises(InvalidInputError, match=r"can reach 1\.1"):
+    with pytest.raises(InvalidInputError, match=r"noise included, sum to 1\.1"):
         Deterministic([[0.5, 0.0], [0.0, -0.6]])
 
 
@@ -125,7 +125,7 @@ def test_without_noise_the_bound_is_on_the_mean_alone() -> None:
 
 def test_rounding_at_the_bound_is_forgiven_and_nothing_more() -> None:
     Deterministic([[0.5, 0.0], [0.0, -0.5 - 1e-10]])
-    with pytest.raises(InvalidInputError, match="can reach 1 in sum"):
+    with pytest.raises(InvalidInputError, match="noise included, sum to 1"):
         Deterministic([[0.5, 0.0], [0.0, -0.5 - 1e-7]])
 
 
@@ -226,12 +226,15 @@ def test_a_law_of_ones_own_is_taken_as_it_is() -> None:
         ({"name": "none", "spread": 1}, "the noise 'none' has no option 'spread'"),
         ("replay", "the noise 'replay' needs the option 'table'"),
         ({"name": "replay", "table": MEAN}, r"table of constraints has shape \(2, 3\)"),
-        ({"name": "replay", "table": [MEAN, 2 * MEAN]}, "record 1 of the constraints: the constraints can reach 1.4"),
+        (
+            {"name": "replay", "table": [MEAN, 2 * MEAN]},
+            "record 1 of the constraints: the largest .* sum to 1.4",
+        ),
         ({"name": "correlated", "correlation": -0.5}, "correlation is -0.5"),
         ({"name": "beta", "height": 1}, "height is 1; it must be a number from 1.1"),
         ({"name": "beta", "concentration": 0}, "concentration is 0"),
         ({"name": "bernoulli", "height": 0.5}, "height is 0.5; it must be a number from 1"),
-        ({"name": "bernoulli", "height": 3}, "can reach 2.1 in sum"),
+        ({"name": "bernoulli", "height": 3}, "noise included, sum to 2.1"),
         (3, "noise is 3; expected a name"),
         (ScaledNoise, "expected a name"),
     ],

@@ -44,7 +44,7 @@ class Problem:
     >>> import tightrope as tr
     >>> problem = tr.make("media-streaming")
     >>> problem.space, problem.constraint_names, problem.budgets
-    (LayeredSpace(56 states, 2 actions, 217 tuples, 10 layers), ('fast link',), array([5.]))
+    (LayeredSpace(56 states in 11 layers, 2 actions, 272 tuples), ('fast steps',), array([5.]))
     """
 
     name: str
