@@ -1,14 +1,17 @@
 """The bounds of the theorem next to what they came to: `python -m benchmarks.bounds` writes docs/explanation/theory.md.
 
-`ucpd` as published, one seed, the losses and the noise that each problem has by default.
+`ucpd` as published and `ucpd-inside`, one seed, the losses and the noise that each problem has by default.
 """
 
 import sys
+from collections.abc import Callable, Mapping
 
 import tightrope as tr
 from benchmarks import page
 from tightrope.problems.base import Problem
-from tightrope.theory import Bound, bounds, measure
+from tightrope.theory import Bound, bounds, bounds_inside, measure
+
+BoundsOf = Callable[..., dict[str, Bound]]
 
 PROBLEMS = ("media-streaming", "river-swim", "random")
 EPISODES = 100_000
@@ -20,26 +23,34 @@ TERMS = {
     "regret": "regret",
     "violation": "violation",
 }
+TERMS_INSIDE = {
+    "model_error": "Σ ‖θ^t − θ̄^t‖₁",
+    "regret": "regret",
+    "strong_violation": "strong violation",
+    "violation": "violation",
+}
 
 
-def says_something(problem: Problem, name: str) -> str:
+def says_something(problem: Problem, name: str, bounds_of: BoundsOf) -> str:
     """The power of ten from which on the bound is below what holds anyway."""
     for power in range(2, 16):
-        bound = bounds(problem, episodes=10**power)[name]
+        bound = bounds_of(problem, episodes=10**power)[name]
         if bound.value < bound.trivial:
             return f"10^{power}"
     return "later"
 
 
-def rows(name: str, episodes: int) -> list[tuple[str, ...]]:
+def rows(
+    name: str, episodes: int, learner: str, bounds_of: BoundsOf, terms: Mapping[str, str]
+) -> list[tuple[str, ...]]:
     """One for each term of a problem."""
     problem = tr.make(name)
-    found = bounds(problem, episodes=episodes)
-    history = measure(problem, "ucpd", episodes=episodes, regret="last", records=2)
+    found = bounds_of(problem, episodes=episodes)
+    history = measure(problem, learner, episodes=episodes, regret="last", records=2)
     return [
         (name, label, *(f"{x:,.0f}" for x in (found[term].value, found[term].trivial, history[term][-1])),
-         ratio(found[term], float(history[term][-1])), says_something(problem, term))
-        for term, label in TERMS.items()
+         ratio(found[term], float(history[term][-1])), says_something(problem, term, bounds_of))
+        for term, label in terms.items()
     ]  # fmt: skip
 
 
@@ -49,10 +60,14 @@ def ratio(bound: Bound, measured: float) -> str:
 
 
 def main(episodes: int = EPISODES) -> None:
-    """Measure, and write the table."""
+    """Measure, and write the tables."""
     heading = ("problem", "term", "bound", "holds anyway", "measured", "bound / measured", "says something from T =")
-    lines = [line for name in PROBLEMS for line in rows(name, episodes)]
-    page.write("bounds", page.table(heading, lines), page.DOCS / "explanation" / "theory.md")
+    for mark, learner, bounds_of, terms in (
+        ("bounds", "ucpd", bounds, TERMS),
+        ("bounds inside", "ucpd-inside", bounds_inside, TERMS_INSIDE),
+    ):
+        lines = [line for name in PROBLEMS for line in rows(name, episodes, learner, bounds_of, terms)]
+        page.write(mark, page.table(heading, lines), page.DOCS / "explanation" / "theory.md")
 
 
 if __name__ == "__main__":

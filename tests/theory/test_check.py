@@ -192,6 +192,22 @@ def test_facts_are_plain_and_those_of_the_page() -> None:
     assert all(math.isfinite(share) for _, _, share in told["safest_policy"])
 
 
+def test_the_page_has_the_bounds_of_the_learners_that_have_some() -> None:
+    problem, T = tr.make("media-streaming"), 400
+    found = check(problem, episodes=T, level=0.02)
+    inside = tr.theory.bounds_inside(problem, episodes=T, level=0.02)
+    assert found.bounds["ucpd-inside"] == inside
+    assert found.bounds["ucpd"] == tr.theory.bounds(problem, episodes=T, level=0.02)
+    [row] = [line for line in repr(found).splitlines() if line.startswith("strong violation")]
+    value, anyway = inside["strong_violation"].value, inside["strong_violation"].trivial
+    assert row.split() == ["strong", "violation", "no", "bound", f"{value:.4g}", f"{anyway:.4g}"]
+    assert facts(found)["learner_units"]["bounds"]["ucpd-inside"]["regret"]["failure"] == pytest.approx(0.06)
+    tight = check(with_budgets(problem, {"fast steps": found.least[0] * problem.constraint_scales[0]}), episodes=T)
+    assert list(tight.bounds) == ["ucpd-inside"]  # Slater's condition fails
+    assert math.isfinite(tight.bounds["ucpd-inside"]["regret"].value)
+    assert not check(tr.make("mannor-game"), episodes=T).bounds
+
+
 def test_the_page_is_in_own_units_and_json_names_its_units(tmp_path: Path) -> None:
     """A budget of 2 hours: whoever calls nobody spares them all, each worth what the page says."""
     write_example(tmp_path / "mine")

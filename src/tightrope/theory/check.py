@@ -17,8 +17,9 @@ from tightrope.problems.base import Problem
 from tightrope.problems.constraints import ChangingConstraints, Deterministic
 from tightrope.space import FloatArray
 from tightrope.streams import streams
-from tightrope.theory.bounds import Constants
+from tightrope.theory.bounds import Bound, Constants, bounds
 from tightrope.theory.budgets import Conflict, Curve, budget_curve, conflict, frontier, least_use
+from tightrope.theory.inside import bounds_inside
 from tightrope.theory.runs import Windows, windows
 from tightrope.units import BOUND_TOLERANCE
 
@@ -48,6 +49,7 @@ class Check:
     constants: Constants | None  # for any losses
     constants_here: Constants | None  # for the windows of this run
     constants_exact: Constants | None  # the same, exactly; only with one constraint
+    bounds: dict[str, dict[str, Bound]]  # after T episodes: of each learner that has some, by term
     curves: tuple[Curve, ...]  # of the budgets whose other budgets can be met
 
     @property
@@ -149,8 +151,19 @@ def check(
         constants=general,
         constants_here=here,
         constants_exact=exact,
+        bounds=_bounds(problem, T, level, general),
         curves=tuple(_curves(problem, seen.average, points)),
     )
+
+
+def _bounds(problem: Problem, T: int, level: float, known: Constants | None) -> dict[str, dict[str, Bound]]:
+    """The bounds of `ucpd`, if Slater's condition holds, and of `ucpd-inside`; none where constraints change."""
+    if problem.changing:
+        return {}
+    found = {"ucpd-inside": bounds_inside(problem, episodes=T, level=level)}
+    if known is not None:
+        found = {"ucpd": bounds(problem, episodes=T, level=level, known=known)} | found
+    return found
 
 
 def _multipliers(problem: Problem, slack: Slack, seen: Windows) -> tuple[Multipliers, Constants | None]:

@@ -32,6 +32,8 @@ def page(check: Check) -> list[str]:
         parts += [_budgets(check)]
     if check.slater and len(problem.budgets):
         parts += [_constants(check)]
+    if check.bounds:
+        parts += [_bounds(check)]
     parts += [_curve(problem, curve, check) for curve in check.curves]
     if seen.learner:
         told = f"The losses depend on the policies played: these are those of a run of {seen.learner} with this seed."
@@ -120,6 +122,25 @@ def _constants(check: Check) -> list[str]:
         *aligned(("constant", *(name for name, _ in columns)), rows, text=("constant",)),
         *textwrap.wrap(note, WIDTH),
     ]
+
+
+def _bounds(check: Check) -> list[str]:
+    """What is proved of regret and violation after T episodes, in the learner's units."""
+    terms = [("regret", "regret"), ("violation", "violation"), ("strong violation", "strong_violation")]
+    if not len(check.problem.budgets):
+        terms = terms[:1]
+    rows = []
+    for words, term in terms:
+        values = [found[term].value if term in found else math.inf for found in check.bounds.values()]
+        anyway = check.bounds["ucpd-inside"][term].trivial
+        rows.append([words, *(_n(value) if math.isfinite(value) else "no bound" for value in values), _n(anyway)])
+    failure = max(bound.failure for found in check.bounds.values() for bound in found.values())
+    note = (
+        f"What is proved: each is exceeded with a probability of {_n(failure)} at most. In the learner's units. A "
+        "bound above what holds anyway says nothing yet."
+    )
+    heading = f"after {check.episodes} episodes"
+    return [*aligned((heading, *check.bounds, "holds anyway"), rows, text=(heading,)), *textwrap.wrap(note, WIDTH)]
 
 
 def _curve(problem: Problem, curve: Curve, check: Check) -> list[str]:
@@ -296,6 +317,9 @@ def _in_units_of_the_learner(check: Check) -> dict[str, Any]:
     return {
         "largest_loss": check.windows.largest,
         "largest_constraints": check.largest_constraints,
+        "bounds": {
+            learner: {term: bound._asdict() for term, bound in found.items()} for learner, found in check.bounds.items()
+        },
         "slack": check.slack.slack,
         "budgets": check.problem.budgets,
         "least_use": check.least,
