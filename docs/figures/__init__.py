@@ -7,6 +7,7 @@ from pathlib import Path
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from figures.concepts import CONCEPTS
 from figures.problems import best_policies, thumbnail
 from tightrope.problems import PROBLEMS
 
@@ -17,6 +18,7 @@ Drawer = Callable[[Figure, str], None]
 
 #: Every drawing by name: its size in inches, and the function that draws it on a figure in a theme.
 FIGURES: dict[str, tuple[tuple[float, float], Drawer]] = {
+    **CONCEPTS,
     **{f"problem-{name}": ((7.2, 2.8), partial(best_policies, name)) for name in PROBLEMS},
     **{f"thumbnail-{name}": ((3.0, 1.6), partial(thumbnail, name)) for name in PROBLEMS},
 }
