@@ -1,7 +1,8 @@
 """Sphinx configuration: `sphinx-build -W docs build/site`, offline.
 
 Pages are Markdown (MyST). The API reference comes from the docstrings, the command-line reference from the commands,
-the gallery from the registries of problems and learners, and the drawings from docs/figures.
+the gallery from the registries of problems and learners, the drawings from docs/figures, and the output of tutorials
+from running them.
 """
 
 import sys
@@ -29,8 +30,9 @@ extensions = [
     "links",
     "generated",
     "drawing",
+    "examples",
 ]
-exclude_patterns = ["README.md", "_ext", "_static", "figures", "images"]
+exclude_patterns = ["_ext", "_static", "figures", "images"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
