@@ -46,9 +46,7 @@ def _text(text: str | None) -> str:
 
 def copy_of(page: Path) -> str:
     """Return a page of the repository's root with links that hold in docs/reference."""
-    text = (
-        page.read_text("utf-8").replace("](docs/README.md)", "](../index.md)").replace("](README.md)", "](../index.md)")
-    )
+    text = page.read_text("utf-8").replace("](README.md)", "](../index.md)")
     return re.sub(r"\]\((?!https?:|#|\.\./|docs/)", "](../../", text).replace("](docs/", "](../")
 
 
