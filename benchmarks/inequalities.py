@@ -17,7 +17,7 @@ from benchmarks import page
 from benchmarks.measure import clock, duration
 from tests.conftest import random_mdp
 from tests.conic import measures
-from tightrope.projection.inequalities import InequalityProjector
+from tightrope.projection.priced import PricedProjector
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -57,14 +57,14 @@ def measured(width: int, n_actions: int, n_steps: int) -> list[list[str]]:
         A = rng.uniform(0, 1, (m, space.n_tuples))
         b = A @ tr.project(space, reference, rng.uniform(-1, 1, space.n_tuples), ball).theta
         b -= 0.02 * (b - A @ tr.project(space, reference, A.sum(axis=0), ball).theta)
-        solver = InequalityProjector(space, m)
+        solver = PricedProjector(space, m)
 
         def warm_solve(c: FloatArray, A: FloatArray = A, b: FloatArray = b, solver: Any = solver) -> int:
-            solver.solve(reference, c, ball, A, b, theta)
+            solver.solve(reference, c, ball, A, b, np.full(len(b), np.inf), theta)
             return int(solver.iterations)
 
         def cold_solve(c: FloatArray, A: FloatArray = A, b: FloatArray = b) -> int:
-            return warm_solve(c, A, b, InequalityProjector(space, len(b)))
+            return warm_solve(c, A, b, PricedProjector(space, len(b)))
 
         warm, steps = shortest(warm_solve, costs)
         cold, _ = shortest(cold_solve, costs[:2])

@@ -11,7 +11,7 @@ from tightrope.confidence.sets import bounds_of, worst_use
 from tightrope.learners.s_ops import SOPS
 from tightrope.problems.constraints import make_constraints
 from tightrope.problems.losses import make_losses
-from tightrope.projection.inequalities import InequalityProjector
+from tightrope.projection.priced import PricedProjector
 
 
 def tempting(losses: str = "fixed") -> Problem:
@@ -50,16 +50,16 @@ def test_no_episode_of_any_run_is_over_a_budget_and_without_pessimism_some_are()
 
 def test_where_no_step_can_be_found_theta_stays_and_budgets_hold(monkeypatch: pytest.MonkeyPatch) -> None:
     """Every third projection gives up."""
-    problem, solve, asked = tempting(), InequalityProjector.solve, [0, 0]
+    problem, solve, asked = tempting(), PricedProjector.solve, [0, 0]
 
-    def gives_up(self: InequalityProjector, *given: Any) -> None:
+    def gives_up(self: PricedProjector, *given: Any) -> None:
         asked[0] += 1
         if asked[0] % 3 == 0:
             asked[1] += 1
             raise ConvergenceError("enough")
         solve(self, *given)
 
-    monkeypatch.setattr(InequalityProjector, "solve", gives_up)
+    monkeypatch.setattr(PricedProjector, "solve", gives_up)
     learner, stayed = sops(problem, block=4), 0
     played = Run(problem, learner, episodes=100, regret="never")
     for t in range(1, 101):

@@ -18,8 +18,8 @@ from tests.instances import Boxed, Instance, flow_residual, random_box, random_i
 from tests.projection.test_kl import Curved, curved_instance
 from tightrope import ConvergenceError, InfeasibleError, InvalidInputError, L1Ball, LayeredSpace, project
 from tightrope.confidence.sets import bounds_of, least_possible
-from tightrope.projection.inequalities import InequalityProjector
 from tightrope.projection.infeasibility import least_excess
+from tightrope.projection.priced import PricedProjector
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 
@@ -142,7 +142,7 @@ def test_rows_that_are_equal_scaled_or_empty() -> None:
 def test_inequalities_with_room_change_nothing(kind: str) -> None:
     """θ̃ meets them: no price, and the answer without them; also where they are met to the last bit."""
     instance = KINDS[kind](5)
-    plain = project(*instance, tolerance=1e-10)
+    plain = project(*instance)
     A = np.random.default_rng(0).normal(size=(9, instance.space.n_tuples))
     answer = project(*instance, inequalities=(A, A @ plain.theta))
     np.testing.assert_array_equal(answer.theta, plain.theta)
@@ -232,9 +232,9 @@ def test_from_one_episode_to_the_next() -> None:
     """Warm starts are near, and a projector that was restored goes on to the last bit."""
     instance = random_instance(45)
     A, b = some_inequalities(0, instance, m=2, room=0.0)
-    first, second = InequalityProjector(instance.space, 2), InequalityProjector(instance.space, 2)
+    first, second = PricedProjector(instance.space, 2), PricedProjector(instance.space, 2)
     theta, again = np.empty((2, instance.space.n_tuples))
-    rest = instance.confidence, A, b
+    rest = instance.confidence, A, b, np.full(2, np.inf)
     first.solve(instance.reference, instance.cost, *rest, theta)
     cold = first.iterations
     second.restore({name: np.array(values) for name, values in first.state().items()})
@@ -243,13 +243,13 @@ def test_from_one_episode_to_the_next() -> None:
     assert first.iterations < cold
     np.testing.assert_array_equal(theta, again)
     np.testing.assert_array_equal(first.multipliers, second.multipliers)
-    second.prices = np.array([1e9, 1e9])  # out of the range of numbers: it starts again from none
+    second.multipliers = np.array([1e9, 1e9])  # out of the range of numbers: it starts again from none
     second.solve(instance.reference, 1.001 * instance.cost, *rest, again)
     np.testing.assert_allclose(theta, again, atol=1e-8)
     with pytest.raises(InvalidInputError, match="prices are not finite, or below 0"):
         second.restore(second.state() | {"prices": np.array([-1.0, 0.0])})
     with pytest.raises(InfeasibleError):
-        first.solve(instance.reference, instance.cost, instance.confidence, A, b - 1e3, theta)
+        first.solve(instance.reference, instance.cost, instance.confidence, A, b - 1e3, np.full(2, np.inf), theta)
     first.solve(instance.reference, 1.001 * instance.cost, *rest, theta)
     np.testing.assert_allclose(theta, again, atol=1e-8)
 

@@ -101,6 +101,31 @@ public:
         }
     }
 
+    std::tuple<double, double, double, Index, bool> solve_priced(Floats reference, Floats cost, Table A, Floats b,
+                                                                 Floats most, double tolerance, Index patience,
+                                                                 FloatsOut y, FloatsOut theta) {
+        const Index m = static_cast<Index>(A.shape(0));
+        require_tuples(reference, "reference");
+        require_tuples(cost, "cost");
+        require_tuples(A, "A", 1);
+        require_size(b, m, "b");
+        require_size(most, m, "most");
+        require_size(y, m, "y");
+        require_tuples(theta, "theta");
+        const nb::gil_scoped_release unlocked;
+        Turn solver(*this);
+        Interrupt interrupt(raise_signals);
+        try {
+            const PricedOutcome found =
+                solver->solve_priced(reference.data(), cost.data(), {m, A.data(), b.data(), most.data()}, tolerance,
+                                     patience, y.data(), theta.data(), interrupt);
+            return {found.phi, found.residual, found.missed, found.steps, found.far};
+        } catch (...) {
+            solver->forget();
+            throw;
+        }
+    }
+
     void sensitivities(Floats reference, Floats cost, Table A, Floats theta, TableOut dbeta, TableOut dtheta) {
         const Index m = static_cast<Index>(A.shape(0));
         require_tuples(reference, "reference");
@@ -337,6 +362,12 @@ void bind_solver(nb::module_& m) {
              "theta"_a.noconvert(),
              "Write the answer into theta, NaN if there is none; return F, the flow residual, the number of Newton steps\n"
              "and whether weights may have left the range of numbers. An interrupted solver starts cold next time.")
+        .def("solve_priced", &BoundSolver::solve_priced, "reference"_a.noconvert(), "cost"_a.noconvert(),
+             "A"_a.noconvert(), "b"_a.noconvert(), "most"_a.noconvert(), "tolerance"_a, "patience"_a,
+             "y"_a.noconvert(), "theta"_a.noconvert(),
+             "As `solve` with most_i [<A_i, theta> - b_i]_+ added for each row, from the prices y, which become those of\n"
+             "the answer; return phi, the flow residual, the most by which a row's condition is missed in units of its\n"
+             "largest coefficient, the number of Newton steps and whether weights may have left the range of numbers.")
         .def("sensitivities", &BoundSolver::sensitivities, "reference"_a.noconvert(), "cost"_a.noconvert(),
              "A"_a.noconvert(), "theta"_a.noconvert(), "dbeta"_a.noconvert(), "dtheta"_a.noconvert(),
              "Write how potentials and answer move as the cost moves along each row of A.")

@@ -83,96 +83,103 @@ private:
     std::vector<double> L_, D_, left_;
 };
 
-/// y = argmin over y >= 0 of ½ <y, S y> − <r, y> by an active-set method (Lawson and Hanson), S (n, n).
+/// y = argmin over 0 <= y <= most of ½ <y, S y> − <r, y> by an active-set method (Lawson and Hanson), S (n, n).
 ///
-/// Entries enter in the order of their relative slope, the first of equals. An entry without curvature (S_ii <= 0, as
-/// that of an empty row) or without a slope stays exactly 0.
-class NonNegativeQP {
+/// `most` may be infinite. Entries enter in the order of their relative slope, the first of equals. An entry without
+/// curvature (S_ii <= 0, as that of an empty row) or without a slope stays exactly 0.
+class BoxQP {
 public:
-    explicit NonNegativeQP(Index n) : n_(n), factor_(n), z_(n), blocked_(n), inside_(n) { rows_.reserve(n); }
+    explicit BoxQP(Index n) : n_(n), factor_(n), z_(n), rest_(n), place_(n), blocked_(n) { rows_.reserve(n); }
 
-    void solve(const double* S, const double* r, double* y) {
-        for (Index i = 0; i < n_; ++i) y[i] = 0.0, inside_[i] = false, blocked_[i] = false;
-        rows_.clear();
+    void solve(const double* S, const double* r, const double* most, double* y) {
+        for (Index i = 0; i < n_; ++i) y[i] = 0.0, place_[i] = LOWEST, blocked_[i] = false;
         for (Index step = 0; step < STEPS_PER_ENTRY * n_; ++step) {
             const Index entering = steepest(S, r, y);
             if (entering < 0) break;
-            add(entering);
-            if (minimise_inside(S, r, y, entering))
+            const Place from = place_[entering];
+            place_[entering] = INSIDE;
+            if (minimise_inside(S, r, most, y, entering, from)) {
                 std::fill(blocked_.begin(), blocked_.end(), false);
-            else
+            } else {
+                place_[entering] = from;
                 blocked_[entering] = true;
+            }
         }
     }
 
 private:
+    enum Place : char { LOWEST, INSIDE, HIGHEST };
+
     static constexpr Index STEPS_PER_ENTRY = 30;  ///< Entering takes about one; rounding must not make it go on for ever.
     static constexpr double ROUNDING = 4e-15;     ///< A slope of this share of its summands is 0.
 
-    /// The entry outside with the steepest descent (r − S y)_i / (|r_i| + Σ |S_ij| y_j), or −1 if there is none.
+    /// The entry at a bound with the steepest descent |r − S y|_i / (|r_i| + Σ |S_ij| y_j) away from it, or −1.
     Index steepest(const double* S, const double* r, const double* y) const {
         Index best = -1;
         double steepest = ROUNDING;
         for (Index i = 0; i < n_; ++i) {
-            if (inside_[i] || blocked_[i] || !(S[i * n_ + i] > 0.0)) continue;
+            if (place_[i] == INSIDE || blocked_[i] || !(S[i * n_ + i] > 0.0)) continue;
             double slope = r[i], size = abs(r[i]);
             for (Index j = 0; j < n_; ++j) {
                 slope -= S[i * n_ + j] * y[j];
                 size += abs(S[i * n_ + j]) * y[j];
             }
+            if (place_[i] == HIGHEST) slope = -slope;
             if (slope > steepest * size) best = i, steepest = slope / size;
         }
         return best;
     }
 
-    void add(Index entering) {
-        inside_[entering] = true;
-        rows_.clear();
-        for (Index i = 0; i < n_; ++i)
-            if (inside_[i]) rows_.push_back(i);
-    }
-
-    /// Go to the minimum over the entries inside; those that reach 0 on the way leave. False, and nothing is changed, if
-    /// the entering one would not rise.
-    bool minimise_inside(const double* S, const double* r, double* y, Index entering) {
-        bool first = true;
-        while (!rows_.empty()) {
+    /// Go to the minimum over the entries inside; those that reach a bound on the way stay there. False, and nothing is
+    /// changed, if the entering one would not move into the box.
+    bool minimise_inside(const double* S, const double* r, const double* most, double* y, Index entering, Place from) {
+        for (Index i = 0; i < n_; ++i) {
+            rest_[i] = r[i];
+            for (Index j = 0; j < n_; ++j)
+                if (place_[j] == HIGHEST) rest_[i] -= S[i * n_ + j] * y[j];
+        }
+        for (bool first = true; collect_inside(); first = false) {
             factor_.factor(S, n_, rows_);
-            factor_.solve(r, z_.data());
-            if (first && !(z_[entering] > 0.0)) {
-                inside_[entering] = false;
-                return false;
-            }
-            first = false;
+            factor_.solve(rest_.data(), z_.data());
+            if (first && !(from == LOWEST ? z_[entering] > 0.0 : z_[entering] < y[entering])) return false;
             double share = 1.0;
-            bool within = true;
+            Index leaving = -1;
+            for (const Index i : rows_) {
+                if (z_[i] > 0.0 && z_[i] < most[i]) continue;
+                const double way = z_[i] > 0.0 ? z_[i] - y[i] : y[i] - z_[i];
+                const double room = z_[i] > 0.0 ? most[i] - y[i] : y[i];
+                const double reached = way > 0.0 ? room / way : 0.0;
+                if (leaving < 0 || reached < share) leaving = i, share = min(reached, 1.0);
+            }
+            for (const Index i : rows_) y[i] = leaving < 0 ? z_[i] : min(max(y[i] + share * (z_[i] - y[i]), 0.0), most[i]);
+            if (leaving < 0) return true;
+            leave(leaving, z_[leaving] > 0.0 ? HIGHEST : LOWEST, S, most, y);
             for (const Index i : rows_)
-                if (!(z_[i] > 0.0)) within = false, share = min(share, y[i] / (y[i] - z_[i]));
-            for (const Index i : rows_) y[i] = within ? z_[i] : max(y[i] + share * (z_[i] - y[i]), 0.0);
-            if (within) return true;
-            leave(y);
+                if (place_[i] == INSIDE && !(y[i] > 0.0)) leave(i, LOWEST, S, most, y);
         }
         return true;
     }
 
-    /// Take out the entries that have reached 0: at least one, that of the smallest z / y.
-    void leave(double* y) {
-        Index least = rows_[0];
-        for (const Index i : rows_)
-            if (!(z_[i] > 0.0) && (z_[least] > 0.0 || y[i] < y[least])) least = i;
-        y[least] = 0.0;
-        std::size_t kept = 0;
-        for (const Index i : rows_) {
-            inside_[i] = y[i] > 0.0;
-            if (inside_[i]) rows_[kept++] = i;
-        }
-        rows_.resize(kept);
+    /// The entries inside into rows_; returns whether there are any.
+    bool collect_inside() {
+        rows_.clear();
+        for (Index i = 0; i < n_; ++i)
+            if (place_[i] == INSIDE) rows_.push_back(i);
+        return !rows_.empty();
+    }
+
+    void leave(Index i, Place to, const double* S, const double* most, double* y) {
+        place_[i] = to;
+        y[i] = to == HIGHEST ? most[i] : 0.0;
+        if (to == HIGHEST)
+            for (Index k = 0; k < n_; ++k) rest_[k] -= S[k * n_ + i] * y[i];
     }
 
     Index n_;
     PivotedCholesky factor_;
-    std::vector<double> z_;
-    std::vector<char> blocked_, inside_;
+    std::vector<double> z_, rest_;
+    std::vector<Place> place_;
+    std::vector<char> blocked_;
     std::vector<Index> rows_;
 };
 

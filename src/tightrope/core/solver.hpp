@@ -9,6 +9,7 @@
 
 #include "confidence.hpp"
 #include "newton.hpp"
+#include "priced.hpp"
 #include "sensitivity.hpp"
 
 namespace tightrope {
@@ -89,6 +90,17 @@ public:
         Outcome found;
         visit([&](const auto& set) {
             found = tightrope::solve({space_, reference, cost}, lanes_, set, tolerance, work_, theta, interrupt);
+        });
+        return found;
+    }
+
+    /// With rows at prices y, which are where the search starts and then those of the answer.
+    PricedOutcome solve_priced(const double* reference, const double* cost, const Rows& rows, double tolerance,
+                               Index patience, double* y, double* theta, Interrupt& interrupt) {
+        PricedOutcome found;
+        visit([&](const auto& set) {
+            found = tightrope::solve_priced({space_, reference, cost}, rows, lanes_, set, free_.get(), tolerance, patience,
+                                            work_, y, theta, interrupt);
         });
         return found;
     }

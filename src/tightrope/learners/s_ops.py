@@ -45,7 +45,7 @@ from tightrope.learners.parts import Dynamics, MirrorStep, Warmed, WarmStart, ev
 from tightrope.learners.shared.counting import CountingLearner, MirrorState
 from tightrope.learners.shared.rates import rate, spans_after
 from tightrope.model import LayeredMDP, Policy, flat
-from tightrope.projection.inequalities import InequalityProjector
+from tightrope.projection.priced import PricedProjector
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, state
 
@@ -136,7 +136,7 @@ class SOPS(CountingLearner[SOPSState]):
         self._dynamics = Dynamics.of(self)
         self.rule = self._dynamics.rule
         self._mirror_step = MirrorStep(space, self.rule, TOLERANCE)
-        self._projector = Warmed(InequalityProjector(space, n, TOLERANCE))
+        self._projector = Warmed(PricedProjector(space, n, TOLERANCE))
         self._even = even_measure(space)[space.csr.pair_ptr[:-1]]
 
     def initial(self) -> SOPSState:
@@ -206,11 +206,11 @@ class SOPS(CountingLearner[SOPSState]):
             room = np.maximum(self.budgets - [use.most for use in uses], ROUNDING)
             projector = self._projector.from_(state.solver)
             try:
-                projector.solve(reference, eta * f, confidence_set, more, room, theta)
+                projector.solve(reference, eta * f, confidence_set, more, room, np.full(len(room), np.inf), theta)
                 multipliers, solver = projector.multipliers / eta, self._projector.now()
             except (ConvergenceError, InfeasibleError):  # stay, and begin cold next time
                 theta = state.theta
-                solver = Warmed(InequalityProjector(self.space, len(self.budgets), TOLERANCE)).now()
+                solver = Warmed(PricedProjector(self.space, len(self.budgets), TOLERANCE)).now()
         weight = self._within(policy_of_measure(self.space, theta).probabilities, bounds, upper)
         return Stepped(theta, solver, weight, multipliers, F, S)
 

@@ -35,8 +35,8 @@ from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE_SHARE, PROBABIL
 from tightrope.learners.parts import Dynamics, MirrorStep, Warmed, WarmStart, policy_of_measure
 from tightrope.learners.shared.counting import CountingLearner, MirrorState
 from tightrope.model import LayeredMDP
-from tightrope.projection.inequalities import InequalityProjector
 from tightrope.projection.infeasibility import least_excess
+from tightrope.projection.priced import PricedProjector
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.state import numbers, state
 
@@ -65,7 +65,7 @@ class StepInside:
         self._plain = MirrorStep(space, rule)
         self._space = space
         self._n_budgets = n_budgets
-        self._projector = Warmed(InequalityProjector(space, n_budgets))
+        self._projector = Warmed(PricedProjector(space, n_budgets))
 
     def set_of(self, counts: Counts) -> ConfidenceSet:
         """Return the confidence set of the epoch of these counts."""
@@ -90,14 +90,14 @@ class StepInside:
             theta, warm = self._plain(warm, counts, reference, cost)
             return theta, np.zeros(0), warm
         theta, confidence = np.empty(self._space.n_tuples), self.set_of(counts)
-        projector = self._projector.from_(warm)
+        projector, without_bound = self._projector.from_(warm), np.full(self._n_budgets, np.inf)
         try:
-            projector.solve(reference, cost, confidence, rows, limits, theta)
+            projector.solve(reference, cost, confidence, rows, limits, without_bound, theta)
         except InfeasibleError:
             excess, _ = least_excess(self._space, confidence, rows, limits)
-            self._projector = Warmed(InequalityProjector(self._space, self._n_budgets))
+            self._projector = Warmed(PricedProjector(self._space, self._n_budgets))
             projector = self._projector.from_(self._projector.now())
-            projector.solve(reference, cost, confidence, rows, limits + (max(excess, 0.0) + ROOM), theta)
+            projector.solve(reference, cost, confidence, rows, limits + (max(excess, 0.0) + ROOM), without_bound, theta)
         return theta, projector.multipliers, self._projector.now()
 
 

@@ -24,31 +24,30 @@ ROUNDING = 1e-12
 MAX_CUTS = 200
 
 
-def impossible(space: LayeredSpace, confidence: ConfidenceSet, A: FloatArray, b: FloatArray, y: FloatArray) -> bool:
-    """Whether these prices prove that no measure of the set meets all inequalities."""
-    if not known(confidence):
-        return False
-    return bool(_excess(space, confidence, A, b, y)[0] > ROUNDING * core.dot(y, _sizes(space, A)))
+def explain(
+    space: LayeredSpace, confidence: ConfidenceSet, A: FloatArray, b: FloatArray, names: IntArray
+) -> InfeasibleError | None:
+    """The error that names the inequalities that cannot be met, and what is missing; None if they can, or who knows.
 
-
-def explain(space: LayeredSpace, confidence: ConfidenceSet, A: FloatArray, b: FloatArray) -> InfeasibleError | None:
-    """The error that names the inequalities that cannot be met, and what is missing; None if they can, or who knows."""
-    if not known(confidence):
+    `names` (m,) are the numbers of the inequalities in messages.
+    """
+    if not known(confidence) or len(b) == 0:
         return None
     least = [_excess(space, confidence, A, b, y)[0] for y in np.eye(len(b))]
     over = np.array(least) / _sizes(space, A)
     if over.max() > ROUNDING:
         i = int(over.argmax())
         return InfeasibleError(
-            f"inequality {i} cannot be met: <A[{i}], θ> is {b[i] + least[i]:.6g} at the least, and b[{i}] is "
+            f"inequality {names[i]} cannot be met: <A[{names[i]}], θ> is {b[i] + least[i]:.6g} at the least, and "
+            f"b[{names[i]}] is "
             f"{b[i]:.6g}, {least[i]:.3g} less"
         )
     excess, y = least_excess(space, confidence, A, b)
     if excess <= ROUNDING * core.dot(y, _sizes(space, A)):
         return None
     return InfeasibleError(
-        f"inequalities {_listed(np.flatnonzero(y > ROUNDING))} cannot be met together: every measure exceeds one of "
-        f"them by {excess:.3g} or more"
+        f"inequalities {_listed(names[np.flatnonzero(y > ROUNDING)])} cannot be met together: every measure exceeds "
+        f"one of them by {excess:.3g} or more"
     )
 
 

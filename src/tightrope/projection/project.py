@@ -16,7 +16,7 @@ from tightrope.arguments.arrays import finite, floats
 from tightrope.confidence import ConfidenceSet
 from tightrope.errors import InvalidInputError
 from tightrope.model import flat
-from tightrope.projection.inequalities import InequalityProjector
+from tightrope.projection.priced import PricedProjector
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, LayeredSpace
 
@@ -70,19 +70,21 @@ def project(
     confidence.check(space)
     theta, A, b = np.empty(space.n_tuples), *_checked(space, inequalities)
     multipliers, excess = np.zeros(len(b)), 0.0
-    projector: Projector | InequalityProjector
+    projector: Projector | PricedProjector
     if len(b) == 0:
         projector = Projector(space, tolerance)
         projector.solve(reference, cost, confidence, theta)
+        gap = projector.duality_gap(reference, cost, theta)
     else:
-        projector = InequalityProjector(space, len(b), tolerance)
-        projector.solve(reference, cost, confidence, A, b, theta)
+        projector, without_limit = PricedProjector(space, len(b), tolerance), np.full(len(b), np.inf)
+        projector.solve(reference, cost, confidence, A, b, without_limit, theta)
         multipliers, excess = projector.multipliers, projector.excess
+        gap = projector.duality_gap(reference, cost, A, b, without_limit, theta)
     return Projection(
         theta=theta,
         flow_residual=projector.flow_residual,
         set_violation=confidence.violation(space, theta),
-        duality_gap=projector.duality_gap(reference, cost, theta),
+        duality_gap=gap,
         iterations=projector.iterations,
         multipliers=multipliers,
         excess=excess,

@@ -47,6 +47,12 @@ class Projector:
             hand_over(confidence, self._solver, free)
         self._confidence, self._free = confidence, free  # perhaps but another name for the set of everything
 
+    def solver_for(self, confidence: ConfidenceSet) -> tuple[core.Solver, OwnSet | None]:
+        """The solver of the core, ready for this set; or the set itself, if it is one that the core does not know."""
+        if confidence is not self._confidence:
+            self.prepare(confidence)
+        return self._solver, self._own
+
     def __reduce__(self) -> tuple[type["Projector"], tuple[LayeredSpace, float]]:
         """Copy and pickle it cold; `state` has what the next solve starts from."""
         return Projector, (self.space, self.tolerance)

@@ -1,0 +1,356 @@
+// The subproblem with priced rows: semismooth Newton over the potentials β and the prices y together.
+//
+//     min over θ of <cost, θ> + D(θ, reference) + Σ_i most_i [<A_i, θ> − b_i]_+
+//
+// is the inequality <A_i, θ> <= b_i where most_i is infinite, and an exact penalty where it is not. Its dual is
+//
+//     min over β and 0 <= y <= most of   φ(β, y) = F(β; cost + Σ y_i A_i) + <b, y>,
+//
+// F that of `dual.hpp`: convex, with gradient inflow − outflow in β and the slack b − A θ in y. With finite `most` there
+// is always an answer: rows that cannot be met together are exceeded at that price.
+//
+// A step solves the quadratic model of φ over the box of the prices. With H the Hessian in β, as in a plain solve,
+//
+//     dβ_i = the move of β that conserves flow as the cost moves along A_i      (`sensitivity.hpp`)
+//     S_ij = x_i · (∂θ/∂log w) x_j,   x_i = −A_i + dβ_i(s') − dβ_i(s)            curvature of φ along (dβ_i, e_i)
+//     ρ_i  = slack_i + (inflow − outflow) · dβ_i                                 slope of φ along (dβ_i, e_i)
+//
+// the prices move by dy = argmin ½ <dy, S dy> + <ρ, dy>, and the potentials by −H⁻¹ (inflow − outflow) + Σ dy_i dβ_i.
+// S is positive semidefinite and the step one of descent whatever the dβ_i are: also with a factor of H from before.
+// Rows without a price that the plain step keeps take no part. Rows are in units of their largest coefficient.
+#pragma once
+
+#include "newton.hpp"
+#include "sensitivity.hpp"
+#include "small_dense.hpp"
+
+namespace tightrope {
+
+namespace priced {
+inline constexpr double REACH = 20.0;           ///< How far a price may move in a step, in units of cost.
+inline constexpr double SMALLEST_REACH = 1e-9;  ///< Where φ does not fall, less, down to this.
+inline constexpr double SINGULAR = 1e-10;       ///< Added to S: rows may be equal, or the same for all θ.
+inline constexpr double ACCURACY = 1e-6;        ///< Of dβ_i by conjugate gradients.
+inline constexpr Index MAX_STEPS = 60;          ///< Of an attempt that moves both together.
+}  // namespace priced
+
+/// <A_i, θ> <= b_i at prices up to most_i: A (m, n_tuples), b (m,), most (m,).
+struct Rows {
+    Index m;
+    const double *A, *b, *most;
+};
+
+/// The end of a search: φ, flow residual, and the most by which a row's optimality condition is missed.
+struct PricedOutcome {
+    double phi, residual, missed;
+    Index steps;
+    bool far;  ///< Weights may have left the range of numbers.
+};
+
+/// β and y, and what was found there; prices, bounds and slacks in units of the rows' sizes.
+struct PricedPoint {
+    std::vector<double> beta, y;
+    std::vector<double> slack;  ///< b − A θ
+    double phi = INF;
+    double residual = INF;  ///< flow residual
+    double missed = INF;    ///< max_i |y_i − the y_i + (A θ − b)_i that is cut to 0 .. most_i|
+};
+
+template <class Set>
+class PricedSearch {
+public:
+    PricedSearch(const Subproblem& problem, const Rows& rows, const Lanes& lanes, const Set& set, const bool* free,
+                 double tolerance, Workspace& work, double* theta, Interrupt& interrupt)
+        : space_(problem.space), problem_(problem), rows_(rows), lanes_(lanes), set_(set), free_(free),
+          tolerance_(tolerance), work_(work), theta_(theta), interrupt_(interrupt), size_(rows.m), limit_(rows.m),
+          most_(rows.m), cost_(space_.n_tuples), own_(space_.n_tuples), x_(space_.n_tuples), d_(space_.n_tuples),
+          dbeta_(rows.m * space_.n_states), drained_(space_.n_states), S_(rows.m * rows.m), rho_(rows.m), dy_(rows.m) {
+        for (Index i = 0; i < rows.m; ++i) {
+            const Extremes found = extremes(row(i), space_.n_tuples);
+            const double largest = max(found.largest, -found.smallest);
+            size_[i] = largest > 0.0 ? largest : 1.0;
+            limit_[i] = rows.b[i] / size_[i];
+            most_[i] = largest > 0.0 ? rows.most[i] * size_[i] : 0.0;  // a row of zeros has no price
+        }
+    }
+
+    /// Search from the prices y and the β of the workspace; write θ, or NaN if nothing was found, and the prices.
+    PricedOutcome solve(double* y, Index patience) {
+        here_.beta = work_.beta;
+        here_.y.resize(rows_.m);
+        bool warm = false;
+        for (Index i = 0; i < rows_.m; ++i) {
+            here_.y[i] = min(max(y[i] * size_[i], 0.0), most_[i]);
+            warm |= here_.y[i] > 0.0;
+        }
+        const Index together = min(patience, priced::MAX_STEPS);
+        bool found = (warm || settle(here_)) && search(false, together);
+        if (!found && patience > together) found = restart() && search(false, together);
+        if (!found && patience > together) found = restart() && search(true, patience - together);
+        work_.beta = here_.beta;
+        if (!found) std::fill(theta_, theta_ + space_.n_tuples, NaN);
+        for (Index i = 0; i < rows_.m; ++i) y[i] = here_.y[i] / size_[i];
+        const Extremes range = extremes(here_.beta.data(), space_.n_states);
+        return {here_.phi, here_.residual, here_.missed, steps_, logarithmic_ || range.largest - range.smallest > RANGE};
+    }
+
+private:
+    const double* row(Index i) const { return rows_.A + i * space_.n_tuples; }
+    double* dbeta(Index i) { return dbeta_.data() + i * space_.n_states; }
+    bool met(const PricedPoint& at) const { return at.residual <= tolerance_ && at.missed <= tolerance_; }
+
+    /// Cold: the plain answer, where it exists.
+    bool restart() {
+        std::fill(work_.beta.begin(), work_.beta.end(), 0.0);
+        work_.factor_damping = NaN;
+        here_.beta = work_.beta;
+        std::fill(here_.y.begin(), here_.y.end(), 0.0);
+        return settle(here_);
+    }
+
+    /// cost + Σ y_i A_i
+    void price(const std::vector<double>& y) {
+        work_.tuple_pool.each(lanes_.n_layers(), [&](Index k, int) {
+            const Tuples tuples(space_, k);
+            double* __restrict cost = cost_.data();
+            std::copy(problem_.cost + tuples.begin, problem_.cost + tuples.end, cost + tuples.begin);
+            for (Index i = 0; i < rows_.m; ++i) {
+                if (y[i] == 0.0) continue;
+                const double* __restrict A = row(i);
+                const double each = y[i] / size_[i];
+                for (Index j = tuples.begin; j < tuples.end; ++j) cost[j] += each * A[j];
+            }
+        });
+    }
+
+    Subproblem priced_problem() const { return {space_, problem_.reference, cost_.data()}; }
+
+    /// φ, the slack and what is missed at a point whose F and θ are known.
+    void account(PricedPoint& at, Value value) {
+        at.slack.resize(rows_.m);
+        work_.tuple_pool.each(rows_.m, [&](Index i, int) {
+            at.slack[i] = limit_[i] - dot(row(i), theta_, space_.n_tuples) / size_[i];
+        });
+        at.phi = value.F;
+        at.residual = value.residual;
+        at.missed = 0.0;
+        for (Index i = 0; i < rows_.m; ++i) {
+            at.phi += limit_[i] * at.y[i];
+            const double bound = rows_.most[i] < INF ? most_[i] : INF;
+            at.missed = max(abs(at.y[i] - min(max(at.y[i] - at.slack[i], 0.0), bound)), at.missed);
+        }
+    }
+
+    /// Evaluate at a point: the workspace, θ, and what a point knows.
+    void evaluate_at(PricedPoint& at) {
+        price(at.y);
+        logarithmic_ = tilt(priced_problem(), lanes_, work_, own_.data());
+        const Value value = evaluate(lanes_, set_, at.beta.data(), logarithmic_, work_);
+        std::copy(own_.begin(), own_.end(), theta_);
+        kept_p_ = work_.p;
+        if (logarithmic_) kept_u_ = work_.u;
+        divide(space_, lanes_, logarithmic_, work_, theta_);
+        work_.p.swap(kept_p_);
+        if (logarithmic_) work_.u.swap(kept_u_);
+        account(at, value);
+    }
+
+    /// Move β to the plain answer at the prices of a point; false, and φ is infinite, if it is not found.
+    bool settle(PricedPoint& at) {
+        price(at.y);
+        work_.beta = at.beta;
+        const Outcome found = tightrope::solve(priced_problem(), lanes_, set_, tolerance_, work_, theta_, interrupt_);
+        steps_ += found.steps;
+        logarithmic_ = found.far;
+        at.phi = INF;
+        if (!(found.residual <= tolerance_)) return false;
+        at.beta = work_.beta;
+        account(at, {found.F, found.residual});
+        return true;
+    }
+
+    /// Newton's method from `here_` on; `centred`: with the plain answer after every step. Whether it arrived.
+    bool search(bool centred, Index limit) {
+        using namespace newton;
+        const bool direct = !work_.panels.empty();
+        bool renew = work_.factor_damping != 0.0;
+        double damping = 0.0, reach = priced::REACH;
+        bool settled = here_.phi < INF;  // then p is divided
+        if (!settled) evaluate_at(here_);
+        for (; !met(here_); --limit) {
+            if (limit == 0 || !(damping < MAX_DAMPING) || reach < priced::SMALLEST_REACH) return false;
+            interrupt_.check();
+            if (settled) evaluate_at(here_);
+            settled = centred;
+            ++steps_;
+            const bool exact = renew || !direct;
+            const double accuracy = max(min(FAR, here_.residual), min(CLOSE, 0.3 * tolerance_ / here_.residual));
+            const Step found = joint_step({direct, true, renew, damping, accuracy, 0.0}, reach);
+            if (!(found.longest < BELIEVABLE) && !centred) {
+                if (exact) damping = max(10.0 * damping, FIRST_DAMPING);
+                renew = true;
+                continue;
+            }
+            double t = centred ? 1.0 : min(1.0, MAX_MOVE / found.longest);
+            bool accepted = false;
+            for (int backtrack = 0; backtrack < (exact && !centred ? BACKTRACKS : 1) && !accepted; ++backtrack) {
+                t = backtrack > 0 ? 0.5 * t : t;
+                accepted = try_step(t, centred) && low_enough(value(there_), value(here_), t, found.slope, damping);
+            }
+            if (accepted) {
+                const double then = value(there_).residual;
+                renew = centred || damping > 0.0 || then * then > tolerance_ * value(here_).residual;
+                damping = t < 1.0 || damping > 1e-8 ? 0.1 * damping : 0.0;
+                reach = min(4.0 * reach, priced::REACH);
+                std::swap(here_, there_);
+            } else {
+                renew = true;
+                if (exact) damping = centred ? 0.0 : max(10.0 * damping, FIRST_DAMPING), reach *= 0.25;
+                if (!centred) evaluate_at(here_);
+            }
+        }
+        return true;
+    }
+
+    /// φ, and one residual of both conditions.
+    static Value value(const PricedPoint& at) { return {at.phi, at.residual + at.missed}; }
+
+    /// Go to `there_`, a share t of the step; whether there is an answer.
+    bool try_step(double t, bool centred) {
+        const Index first = lanes_.first_state(1), last = lanes_.first_state(lanes_.n_layers());
+        there_.beta = here_.beta;
+        there_.y.resize(rows_.m);
+        for (Index s = first; s < last; ++s) there_.beta[s] += t * work_.step[s];
+        for (Index i = 0; i < rows_.m; ++i)
+            there_.y[i] = t == 1.0 ? here_.y[i] + dy_[i] : min(max(here_.y[i] + t * dy_[i], 0.0), most_[i]);
+        if (centred) return settle(there_);
+        evaluate_at(there_);
+        return true;
+    }
+
+    /// Write the step in β into the workspace and that in y into dy_.
+    Step joint_step(const StepChoice& choice, double reach) {
+        const Index first = lanes_.first_state(1), last = lanes_.first_state(lanes_.n_layers());
+        Step found = newton_step(lanes_, set_, choice, work_, interrupt_);
+        choose_rows();
+        std::fill(dy_.begin(), dy_.end(), 0.0);
+        if (chosen_.empty()) return found;
+        for (std::size_t c = 0; c < chosen_.size(); ++c) respond_to(c, choice);
+        move_prices(reach);
+        found.longest = 0.0;
+        for (const Index i : chosen_) {
+            for (Index s = first; s < last; ++s) work_.step[s] += dy_[i] * dbeta(i)[s];
+            found.slope += rho_[i] * dy_[i];
+            found.longest = max(abs(dy_[i]), found.longest);
+        }
+        for (Index s = first; s < last; ++s) found.longest = max(abs(work_.step[s]), found.longest);
+        return found;
+    }
+
+    /// The rows that have a price, or that a step in β alone would break.
+    void choose_rows() {
+        chosen_.clear();
+        bool all = true;
+        for (Index i = 0; i < rows_.m; ++i) all &= here_.y[i] > 0.0 || !(most_[i] > 0.0);
+        if (!all) {
+            for (Index s = 0; s < space_.n_states; ++s)
+                for (Index j = space_.pair_ptr[space_.state_ptr[s]]; j < space_.pair_ptr[space_.state_ptr[s + 1]]; ++j)
+                    x_[j] = work_.step[space_.successor[j]] - work_.step[s];
+            move(space_, lanes_, set_, free_, work_.label.data(), theta_, x_.data(), d_.data());
+        }
+        for (Index i = 0; i < rows_.m; ++i) {
+            if (!(most_[i] > 0.0)) continue;
+            const bool has_price = here_.y[i] > 0.0;
+            if (has_price || here_.slack[i] - dot(row(i), d_.data(), space_.n_tuples) / size_[i] < 0.0)
+                chosen_.push_back(i);
+        }
+    }
+
+    /// dβ, ρ and S of the chosen row c.
+    void respond_to(std::size_t c, const StepChoice& choice) {
+        const Index i = chosen_[c], first = lanes_.first_state(1), last = lanes_.first_state(lanes_.n_layers());
+        interrupt_.check();
+        const double* __restrict A = row(i);
+        const double size = size_[i];
+        for (Index j = 0; j < space_.n_tuples; ++j) x_[j] = -A[j] / size;
+        move(space_, lanes_, set_, free_, work_.label.data(), theta_, x_.data(), d_.data());
+        double* b = dbeta(i);
+        drain(space_, d_.data(), b);
+        keep_if_sound(lanes_, b);
+        if (choice.direct)
+            tightrope::solve(work_.panels, b);
+        else
+            conjugate_gradients(lanes_, set_, choice.assembled, false, choice.damping, priced::ACCURACY, work_, b,
+                                interrupt_);
+        keep_if_sound(lanes_, b);
+        for (Index s = 0; s < space_.n_states; ++s)
+            for (Index j = space_.pair_ptr[space_.state_ptr[s]]; j < space_.pair_ptr[space_.state_ptr[s + 1]]; ++j)
+                x_[j] += b[space_.successor[j]] - b[s];
+        move(space_, lanes_, set_, free_, work_.label.data(), theta_, x_.data(), d_.data());
+        drain(space_, d_.data(), drained_.data());
+        rho_[i] = here_.slack[i];
+        for (Index s = first; s < last; ++s) rho_[i] += (work_.inflow[s] - work_.outflow[s]) * b[s];
+        for (std::size_t other = 0; other <= c; ++other) {
+            const Index h = chosen_[other];
+            double product = -dot(row(h), d_.data(), space_.n_tuples) / size_[h];
+            for (Index s = first; s < last; ++s) product -= dbeta(h)[s] * drained_[s];
+            S_[h * rows_.m + i] = S_[i * rows_.m + h] = product;
+        }
+    }
+
+    /// dy: the model's minimum over the box of the prices, no further than `reach` away.
+    void move_prices(double reach) {
+        const Index n = static_cast<Index>(chosen_.size());
+        std::vector<double> model(n * n), r(n), lowest(n), width(n), y(n);
+        for (Index a = 0; a < n; ++a) {
+            const Index i = chosen_[a];
+            lowest[a] = max(here_.y[i] - reach, 0.0);
+            width[a] = min(here_.y[i] + reach, most_[i]) - lowest[a];
+            for (Index c = 0; c < n; ++c) model[a * n + c] = S_[i * rows_.m + chosen_[c]];
+            model[a * n + a] += priced::SINGULAR * (max(model[a * n + a], 0.0) + priced::SINGULAR);
+        }
+        for (Index a = 0; a < n; ++a) {
+            r[a] = -rho_[chosen_[a]];
+            for (Index c = 0; c < n; ++c) r[a] += model[a * n + c] * (here_.y[chosen_[c]] - lowest[c]);
+        }
+        BoxQP(n).solve(model.data(), r.data(), width.data(), y.data());
+        for (Index a = 0; a < n; ++a) {
+            const Index i = chosen_[a];
+            dy_[i] = y[a] == width[a] && !(here_.y[i] + reach < most_[i]) ? most_[i] - here_.y[i]
+                                                                          : lowest[a] + y[a] - here_.y[i];
+        }
+    }
+
+    const Space& space_;
+    const Subproblem problem_;
+    const Rows rows_;
+    const Lanes& lanes_;
+    const Set& set_;
+    const bool* free_;
+    const double tolerance_;
+    Workspace& work_;
+    double* theta_;
+    Interrupt& interrupt_;
+    std::vector<double> size_, limit_, most_;  ///< (m,) the largest coefficient of each row, and b and most in its units
+    std::vector<double> cost_, own_;           ///< (n_tuples,) cost + Σ y_i A_i, and every tuple's own u
+    std::vector<double> x_, d_;                ///< (n_tuples,) a change of log w, and of θ
+    std::vector<double> dbeta_, drained_;      ///< (m, n_states) and (n_states,)
+    std::vector<double> S_, rho_, dy_;         ///< (m, m), (m,) and (m,)
+    std::vector<double> kept_p_, kept_u_;      ///< by slot, while θ is divided
+    std::vector<Index> chosen_;                ///< the rows that take part in a step
+    PricedPoint here_, there_;
+    Index steps_ = 0;
+    bool logarithmic_ = false;
+};
+
+/// Minimise φ from the prices y and the β, the factor and the thresholds of the workspace; write θ and y.
+///
+/// `patience` is the number of steps in prices after which it gives up; up to MAX_STEPS nothing is tried twice.
+template <class Set>
+PricedOutcome solve_priced(const Subproblem& problem, const Rows& rows, const Lanes& lanes, const Set& set,
+                           const bool* free, double tolerance, Index patience, Workspace& work, double* y,
+                           double* theta, Interrupt& interrupt) {
+    return PricedSearch<Set>(problem, rows, lanes, set, free, tolerance, work, theta, interrupt).solve(y, patience);
+}
+
+}  // namespace tightrope
