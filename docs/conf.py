@@ -50,6 +50,7 @@ html_theme = "furo"
 html_title = f"tightrope {release}"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_js_files = ["site.js"]
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0b5c8a", "color-brand-content": "#0b5c8a"},
     "dark_css_variables": {"color-brand-primary": "#6bb8e6", "color-brand-content": "#6bb8e6"},

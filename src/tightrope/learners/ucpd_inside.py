@@ -1,4 +1,4 @@
-"""UCPD with the budgets inside the step: exactly what the theorem of docs/theory.md (section 7) is about.
+"""UCPD with the budgets inside the step: exactly what the theorem of docs/explanation/theory.md (section 7) is about.
 
 θ^{t+1} is chosen after t = 0, 1, 2, … episodes. U is uniform on the tuples of every layer, f^0 = f^{−1} = 0.
 
@@ -124,7 +124,7 @@ class UCPDInside(CountingLearner[InsideState]):
     name = "ucpd-inside"
     reference = (
         "tightrope: after UC-O-REPS (Rosenberg, Mansour, ICML 2019) with optimistic constraints in the step (Stradi, "
-        "Castiglioni, Marchesi, Gatti, ICML 2025); docs/theory.md has the theorem"
+        "Castiglioni, Marchesi, Gatti, ICML 2025); docs/explanation/theory.md has the theorem"
     )
     constants = "published"
     plans = False

@@ -1,4 +1,4 @@
-"""Bounds on what `ucpd-inside` does in T episodes; docs/theory.md, section 7, has the proofs.
+"""Bounds on what `ucpd-inside` does in T episodes; docs/explanation/theory.md, section 7, has the proofs.
 
 All hold for any losses, those that depend on all that happened included. Nothing but the numbers here depends on T.
 """
