@@ -3,11 +3,12 @@
 python -m fuzz.durable --kills 1000 --seed 0
 
 A process of its own opens the directory, asks, watches what somebody else plays, tells, tells again, gives up, changes
-budgets and stop-loss rules, adds challengers, promotes and dismisses them, writes snapshots, and says before and after
-each call what it does. SIGKILL comes at a random moment, as likely while it opens as later. The next process says what
-it found, which must be all that was acknowledged and at most the one call that was under way, to the bit; the twin is
-plain learners in memory (`fuzz.twin`). The directory is in memory (/dev/shm) where there is such a thing, so that not
-all kills meet somebody who waits for the disk; --folder puts it elsewhere.
+budgets and stop-loss rules, adds challengers, promotes and dismisses them, retracts and amends outcomes, undoes that,
+writes snapshots, and says before and after each call what it does. SIGKILL comes at a random moment, as likely while it
+opens as later. The next process says what it found, which must be all that was acknowledged and at most the one call
+that was under way, to the bit; the twin is plain learners in memory (`fuzz.twin`). The directory is in memory
+(/dev/shm) where there is such a thing, so that not all kills meet somebody who waits for the disk; --folder puts it
+elsewhere.
 """
 
 import argparse
@@ -21,19 +22,35 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
 
-from fuzz.twin import SAFE, Twin, challenger, digest, possible, rules, some_budgets, somebody, story, sums, watched
-from tightrope.durable import DurableLearner
+from fuzz.twin import (
+    CORRECTIONS,
+    SAFE,
+    Twin,
+    candidates,
+    challenger,
+    digest,
+    possible,
+    rules,
+    some_budgets,
+    somebody,
+    story,
+    sums,
+    watched,
+)
+from tightrope.durable import DurableLearner, Effect
+from tightrope.errors import InvalidInputError, StorageError
 from tightrope.learners import LEARNERS as CLASSES
+from tightrope.model import Policy
 
 LEARNERS = ("ucpd-practical", "ucpd-bandit", "uob-reps", "ucpd")
-OPTIONS: dict[str, Any] = {"snapshot_every": 5, "remember": 50, "most_open": 6}
+OPTIONS: dict[str, Any] = {"snapshot_every": 5, "remember": 50, "most_open": 6, "keep_journal": 100}
 
 #: What is about no episode.
 OPERATIONS = ("set_budgets", "stop_loss", "challenge", "promote", "dismiss")
 
 #: What may come next, some of it more often.
 CALLS = (
-    *("ask", "tell") * 4, "watch", "watch", "tell", "tell", "again", "give_up", "snapshot", *OPERATIONS,
+    *("ask", "tell") * 4, "watch", "watch", "tell", "tell", "again", "give_up", "snapshot", *OPERATIONS, *CORRECTIONS,
 )  # fmt: skip
 
 #: Seconds to a kill, on average; and how often they are counted from the start, not from when the directory was open.
@@ -49,6 +66,8 @@ def sight_of(learner: DurableLearner) -> dict[str, Any]:
     return {
         "asked": status.asked,
         "told": status.told,
+        "retracted": status.retracted,
+        "left out": status.left_out,
         "events": status.event,
         "given": given | watched,
         "plays": digest(status.policy.probabilities.tobytes()),
@@ -82,6 +101,29 @@ def operate(learner: DurableLearner, what: str, number: int) -> Any:
             return getattr(learner, what)(names[number % len(names)])
         case "ask" | "snapshot":
             return getattr(learner, what)()
+        case "retract" | "amend" | "undo":
+            return correct(learner, what, number)
+
+
+def correct(learner: DurableLearner, what: str, number: int, dry_run: bool = False) -> Effect:
+    """A correction, as `Twin.do` does it; refused if nothing can be chosen."""
+    asked = learner.status.asked
+    rows = [row for n in range(max(asked - 19, 1), asked + 1) if (row := learner._store.episode(n))]
+    told = {row.number: row for row in rows if row.fate == "told"}
+    if what == "undo":
+        holding = [one.event for one in learner.corrections() if one.undone_by is None]
+        return learner.undo(holding[number % len(holding)] if holding else 1, dry_run=dry_run)
+    if what == "retract":
+        return learner.retract([told[n].id for n in candidates(number, told, asked, 3)], dry_run=dry_run)
+    for n in candidates(number, told, asked, 5)[:1]:
+        policy = somebody(0)
+        if told[n].policy:
+            try:
+                policy = Policy(learner.space, learner._store.array(told[n].policy))
+            except StorageError:  # told before the journal begins
+                break
+        return learner.amend(told[n].id, **story(policy, learner.feedback, n, number + 1), dry_run=dry_run)
+    raise InvalidInputError("there is nothing to amend")
 
 
 def live(folder: Path, pipe: int, rng: random.Random) -> NoReturn:
@@ -113,6 +155,11 @@ def live(folder: Path, pipe: int, rng: random.Random) -> NoReturn:
             failed = {one.name: one.failed for one in learner.status.standings}
             if not possible(what, number, failed, learner.status.champion):
                 continue
+            if what in CORRECTIONS:
+                try:
+                    correct(learner, what, number, dry_run=True)
+                except InvalidInputError:
+                    continue
             say(do=what, number=number)
             if what == "tell":
                 policy = known[id].policy if id in known else somebody(0)

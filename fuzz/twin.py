@@ -1,8 +1,8 @@
 """What a durable learner must be like after any story: plain learners in memory, without ids, files or crashes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from hashlib import blake2b
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,9 +22,16 @@ SAFE = Policy.uniform(WORLD.space)
 CHALLENGERS = {"full": ("ucpd", "ucpd-bandit"), "bandit": ("ucpd-bandit", "uob-reps")}
 
 
-def story(policy: Policy, feedback: str, number: int) -> dict[str, Any]:
-    """What came of episode `number`, as arguments of `tell`: a function of the policy and the number."""
-    parts = arrays(WORLD.play(policy, feedback, number, np.random.default_rng([9, number])))
+CORRECTIONS = ("retract", "amend", "undo")
+
+
+def story(policy: Policy, feedback: str, number: int, version: int = 0) -> dict[str, Any]:
+    """What came of episode `number`, as arguments of `tell`: a function of the policy and the number.
+
+    Other versions are what it is amended to.
+    """
+    seed = [9, number, version] if version else [9, number]
+    parts = arrays(WORLD.play(policy, feedback, number, np.random.default_rng(seed)))
     return {"loss" if name == "losses" else name: part for name, part in parts.items()}
 
 
@@ -86,9 +93,48 @@ def with_one_more(account: Account, met: Sequence[float] | FloatArray, budgets: 
     return account.after(np.array(met).reshape(-1, 1), budgets)
 
 
+def candidates(number: int, told: Iterable[int], asked: int, every: int) -> list[int]:
+    """Episodes that a correction is about: a share of those that were told lately."""
+    return [n for n in sorted(told) if n > asked - 20 and n % every == number % every]
+
+
+def possible_amendment(twin: "Twin", number: int) -> list[int]:
+    """The one episode that is amended, if there is one."""
+    return candidates(number, twin.told, twin.asked, 5)[:1]
+
+
+class Fix(NamedTuple):
+    """A correction: what it does to which episodes, or which other one it undoes."""
+
+    event: int
+    kind: str
+    numbers: tuple[int, ...]
+    version: int = 0
+
+
 class Entrant:
     def __init__(self, learner: LearnerBase) -> None:
         self.learner, self.shadow, self.failed = learner, Shadow.empty(len(learner.budgets)), ""
+
+
+def void(fixes: list[Fix]) -> set[int]:
+    """The corrections that are undone."""
+    found: set[int] = set()
+    for fix in reversed(fixes):
+        if fix.kind == "undo" and fix.event not in found:
+            found |= set(fix.numbers)
+    return found
+
+
+def fate_of(fixes: list[Fix]) -> dict[int, Any]:
+    """What became of episodes: "retracted", or the version that they were amended to."""
+    found: dict[int, Any] = {}
+    undone = void(fixes)
+    holding = [fix for fix in fixes if fix.event not in undone]
+    for fix in sorted(holding, key=lambda fix: fix.kind == "retract"):  # a retracted episode stays so
+        if fix.kind != "undo":
+            found |= dict.fromkeys(fix.numbers, "retracted" if fix.kind == "retract" else fix.version)
+    return found
 
 
 class Twin:
@@ -96,7 +142,8 @@ class Twin:
 
     def __init__(self, name: str) -> None:
         learner = make_learner(name, WORLD, episodes=10_000)
-        self.name, self.feedback = learner.name, learner.feedback
+        self.first = self.name = learner.name
+        self.feedback = learner.feedback
         self.entrants = {learner.name: Entrant(learner)}
         self.account, self.guard = (
             Account.empty(len(WORLD.budgets)),
@@ -104,6 +151,13 @@ class Twin:
         )
         self.given: dict[int, Policy | None] = {}  #: policies of those that are open; None: nobody knows
         self.asked = self.events = 0
+        self.log: list[tuple[str, Any, Any]] = []  #: what changed the learners, in order
+        self.fixes: list[Fix] = []
+        self.left_out: list[int] = []
+
+    @property
+    def told(self) -> list[int]:
+        return [number for what, number, _ in self.log if what == "tell"]
 
     @property
     def champion(self) -> Entrant:
@@ -118,6 +172,8 @@ class Twin:
         return [one for one in self.entrants.values() if not one.failed]
 
     def can(self, what: str, number: int) -> bool:
+        if what in CORRECTIONS:
+            return self.corrected(self.fixes_with(what, number)) is not None
         return possible(what, number, {name: one.failed for name, one in self.entrants.items()}, self.name)
 
     def refuses(self, number: int) -> bool:
@@ -135,7 +191,27 @@ class Twin:
             case "give_up":
                 del self.given[number]
             case "tell":
-                self.tell(self.given.pop(number), number)
+                self.change("tell", number, self.given.pop(number))
+            case "set_budgets" | "stop_loss":
+                self.change(what, number, None)
+            case "challenge":
+                self.change("challenge", number, f"number {self.events}")
+            case "promote" | "dismiss":
+                self.change(what, number, names[number % len(names)])
+            case "retract" | "amend" | "undo":
+                corrected = self.corrected(self.fixes_with(what, number))
+                assert corrected is not None
+                for name in ("fixes", "entrants", "account", "guard", "name", "left_out"):
+                    setattr(self, name, getattr(corrected, name))
+        again = what == "promote" and self.name == champion
+        self.events += what not in ("ask", "watch", "give_up", "snapshot") and not again
+
+    def change(self, what: str, number: int, about: Any, version: int = 0) -> None:
+        """What changes the learners: a tell of what `about` played, or an operation on the learner `about`."""
+        self.log.append((what, number, about))
+        match what:
+            case "tell":
+                self.tell(about, number, version)
             case "set_budgets":
                 for one in self.learning:
                     one.learner = one.learner.with_budgets(some_budgets(number))
@@ -145,18 +221,49 @@ class Twin:
                 scales, budgets = np.ones(len(WORLD.budgets)), self.champion.learner.budgets
                 self.guard = self.guard.with_rules(SAFE.probabilities, by_number, scales, self.account, budgets)
             case "challenge":
-                self.entrants[f"number {self.events}"] = Entrant(challenger(self.feedback, number))
+                self.entrants[about] = Entrant(challenger(self.feedback, number))
             case "promote":
-                self.name = names[number % len(names)]
+                self.name = about
                 self.guard = self.guard.reassessed(self.account, self.champion.learner.budgets)
             case "dismiss":
-                del self.entrants[names[number % len(names)]]
-        again = what == "promote" and self.name == champion
-        self.events += what not in ("ask", "watch", "give_up", "snapshot") and not again
+                del self.entrants[about]
 
-    def tell(self, played: Policy | None, number: int) -> None:
+    def fixes_with(self, what: str, number: int) -> list[Fix] | None:
+        """All corrections with one more; None if it cannot be chosen."""
+        now = fate_of(self.fixes)
+        numbers = candidates(number, self.told, self.asked, 3)
+        version = number + 1
+        if what == "undo":
+            undone = void(self.fixes)
+            numbers = [fix.event for fix in self.fixes if fix.event not in undone]
+            numbers = numbers[number % len(numbers) :][:1] if numbers else []
+        elif what == "amend":
+            numbers = [n for n in possible_amendment(self, number) if now.get(n) not in ("retracted", version)]
+        elif all(now.get(n) == "retracted" for n in numbers):
+            numbers = []
+        return [*self.fixes, Fix(self.events + 1, what, tuple(numbers), version)] if numbers else None
+
+    def corrected(self, fixes: list[Fix] | None) -> "Twin | None":
+        """A twin that was told the same, but for what is corrected; None if something could not have happened then."""
+        if fixes is None:
+            return None
+        twin, fates = Twin(self.first), fate_of(fixes)
+        twin.fixes = fixes
+        for what, number, about in self.log:
+            if what == "tell" and fates.get(number) == "retracted":
+                continue
+            if what == "tell" and about is None and twin.champion.learner.learns_from == "told":
+                twin.left_out.append(number)
+                continue
+            if what == "promote" and twin.entrants[about].failed:
+                return None
+            twin.change(what, number, about, fates.get(number, 0) if what == "tell" else 0)
+        amended = fixes[-1].kind == "amend" and fixes[-1].numbers[0] in twin.left_out
+        return None if amended else twin
+
+    def tell(self, played: Policy | None, number: int, version: int = 0) -> None:
         """All learn from it."""
-        parts = story(somebody(0) if played is None else played, self.feedback, number)
+        parts = story(somebody(0) if played is None else played, self.feedback, number, version)
         path = WORLD.space.path(parts["states"], parts["actions"])
         costs = np.vstack([parts["loss"], parts["constraints"]])
         if self.feedback == "full":
@@ -184,6 +291,8 @@ class Twin:
         return {
             "asked": self.asked,
             "told": self.account.told,
+            "retracted": sum(fate == "retracted" for fate in fate_of(self.fixes).values()),
+            "left out": len(self.left_out),
             "events": self.events,
             "given": {
                 str(number): "" if policy is None else digest(policy.probabilities.tobytes())

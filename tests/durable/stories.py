@@ -50,4 +50,4 @@ def rows(learner: DurableLearner, query: str) -> list[Any]:
 
 
 def opened(folder: Path, learner: LearnerBase | None = None, **options: Any) -> DurableLearner:
-    return DurableLearner(folder / "it", learner, **options)
+    return DurableLearner(folder / "it", learner, **{"keep_journal": 0, **options})

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initialize, invariant, precondition, rule
 
 from fuzz.durable import OPERATIONS, OPTIONS, number_of, operate, sight_of
-from fuzz.twin import Twin, somebody, story
+from fuzz.twin import CORRECTIONS, Twin, somebody, story
 from tests.durable.conftest import MEMORY
 from tightrope.durable import DurableLearner
 from tightrope.errors import ConflictError, InvalidInputError, TooManyOpenError
@@ -99,6 +99,15 @@ class Calls(RuleBasedStateMachine):
         if self.twin.can(what, number):
             operate(self.learner, what, number)
             self.twin.do(what, number)
+
+    @rule(what=st.sampled_from(CORRECTIONS), number=st.integers(0, 9))
+    def correct(self, what: str, number: int) -> None:
+        if self.twin.can(what, number):
+            operate(self.learner, what, number)
+            self.twin.do(what, number)
+        else:
+            with pytest.raises(InvalidInputError):
+                operate(self.learner, what, number)
 
     @rule()
     def snapshot(self) -> None:

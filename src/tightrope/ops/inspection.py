@@ -6,6 +6,7 @@ Another process may write to the directory meanwhile.
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import closing, suppress
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from math import isnan
 from pathlib import Path
 from typing import Any
@@ -19,7 +20,8 @@ from tightrope.errors import InvalidInputError, StorageError
 from tightrope.learners import load
 from tightrope.learners.base import LearnerBase
 from tightrope.model import Policy
-from tightrope.ops import snapshots
+from tightrope.ops import corrections, snapshots
+from tightrope.ops.corrections import Corrected, Correction
 from tightrope.ops.sqlite import JOURNAL, SQLite
 from tightrope.ops.status import BudgetUnits, Standing, Status, status_of
 from tightrope.ops.store import Journal
@@ -52,6 +54,8 @@ class Growth:
     event_bytes: int  #: bytes of their bodies
     since_snapshot: int  #: events to replay when the directory is opened
     unused: int  #: bytes of the journal that new rows will reuse
+    reaches_back: int | None  #: the event after which outcomes can be corrected; None: none can
+    since: float | None  #: the time of the first of them, in seconds since 1970; None if that is not known
 
 
 @dataclass(frozen=True)
@@ -64,6 +68,7 @@ class Inspection:
     damage: tuple[str, ...]
     status: Status | None
     widths: dict[str, Widths]  #: by the name of the learner
+    corrections: tuple[Correction, ...]  #: oldest first
 
 
 def inspect(folder: Path, classes: tuple[type, ...] = ()) -> Inspection:
@@ -101,7 +106,8 @@ def format_of(folder: Path) -> int:
 def _look(folder: Path, classes: tuple[type, ...]) -> Inspection:
     facts: dict[str, Any] = {}
     damage: list[str] = []
-    growth, status, widths = Growth(0, 0, 0, 0, 0, 0), None, {}
+    growth, status, widths = Growth(0, 0, 0, 0, 0, 0, None, None), None, {}
+    views: tuple[Correction, ...] = ()
     try:
         with closing(Journal(SQLite(folder, read_only=True))) as journal:
             damage += journal.database.damage()
@@ -109,11 +115,13 @@ def _look(folder: Path, classes: tuple[type, ...]) -> Inspection:
             damage += _damage(journal)
             state, _ = snapshots.restore(journal, lambda data: load(data, *classes))
             open_, units = len(journal.open_episodes()), BudgetUnits.read(facts["units"])
-            status = status_of(state, units, journal.last_event, journal.last_episode, open_)
+            corrected = Corrected(corrections.read(journal.corrections()))
+            status = status_of(state, units, journal.last_event, journal.last_episode, open_, corrected)
+            views = Correction.all(corrected.corrections)
             widths = {name: wide for name, one in state.entrants.items() if (wide := widths_of(one.learner))}
     except (StorageError, LookupError) as error:
         damage.append(str(error))
-    return Inspection(folder, facts, growth, tuple(dict.fromkeys(damage)), status, widths)
+    return Inspection(folder, facts, growth, tuple(dict.fromkeys(damage)), status, widths, views)
 
 
 def _damage(journal: Journal) -> list[str]:
@@ -134,7 +142,9 @@ def _damage(journal: Journal) -> list[str]:
 
 
 def _growth(folder: Path, journal: Journal) -> Growth:
-    sizes, newest = journal.sizes(), journal.snapshots()[:1]
+    sizes, found = journal.sizes(), journal.snapshots()
+    newest, oldest = found[:1], found[-1:]
+    time = journal.time_of(oldest[0].seq + 1) if oldest else None
     return Growth(
         journal=_size(folder / f"{JOURNAL}{end}" for end in ("", "-wal")),
         snapshots=_size(folder.glob("snapshot-*.npz")),
@@ -142,6 +152,8 @@ def _growth(folder: Path, journal: Journal) -> Growth:
         event_bytes=sizes.event_bytes,
         since_snapshot=journal.last_event - (newest[0].seq if newest else 0),
         unused=sizes.unused,
+        reaches_back=oldest[0].seq if oldest else None,
+        since=None if time is None else time / 1e6,
     )
 
 
@@ -180,9 +192,11 @@ def as_json(found: Inspection) -> dict[str, Any]:
         "made_with": {name: found.facts.get(name) for name in ("tightrope", "problem", "learner", "budgets")},
         "growth": asdict(found.growth),
         "widths": {name: asdict(wide) for name, wide in found.widths.items()},
+        "corrections": found.corrections,
     }
     if status is not None:
-        names = ("event", "asked", "told", "open", "given_up", "champion", "epoch", "loss", "stopped")
+        names = ["event", "asked", "told", "open", "given_up", "retracted", "left_out", "champion", "epoch", "loss"]
+        names.append("stopped")
         values |= {name: getattr(status, name) for name in names}
         values["spending"] = status.spending
         values["learners"] = [
@@ -213,20 +227,55 @@ def page(found: Inspection) -> list[str]:
     if found.status is not None:
         lines += _lines_of(found.status, found.widths)
     growth = found.growth
+    if found.corrections:
+        lines += [
+            "",
+            "corrections",
+            *table([["event", "time", "by", "", "undone by", "reason"], *map(_row, found.corrections)]),
+        ]
     lines += [
         "",
         f"on disk    journal {_bytes(growth.journal)} ({_bytes(growth.unused)} unused), {growth.events} events kept "
         f"of {_bytes(growth.event_bytes // max(growth.events, 1))} each; snapshots {_bytes(growth.snapshots)}; "
         f"{growth.since_snapshot} events since the last",
+        *_reach(growth),
         f"integrity  {'DAMAGED' if found.damage else 'intact: every row, policy and snapshot is as it was written'}",
         *(f"           {words}" for words in found.damage),
     ]
     return lines
 
 
+def _reach(growth: Growth) -> list[str]:
+    """Say which outcomes can be corrected."""
+    if growth.reaches_back is None:
+        return []
+    when = "" if growth.since is None else f", told since {utc(growth.since)}"
+    return [f"           outcomes after event {growth.reaches_back} can be corrected{when}"]
+
+
+def _row(one: Correction) -> list[str]:
+    """Return a correction as a row of text."""
+    match one.kind:
+        case "undo":
+            words = f"undoes {one.undoes[0]}"
+        case "amend":
+            words = f"amends {one.episodes[0]}"
+        case "retract":
+            words = f"retracts {len(one.episodes)} episodes"
+    if one.left_out:
+        words += f", leaves out {len(one.left_out)}"
+    return [str(one.event), utc(one.time), one.author or "-", words, str(one.undone_by or "-"), one.reason or "-"]
+
+
+def utc(seconds: float) -> str:
+    """Return a time in seconds since 1970 as text, in UTC."""
+    return datetime.fromtimestamp(seconds, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
 def _lines_of(status: Status, widths: dict[str, Widths]) -> list[str]:
     lines = [
-        f"episodes   {status.told} told, {status.open} open, {status.given_up} given up; event {status.event}",
+        f"episodes   {status.told} told, {status.open} open, {status.given_up} given up{_corrected(status)}; "
+        f"event {status.event}",
         f"playing    {'the safe policy, because of a stop-loss' if status.stopped else status.champion}",
         *(f"failed     {one.name}: {one.failed}" for one in status.standings if one.failed),
         "",
@@ -245,6 +294,12 @@ def _lines_of(status: Status, widths: dict[str, Widths]) -> list[str]:
     if len(status.standings) > 1 or any(one.on_paths or one.uncovered for one in status.standings):
         lines += ["", "would have spent if its policy had been played", *table(_estimates(status))]
     return lines
+
+
+def _corrected(status: Status) -> str:
+    """Say how many episodes corrections took back."""
+    left_out = f", {status.left_out} left out" if status.left_out else ""
+    return f", {status.retracted} retracted{left_out}" if status.retracted or left_out else ""
 
 
 def _width_cells(wide: Widths | None) -> list[str]:

@@ -12,9 +12,10 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import ExitStack, closing, suppress
 from dataclasses import asdict, dataclass
+from datetime import datetime
 from functools import partial, wraps
 from math import inf
 from os import PathLike
@@ -45,11 +46,13 @@ from tightrope.learners import load
 from tightrope.learners.base import Feedback, LearnerBase
 from tightrope.learners.episodes import checked_budgets
 from tightrope.model import Policy
-from tightrope.ops import snapshots
+from tightrope.ops import corrections, rebuilding, snapshots
+from tightrope.ops.corrections import Corrected, Correction
 from tightrope.ops.database import REMEDY
 from tightrope.ops.formats import FORMAT
+from tightrope.ops.rebuilding import Choose, Effect, Rebuild, Selection
 from tightrope.ops.sqlite import SQLite, no_learner, owned_directory
-from tightrope.ops.state import LARGEST_SUM, State, StopLoss, apply
+from tightrope.ops.state import LARGEST_SUM, State, StopLoss, apply, refuse_foreign
 from tightrope.ops.status import BudgetUnits, Status, status_of
 from tightrope.ops.store import (
     UNKNOWN,
@@ -57,7 +60,6 @@ from tightrope.ops.store import (
     Event,
     Journal,
     bytes_of,
-    digest_of,
     digest_of_row,
     floats_of,
 )
@@ -67,8 +69,14 @@ from tightrope.storage import checkpoints
 #: Bytes that a commit may take beside the arrays of an episode, and more.
 COMMIT_BYTES = 2**17
 
+#: Default retention of the journal, its longest one, and microseconds of a day.
+KEEP_DAYS, KEEP_JOURNAL, MOST_DAYS, DAY = 90.0, 1_000_000, 36_500.0, 86_400_000_000
+
 #: Characters of the name of a challenger, of an author and of a key; and names that mean something else in a URL.
 LONGEST_NAME, DOTS = 100, (".", "..")
+
+#: Characters of the reason of a correction.
+LONGEST_REASON = 1000
 
 Arguments = ParamSpec("Arguments")
 Result = TypeVar("Result")
@@ -121,8 +129,10 @@ class DurableLearner:
         Learners and confidence rules of your own that the directory may contain, as for `tightrope.load`.
     snapshot_every : int
         Number of events between two snapshots; no more are replayed when the directory is opened.
+    keep_days : float
+        How long events are kept in the journal, in days, so that they can be corrected.
     keep_journal : int
-        Number of events to keep at least, even if no snapshot needs them.
+        How many events are kept for that, at most; 0: none but those that a recovery needs.
     remember : int
         Number of episodes, the last that were opened, whose outcome is remembered: `tell` answers "already" for them.
         Open episodes are never forgotten.
@@ -163,7 +173,8 @@ class DurableLearner:
         problem: Any = None,
         classes: tuple[type, ...] = (),
         snapshot_every: int = 1000,
-        keep_journal: int = 0,
+        keep_days: float = KEEP_DAYS,
+        keep_journal: int = KEEP_JOURNAL,
         remember: int = 100_000,
         most_open: int = 1000,
         expire_after: float = inf,
@@ -173,6 +184,7 @@ class DurableLearner:
         path = file_path(directory, "directory")
         self._progress = None if progress is None else function(progress, "progress")
         self._snapshot_every = whole(snapshot_every, "snapshot_every", 1)
+        self._keep_days = number(keep_days, "keep_days", 0.0, MOST_DAYS)
         self._keep_journal = whole(keep_journal, "keep_journal", 0)
         self._remember = whole(remember, "remember", 0)
         self._most_open = whole(most_open, "most_open", 1)
@@ -186,10 +198,12 @@ class DurableLearner:
         self._process = os.getpid()
         self._state: State
         self._status: Status
+        self._corrected: Corrected
         self._open: dict[str, EpisodeRow]  #: open episodes by id
         self._stale = True  #: memory may differ from disk
         self._torn = False  #: learners in memory may have learned from an event that was not stored
         self._grouping = False  #: the methods that are called now belong to the transaction of `together`
+        self._correcting = False  #: a correction is being prepared
         self._since_snapshot = 0  #: events
         self._snapshot_due = False
         self._snapshot_error = ""
@@ -295,15 +309,18 @@ class DurableLearner:
         """Restore memory from disk."""
         self._state, self._since_snapshot = snapshots.restore(self._store, self._load, self._progress)
         self._open = {episode.id: episode for episode in self._store.open_episodes()}
+        self._corrected = Corrected(corrections.read(self._store.corrections()))
         self._publish()
 
     def _publish(self) -> None:
         """Make the state on disk visible."""
-        store, open_ = self._store, len(self._open)
-        self._status = status_of(
-            self._state, self._units, store.last_event, store.last_episode, open_, self._snapshot_error, self._expired
-        )
+        self._status = self._status_of(self._state, self._corrected)
         self._stale = False
+
+    def _status_of(self, state: State, corrected: Corrected) -> Status:
+        store, open_, trouble = self._store, len(self._open), self._snapshot_error
+        last, asked = store.last_event, store.last_episode
+        return status_of(state, self._units, last, asked, open_, corrected, trouble, self._expired)
 
     def _load(self, checkpoint: bytes) -> LearnerBase:
         return load(checkpoint, *self._classes)
@@ -347,7 +364,9 @@ class DurableLearner:
         self._stale, self._snapshot_due = True, False
         try:
             snapshots.write(self._store, self._state)
-            snapshots.prune(self._store, self._keep_journal, self._remember)
+            if not self._correcting:  # what a correction reads is kept until it is done
+                since = _now() - round(self._keep_days * DAY)
+                snapshots.prune(self._store, snapshots.Retention(self._keep_journal, since), self._remember)
             self._store.database.tidy()
             self._since_snapshot, self._snapshot_error = 0, ""
         except StorageError as error:
@@ -453,7 +472,7 @@ class DurableLearner:
                 return "already"
             fate = "told with another outcome" if episode.fate == "told" else "given up"
             raise ConflictError(f"episode {id} was {fate} before; nothing was changed")
-        self._refuse_foreign(episode)
+        refuse_foreign(self._state.learner, episode.policy, id)
         self._apply_and_commit(event._replace(time=_now(), author=self._author_of(author)), arrays, id)
         return "learned"
 
@@ -638,6 +657,159 @@ class DurableLearner:
             raise InvalidInputError(f"{name} is the champion; promote another learner first")
         self._apply_and_commit(self._event("dismiss", name.encode(), author))
 
+    def retract(
+        self,
+        episodes: Iterable[str] | None = None,
+        *,
+        since: datetime | float | None = None,
+        until: datetime | float | None = None,
+        told_by: str | None = None,
+        reason: str = "",
+        author: str | None = None,
+        dry_run: bool = False,
+    ) -> Effect:
+        """Take outcomes back: the learner becomes one that never learned them.
+
+        The outcomes are those that meet all conditions given. Other calls are answered meanwhile, with the old
+        policies; the outcomes that they tell are learned. The episodes count as told: telling one of them again
+        answers "already".
+
+        Parameters
+        ----------
+        episodes : iterable of str, optional
+            Ids.
+        since, until : datetime or float, optional
+            When they were told: at `since` or later, before `until`; in seconds since 1970, or with a time zone.
+        told_by : str, optional
+            The author who told them.
+        reason : str
+            Recorded with the correction, for the audit trail.
+        author : str, optional
+            Recorded with the correction; by default the author of this object.
+        dry_run : bool
+            Find out what would be the effect, and change nothing.
+
+        Returns
+        -------
+        What was retracted and left out, and the status before and after.
+
+        Raises
+        ------
+        InvalidInputError
+            If no outcome is selected, or one was told before the journal begins.
+        UnknownEpisodeError
+            If there is no episode of an id.
+        ConflictError
+            If all of them are retracted already, another correction is in progress, or something else in the journal
+            could not have happened without them (such as a promotion of a learner that now failed before).
+        """
+        numbers = None
+        if episodes is not None:
+            ids = texts(episodes, "episodes")
+            numbers = frozenset(episode.number for episode in self._locked(lambda: [self._find(id) for id in ids]))
+        selection = Selection.of(numbers, since, until, told_by)
+        return self._correct(rebuilding.retraction(selection, _checked_reason(reason)), author, dry_run)
+
+    def amend(
+        self,
+        id: str,
+        states: ArrayLike,
+        actions: ArrayLike,
+        loss: ArrayLike,
+        constraints: ArrayLike,
+        *,
+        reason: str = "",
+        author: str | None = None,
+        dry_run: bool = False,
+    ) -> Effect:
+        """Replace the outcome of an episode that was told: the learner becomes one that was told this outcome then.
+
+        Parameters
+        ----------
+        id : str
+            The id of the episode.
+        states, actions, loss, constraints : array_like
+            The outcome, as for `tell`.
+        reason, author, dry_run
+            As for `retract`.
+
+        Returns
+        -------
+        What was left out, and the status before and after.
+
+        Raises
+        ------
+        InvalidInputError, UnknownEpisodeError, ConflictError
+            As for `retract`, and if the learner cannot learn from the outcome, or the episode is retracted.
+        """
+        outcome = (states, actions, loss, constraints)
+
+        def told() -> tuple[Event, dict[bytes, bytes]]:
+            episode = self._find(id)
+            if episode.fate != "told":
+                raise ConflictError(f"episode {id} is {episode.fate}; only an outcome that was told can be amended")
+            return self._state.format.event(0, episode, outcome, self._store.digest)
+
+        event, arrays = self._locked(told)
+        assert event.episode is not None
+        choose = rebuilding.amendment(event.episode, event, arrays, _checked_reason(reason))
+        return self._correct(choose, author, dry_run)
+
+    def undo(self, event: int, *, reason: str = "", author: str | None = None, dry_run: bool = False) -> Effect:
+        """Undo a correction, by the number of its event. An undoing can be undone, too.
+
+        Returns
+        -------
+        What was left out, and the status before and after.
+
+        Raises
+        ------
+        InvalidInputError, ConflictError
+            As for `retract`, and if there is no such correction, or it is undone already.
+        """
+        return self._correct(rebuilding.undoing(event, _checked_reason(reason)), author, dry_run)
+
+    def _correct(self, choose: Choose, author: str | None, dry_run: bool) -> Effect:
+        name = self._author_of(author)
+        self._locked(self._begin_correction)
+        try:
+            return Rebuild(self).run(choose, name, _now, dry_run)
+        finally:
+            self._correcting = False
+
+    def _begin_correction(self) -> None:
+        if self._correcting:
+            raise ConflictError("another correction is in progress; wait until it is done")
+        self._correcting = True
+
+    def _locked(self, function: Callable[[], Result]) -> Result:
+        """Call a function that reads, as `exclusive` does, but without a transaction."""
+        self._refuse_nested()
+        with self._lock:
+            self._check_open()
+            self._make_usable()
+            return function()
+
+    def _put(self, state: State, correction: Event, arrays: Mapping[bytes, bytes]) -> None:
+        """Commit a correction with a snapshot of the corrected state, and continue from that."""
+        self._stale = True
+        with self._store.transaction():
+            self._store.append([correction], arrays)
+            snapshots.write(self._store, state)
+        self._state, self._since_snapshot, self._snapshot_error = state, 0, ""
+        self._corrected = Corrected(corrections.read(self._store.corrections()))
+        self._publish()
+
+    @exclusive
+    def corrections(self) -> tuple[Correction, ...]:
+        """Return all corrections, oldest first."""
+        return Correction.all(self._corrected.corrections)
+
+    @property
+    def correcting(self) -> bool:
+        """Whether a correction is in progress; never waits."""
+        return self._correcting
+
     @exclusive
     def _request_snapshot(self) -> None:
         self._snapshot_due = True
@@ -745,20 +917,6 @@ class DurableLearner:
     def __repr__(self) -> str:
         return f"DurableLearner({str(self.directory)!r}, {self.status.champion}, told={self.status.told})"
 
-    def _refuse_foreign(self, episode: EpisodeRow) -> None:
-        """Refuse an episode with a policy that the champion cannot learn from."""
-        learner = self._state.learner
-        if learner.learns_from == "told" and episode.policy == UNKNOWN:
-            raise ConflictError(
-                f"the policy that played episode {episode.id} is not known, and {learner.name} cannot learn without "
-                "it; give the episode up"
-            )
-        if learner.learns_from == "own" and episode.policy != digest_of(bytes_of(learner.policy.probabilities)):
-            raise ConflictError(
-                f"episode {episode.id} was played with an earlier policy, and {learner.name} learns only from its "
-                "current one; give the episode up, and have one open at a time"
-            )
-
     def _checked_name(self, name: str) -> str:
         if not isinstance(name, str) or name not in self._state.entrants:
             raise unknown("there is no learner here called", name, self._state.entrants)
@@ -783,6 +941,12 @@ def _check_length(words: str, name: str) -> str:
     if len(words) > LONGEST_NAME or not (words.isprintable() or not words):
         raise InvalidInputError(f"{name} is {shown(words)}; expected at most {LONGEST_NAME} printable characters")
     return words
+
+
+def _checked_reason(reason: str) -> str:
+    if len(text(reason, "reason")) > LONGEST_REASON or not (reason.isprintable() or not reason):
+        raise InvalidInputError(f"reason is {shown(reason)}; expected at most {LONGEST_REASON} printable characters")
+    return reason
 
 
 def _check_learner(learner: LearnerBase) -> LearnerBase:

@@ -1,14 +1,15 @@
 """Snapshots: the state after an event, as one checkpoint file for each learner, with digests in the journal.
 
 The last two are kept, with the journal since the older one. If the newer one is damaged, the older one and the journal
-give the same bits.
+give the same bits. Older ones are kept with the journal for as long as corrections may need them, the fewer the older
+they are (`Retention`). One that a correction has made invalid is not restored.
 """
 
 import io
 import json
 import logging
-from collections.abc import Callable, Mapping
-from dataclasses import fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields
 from itertools import islice
 from typing import Any
 
@@ -16,14 +17,28 @@ import numpy as np
 
 from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners.base import LearnerBase
+from tightrope.ops import corrections
+from tightrope.ops.corrections import Corrected, Tell
 from tightrope.ops.database import REMEDY
-from tightrope.ops.state import Account, Entrant, Guard, Loader, Shadow, State, apply
+from tightrope.ops.state import Account, Entrant, Guard, Loader, Shadow, State
 from tightrope.ops.store import Journal, SnapshotRow, digest_of
 from tightrope.storage import checkpoints
 
 log = logging.getLogger("tightrope")
 
 KEPT = 2
+
+#: Of three snapshots in a row, the second is dropped if the first and the third are no further apart than this fraction
+#: of the age of the first, in events. So a correction replays at most a third more than it has to.
+SPACING = 0.25
+
+
+@dataclass(frozen=True, slots=True)
+class Retention:
+    """How long the journal and snapshots are kept beyond what a recovery needs: until the first limit is reached."""
+
+    events: int  #: the last so many
+    since: int  #: those since this time, in microseconds since 1970
 
 
 class Fields:
@@ -127,10 +142,10 @@ def read(journal: Journal, snapshot: SnapshotRow) -> list[bytes]:
     return files
 
 
-def newest(journal: Journal, load: Loader) -> tuple[State, SnapshotRow]:
-    """Return the state of the newest snapshot that is intact, and its row; log a warning for each newer one."""
+def newest(journal: Journal, load: Loader, corrected: Corrected) -> tuple[State, SnapshotRow]:
+    """Return the state of the newest valid snapshot that is intact, and its row; log a warning for each damaged one."""
     damage: list[str] = []
-    for snapshot in journal.snapshots(damage):
+    for snapshot in filter(corrected.is_base, journal.snapshots(damage)):
         try:
             files = read(journal, snapshot)
         except StorageError as error:
@@ -145,15 +160,32 @@ def newest(journal: Journal, load: Loader) -> tuple[State, SnapshotRow]:
     raise StorageError(f"{'; '.join(damage) or 'there is no snapshot'}; {REMEDY}")
 
 
-def prune(journal: Journal, keep_events: int, keep_episodes: int) -> None:
-    """Delete all but the newest two intact snapshots, and the rows of the journal that they make unnecessary."""
+def prune(journal: Journal, retention: Retention, keep_episodes: int) -> None:
+    """Delete snapshots and rows of the journal that neither a recovery nor, within `retention`, a correction needs."""
     with journal.transaction():
-        kept = list(islice((one for one in journal.snapshots() if _is_intact(journal, one)), KEPT))
+        valid = list(filter(Corrected(corrections.read(journal.corrections())).is_base, journal.snapshots()))
+        kept = list(islice((one for one in valid if _is_intact(journal, one)), KEPT))
         if not kept:
             raise StorageError(f"{journal}: no snapshot can be read; {REMEDY}")
-        last_event = min(kept[-1].seq, journal.last_event - keep_events)
-        journal.prune(last_event, kept, journal.last_episode + 1 - keep_episodes)
+        kept += _older(journal, [one for one in valid if one.seq < kept[-1].seq], kept[-1], retention)
+        journal.prune(kept[-1].seq, kept, journal.last_episode + 1 - keep_episodes)
         journal.database.keep_files("snapshot-*.npz", {name for snapshot in kept for name in snapshot.files})
+
+
+def _older(
+    journal: Journal, older: Sequence[SnapshotRow], oldest: SnapshotRow, retention: Retention
+) -> list[SnapshotRow]:
+    """Return the snapshots before `oldest` that are kept, newest first."""
+    kept: list[SnapshotRow] = []
+    last = journal.last_event
+    for one, before in zip(older, [*older, None][1:], strict=True):
+        newer = kept[-1] if kept else oldest
+        is_old = newer.seq < last and (journal.time_of(newer.seq + 1) or 0) < retention.since
+        if is_old or last - newer.seq >= retention.events:
+            break  # everything within the retention comes after `newer`
+        if before is None or newer.seq - before.seq > SPACING * (last - before.seq):
+            kept.append(one)
+    return kept
 
 
 def _is_intact(journal: Journal, snapshot: SnapshotRow) -> bool:
@@ -178,20 +210,23 @@ def restore(journal: Journal, load: Loader, progress: Callable[[int], None] | No
 
     Returns
     -------
-    The state, and the number of events after the snapshot.
+    The state, and the number of events after the snapshot. Of a directory whose last correction is newer than the
+    snapshot, the state is the corrected one.
 
     Raises
     ------
     StorageError : if the directory is damaged.
     """
     journal.check_end()
-    state, snapshot = newest(journal, load)
+    corrected = Corrected(corrections.read(journal.corrections()))
+    state, snapshot = newest(journal, load, corrected)
     journal.settled = snapshot.seq
+    left_out: list[Tell] = []
     for event in journal.events(snapshot):
         if progress is not None:
             progress(event.seq - snapshot.seq - 1)
         try:
-            state = apply(state, event, journal.array, load)
+            state = corrected.apply(state, event, journal.array, load, left_out)
         except (InvalidInputError, ConvergenceError, ArithmeticError) as error:
             words = f"event {event.seq} was learned before and cannot be learned again: {error}"
             raise StorageError(f"{journal}: {words}") from error

@@ -14,11 +14,11 @@ from msgspec.structs import force_setattr
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope.arguments import choice, number, whole
-from tightrope.errors import InvalidInputError, StorageError
+from tightrope.errors import ConflictError, InvalidInputError, StorageError
 from tightrope.learners.base import BanditEpisode, Episode, Feedback, LearnerBase
 from tightrope.learners.episodes import checked_parts
 from tightrope.model import Policy
-from tightrope.ops.store import EpisodeRow, Event, bytes_of, digest_of, floats_of
+from tightrope.ops.store import UNKNOWN, EpisodeRow, Event, bytes_of, digest_of, floats_of
 from tightrope.space import FloatArray, LayeredSpace
 
 #: Returns a stored array by its digest.
@@ -449,6 +449,20 @@ def apply(state: State, event: Event, arrays: Arrays, load: Loader) -> State:
         case "stop-loss":
             return _stop_loss(state, json.loads(event.body))
     raise StorageError(f"event {event.seq} has the kind {event.kind!r}, which this version does not know")
+
+
+def refuse_foreign(learner: LearnerBase, policy: bytes | None, episode: str) -> None:
+    """Raise ConflictError for an episode that was played with a policy (its digest) that the learner cannot use."""
+    if learner.learns_from == "told" and policy == UNKNOWN:
+        raise ConflictError(
+            f"the policy that played episode {episode} is not known, and {learner.name} cannot learn without it; give "
+            "the episode up"
+        )
+    if learner.learns_from == "own" and policy != digest_of(bytes_of(learner.policy.probabilities)):
+        raise ConflictError(
+            f"episode {episode} was played with an earlier policy, and {learner.name} learns only from its current "
+            "one; give the episode up, and have one open at a time"
+        )
 
 
 def _tell(state: State, event: Event, arrays: Arrays) -> State:

@@ -12,6 +12,7 @@ from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
 from tightrope.model import Policy
+from tightrope.ops.corrections import Corrected
 from tightrope.ops.state import Account, Guard, Shadow, State
 from tightrope.space import FloatArray
 from tightrope.units import Units
@@ -145,6 +146,8 @@ class Status(Struct, frozen=True):
     event: int  #: number of the event
     asked: int  #: episodes ever opened
     open: int  #: episodes that are open
+    retracted: int  #: episodes that were told and retracted
+    left_out: int  #: episodes that were told and that the corrected learner could not learn
     champion: str
     epoch: int
     budgets: FloatArray  #: (I,) of an episode, now, in the learner's units
@@ -176,7 +179,7 @@ class Status(Struct, frozen=True):
     @property
     def given_up(self) -> int:
         """Episodes that were given up."""
-        return self.asked - self.told - self.open
+        return self.asked - self.told - self.open - self.retracted - self.left_out
 
     @property
     def stopped(self) -> bool:
@@ -213,7 +216,14 @@ class Status(Struct, frozen=True):
 
 
 def status_of(
-    state: State, units: BudgetUnits, event: int, asked: int, open_: int, trouble: str = "", expired: int = 0
+    state: State,
+    units: BudgetUnits,
+    event: int,
+    asked: int,
+    open_: int,
+    corrected: Corrected,
+    trouble: str = "",
+    expired: int = 0,
 ) -> Status:
     """Return the status after an event. Nothing in it changes with the next one."""
     learner = state.learner
@@ -221,6 +231,8 @@ def status_of(
         event=event,
         asked=asked,
         open=open_,
+        retracted=corrected.retracted,
+        left_out=corrected.left_out,
         champion=state.champion,
         epoch=learner.epoch,
         budgets=learner.budgets.copy(),

@@ -38,6 +38,10 @@ REFERENCED = "SELECT policy FROM episodes WHERE fate = 'open'" + "".join(
     f" UNION SELECT {column} FROM events WHERE {column} IS NOT NULL" for column in ("policy", "loss", "constraints")
 )
 
+#: Events that are deleted when they are old, and the episodes that events are about.
+NO_CORRECTION = "kind NOT IN ('retract', 'amend')"
+TOLD = "SELECT episode FROM events WHERE episode IS NOT NULL"
+
 #: The columns of `Event`.
 EVENT = "seq, kind, body, episode, policy, loss, constraints, time, author"
 INSERT_FACT = """
@@ -281,6 +285,15 @@ class Journal:
         found = [digest for digest, known in self._recent.items() if known == data]
         return found[0] if found else digest_of(data)
 
+    def corrections(self) -> list[Event]:
+        """Return the events that correct others, oldest first; they are never deleted."""
+        rows = self._query(f"SELECT {EVENT} FROM events WHERE kind IN ('retract', 'amend') ORDER BY seq")
+        return [Event(*row) for row in rows]
+
+    def time_of(self, seq: int) -> int | None:
+        """Return the time of an event; None if it has none, or is not there."""
+        return next((time for (time,) in self._query("SELECT time FROM events WHERE seq = ?", seq)), None)
+
     def events(self, after: SnapshotRow) -> Iterator[Event]:
         """Yield the events after a snapshot in order; raise StorageError at the first that is missing or damaged."""
         last, chain = after.seq, after.chain
@@ -345,15 +358,22 @@ class Journal:
         return found
 
     def prune(self, events_to: int, snapshots: Sequence[SnapshotRow], episodes_before: int) -> None:
-        """Delete events up to a number, other snapshots, closed episodes before a number, and unused arrays."""
+        """Delete events up to a number, other snapshots, and what was needed only by them.
+
+        Corrections stay, and so do episodes that are open, that an event is about, or that have at least some number.
+        """
         kept = ", ".join(str(snapshot.seq) for snapshot in snapshots)
+        old = f"SELECT 1 FROM events WHERE seq <= ? AND {NO_CORRECTION} LIMIT 1"
+        statements: list[Statement] = [(f"DELETE FROM snapshots WHERE seq NOT IN ({kept})", ())]
+        if self._query(old, events_to):
+            statements += [
+                (f"DELETE FROM events WHERE seq <= ? AND {NO_CORRECTION}", (events_to,)),
+                (f"DELETE FROM episodes WHERE number < ? AND fate <> 'open' AND number NOT IN ({TOLD})",
+                 (episodes_before,)),
+                (f"DELETE FROM arrays WHERE digest NOT IN ({REFERENCED})", ()),
+            ]  # fmt: skip
         self._recent.clear()
-        self._commit(
-            ("DELETE FROM events WHERE seq <= ?", (events_to,)),
-            (f"DELETE FROM snapshots WHERE seq NOT IN ({kept})", ()),
-            ("DELETE FROM episodes WHERE number < ? AND fate <> 'open'", (episodes_before,)),
-            (f"DELETE FROM arrays WHERE digest NOT IN ({REFERENCED})", ()),
-        )
+        self._commit(*statements)
 
     def check_writable(self) -> None:
         """Commit a row that changes nothing."""
