@@ -9,14 +9,12 @@ from tightrope.arguments import LARGEST, MANY, MOST_RUNS, unknown
 from tightrope.cli import note, options, show
 from tightrope.cli.app import EXIT_CODES, FAILED, Command, app
 
-__all__ = ["app"]
+__all__ = ["app", "directories"]
 
 # commands import the rest of tightrope when they are called: help does not wait for NumPy and Matplotlib
 
 #: What can be listed.
 LISTS = ("problems", "learners", "losses", "noises")
-
-AsJson = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON instead of the page.")]
 
 
 @app.command("list", cls=Command)
@@ -166,7 +164,7 @@ def check(
             show_default=False,
         ),
     ] = None,
-    as_json: AsJson = False,
+    as_json: options.AsJson = False,
 ) -> None:
     """Check whether the theorem's assumptions hold for a problem, and what each budget costs."""
     from tightrope.cli.actions import check_problem
@@ -216,60 +214,6 @@ def watch(folder: options.Folder, port: options.Port = 0) -> None:
     with served(folder, port) as address:
         show(address)
         Event().wait()
-
-
-@app.command(epilog="Exit code: 0 no damage, 1 something is damaged, 2 wrong usage or input.", cls=Command)
-def inspect(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a durable learner.")],
-    as_json: AsJson = False,
-    policy: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the current policy to this .csv file.", show_default=False),
-    ] = None,
-) -> None:
-    """Show the state of a durable learner: episodes, budget use, multipliers, confidence sets, integrity."""
-    from tightrope.cli.actions import inspect_directory
-
-    raise typer.Exit(0 if inspect_directory(folder, as_json, policy) else FAILED)
-
-
-@app.command(epilog=EXIT_CODES, cls=Command)
-def migrate(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a durable learner.")],
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check whether it can be migrated; change nothing.")
-    ] = False,
-) -> None:
-    """Bring a directory of an earlier release to the format of this version. Opening it does the same."""
-    from tightrope.cli.actions import migrate_directory
-
-    migrate_directory(folder, dry_run)
-
-
-@app.command(epilog=EXIT_CODES, cls=Command)
-def backup(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a durable learner.")],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The backup to write; an earlier one is replaced.")],
-) -> None:
-    """Write a durable learner to one file, while it runs. To read it back: tightrope restore."""
-    from tightrope.cli.actions import backup_directory
-
-    backup_directory(folder, file)
-
-
-@app.command(epilog=EXIT_CODES, cls=Command)
-def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup: tightrope backup.")],
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The directory to create.")],
-    to_event: Annotated[
-        int | None,
-        options.whole("Leave out everything after this event.", 0, LARGEST, show_default="the last one"),
-    ] = None,
-) -> None:
-    """Restore a durable learner from a backup to a new directory, as it was after the last event or an earlier one."""
-    from tightrope.cli.actions import restore_directory
-
-    restore_directory(file, folder, to_event)
 
 
 @app.command(epilog=EXIT_CODES, cls=Command)
@@ -466,3 +410,6 @@ def evaluate(
     from tightrope.cli.logs import evaluate_policy
 
     evaluate_policy(folder, policy, level)
+
+
+from tightrope.cli import directories  # noqa: E402 - the help lists them after the others

@@ -160,6 +160,7 @@ Noises = Annotated[
     _several("Laws of the constraints to run", "noises", "--noise", "--constraints", default="the problem's own"),
 ]
 Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or of a study.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON instead of the page.")]
 Port = Annotated[int, whole("Port of the page; 0 takes a free one.", 0, 65535, show_default="a free port")]
 
 
