@@ -64,3 +64,60 @@ def restore(
     from tightrope.cli.actions import restore_directory
 
     restore_directory(file, folder, to_event)
+
+
+Reason = Annotated[str, typer.Option(metavar="TEXT", help="Recorded with the correction.", show_default=False)]
+Author = Annotated[
+    str | None,
+    typer.Option(metavar="NAME", help="Who corrects, recorded with the correction.", show_default="your login name"),
+]
+DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")]
+
+
+@app.command(epilog=EXIT_CODES, cls=Command)
+def retract(
+    folder: Directory,
+    episodes: Annotated[
+        list[str] | None, typer.Argument(metavar="EPISODE", help="Ids of episodes to retract.", show_default=False)
+    ] = None,
+    since: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="Retract what was told then or later: 2026-11-18T09:00Z.", show_default=False
+        ),
+    ] = None,
+    until: Annotated[
+        str | None, typer.Option(metavar="TIME", help="Retract what was told before that time.", show_default=False)
+    ] = None,
+    told_by: Annotated[
+        str | None, typer.Option(metavar="NAME", help="Retract what this author told.", show_default=False)
+    ] = None,
+    undo: Annotated[
+        int | None, options.whole("Undo the correction of this event instead.", 1, LARGEST, show_default=False)
+    ] = None,
+    reason: Reason = "",
+    author: Author = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Take outcomes back: the learner becomes one that never learned them. All conditions given must hold."""
+    from tightrope.cli.corrections import retract_outcomes
+
+    retract_outcomes(folder, episodes, since, until, told_by, undo, reason=reason, author=author, dry_run=dry_run)
+
+
+@app.command(epilog=EXIT_CODES, cls=Command)
+def amend(
+    folder: Directory,
+    episode: Annotated[str, typer.Argument(metavar="EPISODE", help="The id of an episode that was told.")],
+    file: Annotated[
+        Path,
+        typer.Argument(metavar="FILE", help="The outcome as JSON, as for HTTP (docs/how-to/service.md)."),
+    ],
+    reason: Reason = "",
+    author: Author = None,
+    dry_run: DryRun = False,
+) -> None:
+    """Replace the outcome of an episode: the learner becomes one that was told this outcome then."""
+    from tightrope.cli.corrections import amend_outcome
+
+    amend_outcome(folder, episode, file, reason=reason, author=author, dry_run=dry_run)

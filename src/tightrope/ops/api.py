@@ -131,11 +131,14 @@ class State(Struct):
     told: int
     given_up: int
     expired: Annotated[int, Meta(description="given up because they were open too long, since the service was started")]
+    retracted: Annotated[int, Meta(description="episodes that were told and retracted")]
+    left_out: Annotated[int, Meta(description="episodes that were told, and that the corrected learner cannot learn")]
     epoch: int
     loss: Annotated[float, Meta(description="summed over all paths that were told, in the problem's units")]
     loss_unit: str
     spending: list[Spending]
     trouble: Annotated[str, Meta(description="the last error of the disk; empty if there is none")]
+    correcting: Annotated[bool, Meta(description="whether a correction is in progress")]
 
 
 class Names(Struct):

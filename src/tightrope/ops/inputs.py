@@ -21,6 +21,7 @@ from tightrope.errors import InvalidInputError, StorageError
 from tightrope.learners.base import Feedback
 from tightrope.model import Policy
 from tightrope.ops.api import Name, Tell, Values
+from tightrope.ops.learner import DurableLearner
 from tightrope.ops.status import BudgetUnits
 from tightrope.problems.constraints import Deterministic
 from tightrope.problems.losses import Scenarios
@@ -139,6 +140,14 @@ class Translator:
             for called in {name, STEP.sub("", name)}:
                 self._states[called].append(state)
         self._actions = {name: k for k, name in enumerate(space.action_names or map(str, range(space.n_actions)))}
+
+    @classmethod
+    def of(cls, learner: DurableLearner) -> Self:
+        """Return the translator for the learner in a directory."""
+        facts = learner.facts
+        tables = ProblemTables.read(learner.directory, learner.space.n_tuples, facts["problem"])
+        space = learner.space.named(facts["states"], facts["actions"])
+        return cls(space, learner.feedback, BudgetUnits.read(facts["units"]), tables)
 
     def state(self, name: Name, layer: int | None = None) -> int:
         """Return the number of a state; if its layer is given, the name may leave out the step."""

@@ -20,12 +20,12 @@ from tightrope.errors import InvalidInputError, StorageError, UnknownEpisodeErro
 from tightrope.learners.base import LearnerBase
 from tightrope.learners.registry import learner_for
 from tightrope.model import Policy
-from tightrope.ops import api
+from tightrope.ops import api, served_corrections
 from tightrope.ops.api import CHANGE, WITH_BODY, ApiError, endpoint
 from tightrope.ops.inputs import ProblemTables, Translator, digits
 from tightrope.ops.learner import DurableLearner, OpenEpisode, difference
 from tightrope.ops.state import LARGEST_SUM, StopLoss
-from tightrope.ops.status import BudgetUnits, Spending
+from tightrope.ops.status import Spending
 from tightrope.streams import streams
 
 log = logging.getLogger("tightrope.service")
@@ -36,7 +36,7 @@ Result = TypeVar("Result")
 MOST_RECORDS = 600
 
 #: The numbers of a status that `/state` returns as they are.
-COUNTS = ("event", "asked", "open", "told", "given_up", "expired", "epoch")
+COUNTS = ("event", "asked", "open", "told", "given_up", "expired", "retracted", "left_out", "epoch")
 
 #: Learners in one directory: all of them learn from every episode.
 MOST_LEARNERS = 10
@@ -95,11 +95,8 @@ class ServedLearner:
             self.learner = stack.enter_context(learner)
             if self._new is not None:
                 ProblemTables.of(self._new.problem).write(self.folder)
-            facts, space = learner.facts, learner.space
-            self.tables = ProblemTables.read(self.folder, space.n_tuples, facts["problem"])
-            self._space = space.named(facts["states"], facts["actions"])
-            units = BudgetUnits.read(facts["units"])
-            self.translator = Translator(self._space, learner.feedback, units, self.tables)
+            self.translator = Translator.of(learner)
+            self.tables, self._space = self.translator.tables, self.translator.space
             known = {id: episode.policy for id, episode in learner.open_episodes().items()}
             self.opened = {id: Opened(known.get(id), time) for id, time in learner.opened_at().items()}
             self._record()
@@ -283,6 +280,7 @@ class ServedLearner:
             loss_unit=self.tables.loss_unit,
             spending=self.spending(),
             trouble=status.trouble or self.disk_error,
+            correcting=self.learner.correcting,
         )
 
     @endpoint("GET", "/series", role="read")
@@ -415,6 +413,13 @@ class ServedLearner:
         """Make a challenger the champion."""
         await self.change(lambda: self.learner.promote(self._known(challenger), author=author or None))
         return self.challengers()
+
+    corrections, retract, amend, undo = (
+        served_corrections.corrections,
+        served_corrections.retract,
+        served_corrections.amend,
+        served_corrections.undo,
+    )
 
     def _names(self) -> list[str]:
         return [one.name for one in self.learner.status.entrants]

@@ -23,11 +23,12 @@ class Learner {
     this.head = element("div");
     this.spending = element("div");
     this.standings = element("div");
+    this.corrected = element("div");
     this.since = element("p", { class: "muted small" });
     this.figures = element("div", { class: "figures" });
     this.policy = element("figure", { class: "wide" });
     this.section = element("section", { id: `learner-${k}`, "aria-labelledby": `name-${k}` },
-      element("h2", { id: `name-${k}` }, name), this.missing, this.head, this.spending, this.standings, this.since, this.figures, this.policy);
+      element("h2", { id: `name-${k}` }, name), this.missing, this.head, this.spending, this.standings, this.corrected, this.since, this.figures, this.policy);
     this.drawn = [];
     this.event = -1;
   }
@@ -50,21 +51,24 @@ class Learner {
     const state = await get(`${this.place}/state`);
     this.space ??= await get(`${this.place}/space`);
     const stays = state.event === this.event || (this.event >= 0 && inUse());
-    const [series, policy, standings] = stays ? [] : await Promise.all(["series", "policy", "challengers"].map((what) => get(`${this.place}/${what}`)));
+    const [series, policy, standings, { corrections = [] } = {}] = stays ? [] : await Promise.all(["series", "policy", "challengers", "corrections"].map((what) => get(`${this.place}/${what}`)));
     this.head.replaceChildren(...this.headline(state));
     if (stays) return;
     this.event = state.event;
     this.spending.replaceChildren(this.table(state));
     this.standings.replaceChildren(...this.others(state, standings));
+    this.corrected.replaceChildren(...this.corrections(corrections));
     this.draw(state, series);
     this.policy.replaceChildren(...this.states(policy));
   }
 
-  headline({ learner, told, open, given_up, expired, epoch, loss, loss_unit, spending, trouble }) {
-    const counts = [`${count(told, "episode")} learned`, `${shown(open)} open`, given_up && `${shown(given_up)} given up${expired ? ` (${shown(expired)} expired since the start)` : ""}`, `epoch ${shown(epoch)}`];
+  headline({ learner, told, open, given_up, expired, retracted, left_out, correcting, epoch, loss, loss_unit, spending, trouble }) {
+    const counts = [`${count(told, "episode")} learned`, `${shown(open)} open`, given_up && `${shown(given_up)} given up${expired ? ` (${shown(expired)} expired since the start)` : ""}`,
+      retracted && `${shown(retracted)} retracted`, left_out && `${shown(left_out)} left out`, `epoch ${shown(epoch)}`];
     return [
       element("p", { class: "muted" }, `${learner.learner}: ${counts.filter(Boolean).join(", ")}. Loss so far ${[shown(loss), loss_unit].filter(Boolean).join(" ")}.`),
       ...spending.filter(({ stopped }) => stopped).map(({ name }) => element("p", { class: "failed" }, `The stop-loss of ${name} has the safe policy played.`)),
+      correcting ? element("p", {}, "A correction is in progress; policies are those of before.") : null,
       trouble ? element("p", { class: "failed" }, element("strong", {}, "Trouble"), `: ${trouble}`) : null,
     ].filter(Boolean);
   }
@@ -94,6 +98,19 @@ class Learner {
         ["learner", "is", "episodes weighed", named("loss", loss_unit), ...spending.map(({ name, unit }) => named(`use of ${name}`, unit))], rows),
       ...standings.filter(({ failed }) => failed).map(({ name, failed }) => element("p", { class: "failed" }, element("strong", {}, name), ` learns no more: ${failed}`)),
     ];
+  }
+
+  /** What was retracted and amended, by whom and why; the newest first. */
+  corrections(found) {
+    if (!found.length) return [];
+    const what = ({ kind, episodes, undoes }) => {
+      if (kind === "retract") return `retracts ${count(episodes.length, "episode")}`;
+      return kind === "amend" ? `amends episode ${episodes[0]}` : `undoes event ${undoes[0]}`;
+    };
+    const rows = found.toReversed().map((one) => [
+      amount(one.event), words(new Date(1000 * one.time).toISOString().slice(0, 19).replace("T", " ")), words(one.author || "–"),
+      words(what(one)), amount(one.left_out.length), words(one.undone_by === null ? "holds" : `undone by event ${one.undone_by}`), words(one.reason || "–")]);
+    return [sortable("Corrections of what was learned.", ["event", "time, UTC", "by", "what", "left out", "state", "reason"], rows)];
   }
 
   /** For each budget what is used and what it costs the learner, since the service was started. */

@@ -1,0 +1,96 @@
+"""`tightrope retract` and `tightrope amend`: correct the learner in a directory, and print the effect."""
+
+from collections.abc import Sequence
+from datetime import datetime
+from getpass import getuser
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from tightrope.arguments import printable, shown
+from tightrope.cli.standard import note, show
+from tightrope.errors import InvalidInputError, in_words
+from tightrope.ops.api import Tell
+from tightrope.ops.inputs import Translator
+from tightrope.ops.inspection import table
+from tightrope.ops.learner import DurableLearner
+from tightrope.ops.rebuilding import Effect
+
+#: Numbers of episodes that are printed.
+MOST_SHOWN = 20
+
+
+def retract_outcomes(
+    folder: Path,
+    episodes: Sequence[str] | None,
+    since: str | None,
+    until: str | None,
+    told_by: str | None,
+    undo: int | None,
+    **recorded: Any,
+) -> None:
+    """Retract outcomes, or undo a correction, and print the effect."""
+    recorded["author"] = _author(recorded["author"])
+    conditions = {"episodes": episodes or None, "since": _time(since), "until": _time(until), "told_by": told_by}
+    if undo is not None and any(value is not None for value in conditions.values()):
+        raise InvalidInputError("--undo is given with episodes, --since, --until or --told-by; give one or the other")
+    with DurableLearner(folder) as durable:
+        if undo is None:
+            effect = durable.retract(**conditions, **recorded)  # type: ignore[arg-type]
+            what = f"retracts {len(effect.episodes)} episodes: {_numbers(effect.episodes)}"
+        else:
+            effect, what = durable.undo(undo, **recorded), f"undoes the correction of event {undo}"
+    _print(effect, what)
+
+
+def amend_outcome(folder: Path, episode: str, file: Path, **recorded: Any) -> None:
+    """Replace the outcome of an episode by the one in a file, and print the effect."""
+    recorded["author"] = _author(recorded["author"])
+    try:
+        body = msgspec.json.decode(file.read_bytes(), type=Tell)
+    except OSError as error:
+        raise InvalidInputError(f"cannot read {in_words(error)}") from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise InvalidInputError(f"{printable(file)} is no outcome: {error}") from error
+    with DurableLearner(folder) as durable:
+        outcome = Translator.of(durable).outcome(body)
+        effect = durable.amend(episode, **outcome, **recorded)
+    _print(effect, f"amends episode {episode}")
+
+
+def _author(given: str | None) -> str:
+    """Return the name that is recorded: the one given, or the login name if there is one."""
+    if given is not None:
+        return given
+    try:
+        return getuser()
+    except (OSError, KeyError, ImportError):  # a container without users
+        return ""
+
+
+def _time(given: str | None) -> datetime | None:
+    try:
+        return None if given is None else datetime.fromisoformat(given)
+    except ValueError as error:
+        raise InvalidInputError(f"{shown(given)} is no time; write it as 2026-11-18T09:00Z") from error
+
+
+def _numbers(episodes: Sequence[int]) -> str:
+    more = f" and {len(episodes) - MOST_SHOWN} more" if len(episodes) > MOST_SHOWN else ""
+    return ", ".join(map(str, episodes[:MOST_SHOWN])) + more
+
+
+def _print(effect: Effect, what: str) -> None:
+    show(f"event {effect.event} {what}" if effect.event else f"a correction now {what}")
+    if effect.left_out:
+        show(f"left out, because the corrected learner cannot learn them: {_numbers(effect.left_out)}")
+    before, after = effect.before, effect.after
+    show(f"episodes  {before.told} told before, {after.told} after; {effect.replayed} events replayed")
+    rows = [["budget", "unit", "spent before", "after", "price before", "after"]]
+    for old, new in zip(before.spending, after.spending, strict=True):
+        numbers = (old.spent, new.spent, old.price, new.price)
+        rows.append([old.name, old.unit or "-", *(f"{x:.6g}" for x in numbers)])
+    show("\n".join(table(rows) if before.spending else ["no budgets"]))
+    if not effect.event:
+        note("this was a dry run: nothing was changed")

@@ -1,0 +1,121 @@
+"""The endpoints of corrections, as methods of `ServedLearner`.
+
+A correction runs in a thread of its own, so that other requests are answered meanwhile, from the old policies. If the
+client hangs up, it goes on.
+"""
+
+import asyncio
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Annotated
+
+from msgspec import Meta, Struct
+
+from tightrope.errors import StorageError
+from tightrope.ops.api import CHANGE, WITH_BODY, Tell, endpoint
+from tightrope.ops.corrections import Correction
+from tightrope.ops.rebuilding import Effect
+from tightrope.ops.status import Spending
+
+if TYPE_CHECKING:
+    from tightrope.ops.served_learner import ServedLearner
+
+Reason = Annotated[str, Meta(description="recorded with the correction")]
+DryRun = Annotated[bool, Meta(description="find out what would change, and change nothing")]
+Seconds = Annotated[Annotated[float, Meta(ge=0)] | None, Meta(description="in seconds since 1970")]
+
+
+class Retract(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Outcomes to retract: those that meet all conditions."""
+
+    episodes: Annotated[list[str] | None, Meta(description="ids")] = None
+    since: Seconds = None
+    until: Seconds = None
+    told_by: Annotated[str | None, Meta(description="the author who told them")] = None
+    reason: Reason = ""
+    dry_run: DryRun = False
+
+
+class Amend(Tell, forbid_unknown_fields=True, omit_defaults=True):
+    """The outcome that an episode is to have instead."""
+
+    reason: Reason = ""
+    dry_run: DryRun = False
+
+
+class Undo(Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """How to undo a correction."""
+
+    reason: Reason = ""
+    dry_run: DryRun = False
+
+
+class Corrected(Struct):
+    """What a correction did, or would do."""
+
+    event: Annotated[int, Meta(description="the number of its event in the journal; 0 in a dry run")]
+    episodes: Annotated[list[int], Meta(description="numbers of its episodes, with which their ids begin")]
+    left_out: Annotated[list[int], Meta(description="episodes that the corrected learner cannot learn")]
+    told_before: int
+    told: int
+    spending_before: list[Spending]
+    spending: list[Spending]
+
+
+class Corrections(Struct):
+    """All corrections, oldest first."""
+
+    corrections: list[Correction]
+    in_progress: bool
+
+
+@endpoint("GET", "/corrections")
+async def corrections(self: "ServedLearner") -> Corrections:
+    """List the corrections."""
+    return Corrections(list(await self.change(self.learner.corrections)), self.learner.correcting)
+
+
+@endpoint("POST", "/retract", *WITH_BODY, "unknown-episode", "conflict", *CHANGE)
+async def retract(self: "ServedLearner", body: Retract) -> Corrected:
+    """Take outcomes back: the learner becomes one that never learned them."""
+    conditions = {"episodes": body.episodes, "since": body.since, "until": body.until, "told_by": body.told_by}
+    return await _corrected(
+        self,
+        lambda: self.learner.retract(**conditions, reason=body.reason, dry_run=body.dry_run),  # type: ignore[arg-type]
+    )
+
+
+@endpoint("POST", "/episodes/{episode}/amend", *WITH_BODY, "unknown-episode", "conflict", *CHANGE)
+async def amend(self: "ServedLearner", episode: str, body: Amend) -> Corrected:
+    """Replace the outcome of an episode that was told."""
+
+    def amended() -> Effect:
+        outcome = self.translator.outcome(body)
+        return self.learner.amend(episode, **outcome, reason=body.reason, dry_run=body.dry_run)
+
+    return await _corrected(self, amended)
+
+
+@endpoint("POST", "/corrections/{event}/undo", *WITH_BODY, "conflict", *CHANGE)
+async def undo(self: "ServedLearner", event: str, body: Undo) -> Corrected:
+    """Undo a correction."""
+    number = int(event) if event.isascii() and event.isdecimal() and len(event) < 16 else 0
+    return await _corrected(self, lambda: self.learner.undo(max(number, 1), reason=body.reason, dry_run=body.dry_run))
+
+
+async def _corrected(self: "ServedLearner", correct: Callable[[], Effect]) -> Corrected:
+    try:
+        effect = await asyncio.to_thread(correct)
+    except StorageError as error:
+        self.disk_error = str(error)
+        raise
+    await self.change(lambda: None)  # the history gets the corrected learner
+    before, after = effect.before, effect.after
+    return Corrected(
+        effect.event,
+        list(effect.episodes),
+        list(effect.left_out),
+        before.told,
+        after.told,
+        list(before.spending),
+        list(after.spending),
+    )
