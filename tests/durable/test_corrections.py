@@ -1,10 +1,12 @@
 """Retracting and amending give, bit by bit, the learner that never saw what was retracted, or saw what is amended."""
 
+import json
 import random
 import shutil
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from inspect import signature
 from itertools import pairwise
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -14,17 +16,20 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from typer.testing import CliRunner
 
 from fuzz.durable import sight_of
 from tests.durable.conftest import MEMORY
 from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, rows, story
+from tightrope.cli.commands import app, serve
 from tightrope.durable import DurableLearner, OpenEpisode, backup, restore
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, UnknownEpisodeError
 from tightrope.learners.base import BanditEpisode, Episode
 from tightrope.ops.corrections import Corrected
 from tightrope.ops.inspection import inspect
 from tightrope.ops.snapshots import SPACING, Retention, _older
-from tightrope.ops.store import Journal, SnapshotRow
+from tightrope.ops.sqlite import SQLite
+from tightrope.ops.store import SnapshotRow
 from tightrope.storage.checkpoints import fingerprint
 
 #: An episode and its outcome.
@@ -253,7 +258,7 @@ def test_a_correction_that_is_cut_off_changes_nothing(tmp_path: Path, monkeypatc
                 learner.retract(ids(told[:5]))
         assert (sight_of(learner), learner.correcting) == (sight, False)
         with monkeypatch.context() as patch:  # the snapshot is written, the event is not
-            patch.setattr(Journal, "append", interrupted)
+            patch.setattr(SQLite, "commit", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 learner.retract(ids(told[:5]))
         assert (learner.directory / "snapshot-61.npz").exists()
@@ -368,3 +373,59 @@ def test_retention_keeps_what_it_promises_and_few_snapshots(every: int, count: i
     for newer, older in pairwise(ages[2:]):
         assert older - newer <= max(SPACING * older, every)
     assert len(kept) <= 4 + 2 * np.log(count * every) / SPACING
+
+
+def command(*arguments: object) -> tuple[int, str]:
+    result = CliRunner().invoke(app, list(map(str, arguments)))
+    return result.exit_code, result.output
+
+
+def test_the_commands_retract_undo_and_amend(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh("ucpd-bandit")) as learner:
+        told = [one_more_by(learner, "sensor 1" if k % 2 else "sensor 2") for k in range(8)]
+        before = bits(learner)
+    it = tmp_path / "it"
+    code, said = command("retract", it, "--told-by", "sensor 1", "--dry-run")
+    assert (code, "now retracts 4 episodes: 2, 4, 6, 8" in said) == (0, True), said
+    assert "8 told before, 4 after" in said
+    assert "dry run: nothing was changed" in said
+    code, said = command(
+        "retract", it, told[0].id, "--until", "2100-01-01T00:00Z", "--reason", "test", "--author", "bob"
+    )
+    assert (code, "event 9 retracts 1 episodes: 1" in said) == (0, True), said
+    code, said = command("inspect", it)
+    assert "1 retracted" in said and "bob" in said and "retracts 1 episodes" in said
+    code, said = command("retract", it, "--undo", 9)
+    assert (code, "event 10 undoes the correction of event 9" in said) == (0, True), said
+    with opened(tmp_path) as learner:
+        assert bits(learner) == before
+        outcome = played(learner, told[2])
+    body = {
+        "states": outcome["states"].tolist(),
+        "actions": outcome["actions"].tolist(),
+        "loss": (outcome["loss"] / 2).tolist(),
+        "constraints": {f"constraint {i}": row.tolist() for i, row in enumerate(outcome["constraints"])},
+    }
+    (tmp_path / "outcome.json").write_text(json.dumps(body))
+    code, said = command("amend", it, told[2].id, tmp_path / "outcome.json")
+    assert (code, f"event 11 amends episode {told[2].id}" in said) == (0, True), said
+    for arguments, words in (
+        (("retract", it), "nothing says what to retract"),
+        (("retract", it, "--undo", 3), "event 3 is no correction"),
+        (("retract", it, "--undo", 11, "--told-by", "x"), "give one or the other"),
+        (("retract", it, "--since", "yesterday"), "'yesterday' is no time"),
+        (("retract", it, "--since", "2026-01-01"), "without a time zone"),
+        (("amend", it, told[2].id, it), "cannot read"),
+        (("amend", it, told[2].id, it / "head"), "is no outcome"),
+    ):
+        code, said = command(*arguments)
+        assert (code, words in " ".join(said.split())) == (2, True), said
+    with opened(tmp_path) as learner:
+        assert [one.kind for one in learner.corrections()] == ["retract", "undo", "amend"]
+
+
+def test_the_service_keeps_events_as_long_as_the_learner() -> None:
+    own, served = signature(DurableLearner).parameters, signature(serve).parameters
+    assert [own[name].default for name in ("keep_days", "keep_journal", "snapshot_every")] == [
+        served[name].default for name in ("keep_days", "keep_journal", "snapshot_every")
+    ]

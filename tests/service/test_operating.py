@@ -277,3 +277,43 @@ def test_a_wrong_method_lists_the_allowed_ones(running: Running) -> None:
         answer = running.send("PATCH", f"/learners/{running.name}/{place}")
         assert answer.kind == "wrong-method"
         assert set(answer.headers["allow"].split(", ")) == methods
+
+
+def test_outcomes_are_retracted_and_amended_over_http(tmp_path: Path, machine: Path) -> None:
+    with Running(tmp_path / "it", machine) as running:
+
+        def post(place: str, body: Any) -> Answer:
+            return running.send("POST", f"/learners/{running.name}{place}", body)
+
+        policies, episodes = [running.of("/policy")], []
+        for _ in range(3):
+            episodes.append(running.ask())
+            running.tell(episodes[-1], WEEK)
+            policies.append(running.of("/policy"))
+        effect = post("/retract", {"episodes": episodes[1:], "dry_run": True}).body
+        assert (effect["event"], effect["told"], running.of("/state")["retracted"]) == (0, 1, 0)
+        effect = post("/retract", {"episodes": episodes[1:], "reason": "wrong week"}).body
+        assert (effect["event"], effect["told_before"], effect["told"]) == (4, 3, 1)
+        assert [one["spent"] for one in effect["spending"]] == pytest.approx([8])
+        assert running.of("/policy") == policies[1]
+        assert running.tell(episodes[1], WEEK).body["answer"] == "already"
+        state = running.of("/state")
+        assert (state["told"], state["retracted"], state["given_up"], state["correcting"]) == (1, 2, 0, False)
+        post("/corrections/4/undo", {})
+        assert running.of("/policy") == policies[3]
+        answer = post(f"/episodes/{episodes[2]}/amend", WEEK | {"reason": "x"})
+        assert (answer.kind, "has this outcome already" in answer.body["detail"]) == ("conflict", True)
+        found = running.of("/corrections")
+        assert [(one["kind"], one["undone_by"], one["reason"]) for one in found["corrections"]] == [
+            ("retract", 5, "wrong week"), ("undo", None, ""),
+        ]  # fmt: skip
+        assert not found["in_progress"]
+        for place, body, kind in (
+            ("/retract", {}, "refused"),
+            ("/retract", {"episodes": ["1-00000000"]}, "unknown-episode"),
+            ("/corrections/4/undo", {}, "conflict"),
+            ("/corrections/x/undo", {}, "refused"),
+            ("/episodes/1-00000000/amend", WEEK, "unknown-episode"),
+            ("/retract", {"nonsense": 1}, "malformed"),
+        ):
+            assert post(place, body).kind == kind

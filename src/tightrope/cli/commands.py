@@ -285,9 +285,10 @@ def serve(
         ),
     ] = None,
     snapshot_every: Annotated[int, options.whole("Number of events between two snapshots.", 1, LARGEST)] = 1000,
-    keep_journal: Annotated[
-        int, options.whole("Number of events to keep in the journal beyond those that snapshots need.", 0, LARGEST)
-    ] = 0,
+    keep_days: Annotated[
+        float, typer.Option(min=0.0, max=36_500.0, metavar="N", help="How long events are kept, to be corrected.")
+    ] = 90.0,
+    keep_journal: Annotated[int, options.whole("How many events are kept for that, at most.", 0, LARGEST)] = 100_000,
 ) -> None:
     """Serve durable learners over HTTP until Ctrl-C (docs/how-to/service.md). --problem creates the learner first."""
     import signal
@@ -304,7 +305,8 @@ def serve(
     address = Address(host, port, token_of(token_file), certificate, key, Limits(body=max_body, rate=rate))
     if address.token is not None and certificate is None and not address.loopback:
         note("warning: without TLS the token can be read on the network; use --certificate")
-    learners: dict[str, float] = {"most_open": max_open, "snapshot_every": snapshot_every, "keep_journal": keep_journal}
+    learners: dict[str, float] = {"most_open": max_open, "snapshot_every": snapshot_every}
+    learners |= {"keep_days": keep_days, "keep_journal": keep_journal}
     if expire_after is not None:
         learners["expire_after"] = expire_after
     server = Server(directory, address, new, **learners)

@@ -70,7 +70,7 @@ from tightrope.storage import checkpoints
 COMMIT_BYTES = 2**17
 
 #: Default retention of the journal, its longest one, and microseconds of a day.
-KEEP_DAYS, KEEP_JOURNAL, MOST_DAYS, DAY = 90.0, 1_000_000, 36_500.0, 86_400_000_000
+KEEP_DAYS, KEEP_JOURNAL, MOST_DAYS, DAY = 90.0, 100_000, 36_500.0, 86_400_000_000
 
 #: Characters of the name of a challenger, of an author and of a key; and names that mean something else in a URL.
 LONGEST_NAME, DOTS = 100, (".", "..")

@@ -31,7 +31,12 @@ EVERYWHERE = ("malformed", "no-token", "elsewhere", "too-many-requests", "busy",
 OF_LEARNERS = ("unknown-learner", "too-large", "not-ready")
 
 #: Descriptions of parameters in the path, and in the query.
-IN_PATH = {"name": "the learner", "episode": "the id of the episode", "challenger": "a name without /"}
+IN_PATH = {
+    "name": "the learner",
+    "episode": "the id of the episode",
+    "challenger": "a name without /",
+    "event": "the number of the event of a correction",
+}
 IN_QUERY = {
     "state": "the name of a state; or its number, unless another state has that name",
     "number": "in place of state: its number",

@@ -6,22 +6,31 @@ client hangs up, it goes on.
 
 import asyncio
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated, Any, Protocol
 
 from msgspec import Meta, Struct
 
 from tightrope.errors import StorageError
 from tightrope.ops.api import CHANGE, WITH_BODY, Tell, endpoint
 from tightrope.ops.corrections import Correction
+from tightrope.ops.inputs import Translator
+from tightrope.ops.learner import DurableLearner
 from tightrope.ops.rebuilding import Effect
 from tightrope.ops.status import Spending
-
-if TYPE_CHECKING:
-    from tightrope.ops.served_learner import ServedLearner
 
 Reason = Annotated[str, Meta(description="recorded with the correction")]
 DryRun = Annotated[bool, Meta(description="find out what would change, and change nothing")]
 Seconds = Annotated[Annotated[float, Meta(ge=0)] | None, Meta(description="in seconds since 1970")]
+
+
+class Served(Protocol):
+    """What the endpoints need of a `ServedLearner`."""
+
+    learner: DurableLearner
+    translator: Translator
+    disk_error: str
+
+    async def change(self, function: Callable[..., Any], *arguments: Any) -> Any: ...
 
 
 class Retract(Struct, forbid_unknown_fields=True, omit_defaults=True):
@@ -68,41 +77,43 @@ class Corrections(Struct):
     in_progress: bool
 
 
-@endpoint("GET", "/corrections")
-async def corrections(self: "ServedLearner") -> Corrections:
+@endpoint("GET", "/corrections", role="read")
+async def corrections(self: Served) -> Corrections:
     """List the corrections."""
     return Corrections(list(await self.change(self.learner.corrections)), self.learner.correcting)
 
 
 @endpoint("POST", "/retract", *WITH_BODY, "unknown-episode", "conflict", *CHANGE)
-async def retract(self: "ServedLearner", body: Retract) -> Corrected:
+async def retract(self: Served, body: Retract, author: str) -> Corrected:
     """Take outcomes back: the learner becomes one that never learned them."""
-    conditions = {"episodes": body.episodes, "since": body.since, "until": body.until, "told_by": body.told_by}
-    return await _corrected(
-        self,
-        lambda: self.learner.retract(**conditions, reason=body.reason, dry_run=body.dry_run),  # type: ignore[arg-type]
-    )
+    conditions: dict[str, Any] = {name: getattr(body, name) for name in ("episodes", "since", "until", "told_by")}
+    recorded = _recorded(body, author)
+    return await _corrected(self, lambda: self.learner.retract(**conditions, **recorded))
 
 
 @endpoint("POST", "/episodes/{episode}/amend", *WITH_BODY, "unknown-episode", "conflict", *CHANGE)
-async def amend(self: "ServedLearner", episode: str, body: Amend) -> Corrected:
+async def amend(self: Served, episode: str, body: Amend, author: str) -> Corrected:
     """Replace the outcome of an episode that was told."""
 
     def amended() -> Effect:
         outcome = self.translator.outcome(body)
-        return self.learner.amend(episode, **outcome, reason=body.reason, dry_run=body.dry_run)
+        return self.learner.amend(episode, **outcome, **_recorded(body, author))
 
     return await _corrected(self, amended)
 
 
 @endpoint("POST", "/corrections/{event}/undo", *WITH_BODY, "conflict", *CHANGE)
-async def undo(self: "ServedLearner", event: str, body: Undo) -> Corrected:
+async def undo(self: Served, event: str, body: Undo, author: str) -> Corrected:
     """Undo a correction."""
     number = int(event) if event.isascii() and event.isdecimal() and len(event) < 16 else 0
-    return await _corrected(self, lambda: self.learner.undo(max(number, 1), reason=body.reason, dry_run=body.dry_run))
+    return await _corrected(self, lambda: self.learner.undo(max(number, 1), **_recorded(body, author)))
 
 
-async def _corrected(self: "ServedLearner", correct: Callable[[], Effect]) -> Corrected:
+def _recorded(body: Retract | Amend | Undo, author: str) -> dict[str, Any]:
+    return {"reason": body.reason, "dry_run": body.dry_run, "author": author or None}
+
+
+async def _corrected(self: Served, correct: Callable[[], Effect]) -> Corrected:
     try:
         effect = await asyncio.to_thread(correct)
     except StorageError as error:
