@@ -25,7 +25,7 @@ from tests.service.running import Running
 from tightrope.durable import DurableLearner
 from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners import Episode, make_learner
-from tightrope.ops import snapshots
+from tightrope.ops import corrections
 from tightrope.ops.api import Tell, Values
 from tightrope.ops.auth import Limits
 from tightrope.ops.inputs import ProblemTables, Translator
@@ -293,7 +293,7 @@ def test_a_stop_does_not_wait_for_a_replay(tmp_path: Path, machine: Path, monkey
         return apply_event(state, event, *arguments)
 
     with monkeypatch.context() as slow:
-        slow.setattr(snapshots, "apply", slowly_applied)
+        slow.setattr(corrections, "apply", slowly_applied)
         running = Running(tmp_path / "it")
         running._opened = lambda: begun.wait()  # type: ignore[method-assign]
         with running:
