@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from tightrope.arguments import printable, shown
-from tightrope.cli.standard import note, show
+from tightrope.cli import note, show
 from tightrope.errors import InvalidInputError, in_words
 from tightrope.ops.api import Tell
 from tightrope.ops.inputs import Translator
