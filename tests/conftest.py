@@ -3,11 +3,7 @@
 The plain functions take a generator; the strategies draw sizes (so that failures shrink) and a seed.
 """
 
-import os
-import shutil
-import tempfile
 from collections.abc import Sequence
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -21,11 +17,6 @@ from tightrope.space import FloatArray, LayeredSpace
 settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.register_profile("brief", settings.get_profile("deterministic"), max_examples=5)  # for the count of branches
 settings.load_profile("deterministic")
-
-MEMORY = Path("/dev/shm")
-if MEMORY.is_dir() and os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > 2 * 2**30:
-    # Thousands of files are synced and removed; a disk is much slower at both than the code that is tested.
-    os.environ["TMPDIR"] = tempfile.tempdir = str(MEMORY)
 
 
 @pytest.fixture

@@ -25,7 +25,7 @@ from tightrope.cli import options
 from tightrope.cli.commands import LISTS, app
 from tightrope.cli.listings import details, names
 from tightrope.errors import ConvergenceError
-from tightrope.lab import drawing, figures, progress
+from tightrope.lab import figures, progress
 from tightrope.lab.history import in_units
 from tightrope.lab.run import Run as Play
 from tightrope.lab.run import run
@@ -57,18 +57,6 @@ def without_lines_now_and_then() -> Iterator[None]:
 @pytest.fixture(autouse=True)
 def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-
-
-@pytest.fixture
-def pictures() -> None:
-    """For tests that look at pictures: elsewhere none are drawn, which takes longer than all else."""
-
-
-@pytest.fixture(autouse=True)
-def without_pictures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    if "pictures" not in request.fixturenames:
-        monkeypatch.setattr(figures, "draw", lambda *args, **kwargs: None)
-        monkeypatch.setattr(drawing, "save", lambda figure, folder, name: [folder / f"{name}.png"])
 
 
 class Run(NamedTuple):
@@ -149,7 +137,6 @@ def test_several_seeds_in_processes_give_the_bits_of_each_alone(first: Run) -> N
     assert len(set(both["run"])) == 2
 
 
-@pytest.mark.usefixtures("pictures")
 def test_several_learners_share_a_table_and_a_picture() -> None:
     names = ["--learner", "uniform", "--learner", "o-reps,uniform", "--learners", "uc-o-reps"]
     code, out, err = invoke(*SHORT, *names, "--seeds", "2")
@@ -216,7 +203,6 @@ def test_constraints_are_chosen_like_losses() -> None:
     assert set(table["noise"]) == {"switching"}
 
 
-@pytest.mark.usefixtures("pictures")
 def test_tables_and_pictures_say_which_problem_and_constraints_they_are_of() -> None:
     code, out, _ = invoke(
         *SHORT, "--learner", "uniform", "--constraints", "none,scaled", "--set", "noise.spread=0.2,0.5",
@@ -235,7 +221,6 @@ def test_whole_numbers_as_people_write_them(text: str, number: int) -> None:
     assert options.whole("", 1, 10_000).parser(text) == number
 
 
-@pytest.mark.usefixtures("pictures")
 def test_a_finished_run_is_shown_again_without_being_played(first: Run) -> None:
     shutil.copytree(first.folder, "here")
     code, out, err = invoke(*UCPD, "--out", "here")
@@ -253,7 +238,6 @@ def test_a_finished_run_is_shown_again_without_being_played(first: Run) -> None:
     assert invoke(*UCPD, "--out", "here", "--fresh")[2].endswith("playing 40 episodes\n")
 
 
-@pytest.mark.usefixtures("pictures")
 def test_an_interrupted_command_continues(first: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     with cut_after(25, monkeypatch, KeyboardInterrupt):
         result = CliRunner().invoke(app, [*UCPD, "--checkpoint-every", "0"])

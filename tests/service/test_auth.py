@@ -12,10 +12,12 @@ import pytest
 
 from tests.service.running import Running
 from tightrope.errors import InvalidInputError
+from tightrope.ops import auth
 from tightrope.ops.api import ApiError
 from tightrope.ops.auth import MOST_ADDRESSES, Auth, Bucket, Limits
 from tightrope.ops.metrics import Metrics
 from tightrope.ops.server import Address, Service
+from tightrope.ops.tokens import Tokens
 from tightrope.service import Client, ServiceError
 
 TOKEN = "a token of more than 16 characters"
@@ -35,7 +37,7 @@ def guarded(tmp_path: Path, machine: Path) -> Iterator[Running]:
         yield running
 
 
-def test_only_health_answers_without_the_token(guarded: Running) -> None:
+def test_only_health_and_readiness_answer_without_the_token(guarded: Running) -> None:
     service = Service(guarded.server.learners, Limits(), print)
     names = {"name": "guarded", "episode": "1-x", "challenger": "other", "event": "4"}
     places = {route.path.format(**names) for route in service.routes()}
@@ -43,7 +45,7 @@ def test_only_health_answers_without_the_token(guarded: Running) -> None:
     for place in places | {"/nowhere", "/health/", "/learners/other/state", "/docs#x"}:
         for method in ("GET", "POST", "PUT", "DELETE", "OPTIONS"):
             answer = guarded.send(method, place, b"{}" if method in ("POST", "PUT") else None)
-            if place == "/health":
+            if place in ("/health", "/ready"):
                 assert answer.status == (200 if method == "GET" else 405)
                 continue
             assert (answer.status, answer.kind) == (401, "no-token")
@@ -51,7 +53,8 @@ def test_only_health_answers_without_the_token(guarded: Running) -> None:
     assert guarded.server.learners["guarded"].learner.status.asked == 0
 
 
-def test_wrong_tokens_are_refused(guarded: Running) -> None:
+def test_wrong_tokens_are_refused(guarded: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(auth, "WRONG_RATE", 100.0)
     for authorization in WRONG:
         assert guarded.get("/learners", Authorization=authorization).status == 401
     password = base64.b64encode(f"anybody:{TOKEN}".encode()).decode()
@@ -103,13 +106,13 @@ def test_a_bucket_refills_with_time() -> None:
 
 def test_each_address_has_its_own_rate() -> None:
     now = [0.0]
-    auth = Auth(None, None, Limits(rate=2), Metrics(), lambda: now[0])  # type: ignore[arg-type]
+    admission = Auth(None, Tokens(), Limits(rate=2), Metrics(), lambda: now[0])  # type: ignore[arg-type]
 
     def asks(address: str, path: str = "/learners") -> bool:
         where = {"path": path, "raw_path": path.encode(), "query_string": b""}
         scope = where | {"client": (address, 1), "headers": [(b"host", b"localhost")]}
         try:
-            auth._admit(scope)
+            admission._admit(scope)
             return True
         except ApiError as refusal:
             assert refusal.kind == "too-many-requests"
@@ -121,7 +124,7 @@ def test_each_address_has_its_own_rate() -> None:
     assert [asks("a"), asks("a")] == [True, False]
     for k in range(2 * MOST_ADDRESSES):
         asks(str(k))
-    assert len(auth._buckets) <= MOST_ADDRESSES
+    assert len(admission._buckets) <= MOST_ADDRESSES
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")

@@ -631,6 +631,10 @@ def test_the_token_is_read_from_a_file_or_the_environment(tmp_path: Path, monkey
     monkeypatch.setenv("TIGHTROPE_TOKEN", "from the environment\n")
     assert token_of(None) == "from the environment"
     (tmp_path / "token").write_text("from the file\n")
+    (tmp_path / "token").chmod(0o644)
+    with pytest.raises(InvalidInputError, match=r"can be read or changed by other users \(mode 644\); run: chmod 600"):
+        token_of(tmp_path / "token")
+    (tmp_path / "token").chmod(0o640)  # as a group of containers needs it
     assert token_of(tmp_path / "token") == "from the file"
     with pytest.raises(InvalidInputError, match=r"cannot read the token: .*nowhere"):
         token_of(tmp_path / "nowhere")

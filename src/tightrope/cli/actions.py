@@ -10,6 +10,7 @@ from tightrope import theory
 from tightrope.cli import note, options, show
 from tightrope.cli.options import Conduct
 from tightrope.errors import InvalidInputError, TightropeError
+from tightrope.lab import drawing
 from tightrope.lab.engines import Engine
 from tightrope.lab.folder import STUDY
 from tightrope.lab.plan import folder_of
@@ -90,11 +91,7 @@ def _print(results: Results, draw: bool) -> None:
         show("\n".join([*section.lines(), ""]))
     show(f"table    {results.tables[0]}")
     show(f"summary  {results.summaries[0]} (and .md, .tex)")
-    if not draw:
-        return
-    from tightrope.lab import drawing  # imports matplotlib, which takes as long as a short run
-
-    for k, section in enumerate(sections, 1):
+    for k, section in enumerate(sections if draw else (), 1):
         name = "picture" if len(sections) == 1 else f"picture-{k}"
         show(f"picture  {drawing.save(section.plot(), results.folder, name)[0]} (and .svg)")
 
@@ -112,7 +109,6 @@ def check_problem(
     as_json: bool,
 ) -> bool:
     """Print what the theorem says about a problem, by name or in a folder; return whether its assumptions hold."""
-    from tightrope.lab import drawing
     from tightrope.theory.page import facts, page
     from tightrope.theory.picture import draw
     from tightrope.theory.runs import answering

@@ -6,10 +6,12 @@ from typing import Annotated
 import typer
 
 from tightrope.arguments import LARGEST, MANY, MOST_RUNS, unknown
-from tightrope.cli import note, options, show
+from tightrope.cli import note, options, show, tokens
 from tightrope.cli.app import EXIT_CODES, FAILED, Command, app
 
 __all__ = ["app", "directories"]
+
+app.add_typer(tokens.app, name="token", help="Make, rotate, remove and list the tokens of a service.")
 
 # commands import the rest of tightrope when they are called: help does not wait for NumPy and Matplotlib
 
@@ -260,8 +262,17 @@ def serve(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="File that holds the token that clients must send.",
+            help="File that holds a token with all roles.",
             show_default="the environment variable TIGHTROPE_TOKEN",
+        ),
+    ] = None,
+    tokens_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--tokens",
+            metavar="FILE",
+            help="File with the tokens that clients may send, each with its roles (tightrope token).",
+            show_default=False,
         ),
     ] = None,
     certificate: Annotated[
@@ -278,6 +289,16 @@ def serve(
     ] = 5000.0,
     max_body: Annotated[int, options.whole("Most bytes of a request.", 1, LARGEST)] = 8 * 2**20,
     max_open: Annotated[int, options.whole("Most episodes open at once.", 1, LARGEST)] = 1000,
+    log_level: Annotated[
+        options.LogLevel,
+        typer.Option(
+            metavar=options.choices(options.LogLevel),
+            help="What to log: every request (info), or those that failed (warning).",
+        ),
+    ] = options.LogLevel.WARNING,
+    log_format: Annotated[
+        options.LogFormat, typer.Option(metavar=options.choices(options.LogFormat), help="Format of the log on stderr.")
+    ] = (options.LogFormat.TEXT),
     expire_after: Annotated[
         float | None,
         typer.Option(
@@ -294,6 +315,7 @@ def serve(
     import signal
 
     from tightrope.ops.auth import Limits
+    from tightrope.ops.logs import configure
     from tightrope.ops.server import Address, Server, token_of
     from tightrope.signals import answer_signals
 
@@ -302,8 +324,10 @@ def serve(
         from tightrope.cli.actions import new_learner
 
         new = new_learner(directory, problem, learner, episodes, name)
-    address = Address(host, port, token_of(token_file), certificate, key, Limits(body=max_body, rate=rate))
-    if address.token is not None and certificate is None and not address.loopback:
+    configure(log_level.value, log_format.value)
+    limits = Limits(body=max_body, rate=rate)
+    address = Address(host, port, token_of(token_file), tokens_file, certificate, key, limits)
+    if address.guarded and certificate is None and not address.loopback:
         note("warning: without TLS the token can be read on the network; use --certificate")
     learners: dict[str, float] = {"most_open": max_open, "snapshot_every": snapshot_every}
     learners |= {"keep_days": keep_days, "keep_journal": keep_journal}

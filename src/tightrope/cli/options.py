@@ -36,6 +36,21 @@ class Backend(StrEnum):
     RAY = "ray"
 
 
+class LogLevel(StrEnum):
+    """What a service logs."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+
+
+class LogFormat(StrEnum):
+    """How a service writes its log."""
+
+    TEXT = "text"
+    JSON = "json"
+
+
 class Form(StrEnum):
     """File format of a figure."""
 

@@ -211,6 +211,7 @@ KINDS = {
     "malformed": Kind(400, "the request is not valid for this endpoint"),
     "no-token": Kind(401, "the token is missing or wrong"),
     "elsewhere": Kind(403, "the request comes from a page of another site"),
+    "no-role": Kind(403, "the token does not have the role that this endpoint needs"),
     "not-found": Kind(404, "there is no such endpoint"),
     "unknown-learner": Kind(404, "no learner of this name is served"),
     "unknown-episode": Kind(404, "there is no such episode, or it is not remembered any more"),

@@ -1,32 +1,46 @@
-"""Admission: the token, requests of other sites' pages, the rate of requests, and malformed URLs.
+"""Admission: tokens, requests of other sites' pages, the rate of requests, and malformed URLs.
 
 Every request passes here first.
 """
 
 import asyncio
 import base64
-import hmac
+import logging
+import re
+import secrets
 from binascii import Error
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
-from hashlib import sha256
 from ipaddress import ip_address
 from time import monotonic, perf_counter
 from typing import Literal
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import msgspec
-from starlette.datastructures import Headers
+from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from tightrope.ops.api import ApiError
+from tightrope.ops.logs import REQUEST, Seldom
 from tightrope.ops.metrics import Metrics
+from tightrope.ops.tokens import ANYBODY, Holder, Tokens
 
-#: The path that needs no token.
-OPEN = "/health"
+log = logging.getLogger("tightrope.service")
+
+#: The path that is always answered, and the one that needs no token either.
+HEALTH, READY = "/health", "/ready"
+
+#: Seconds between two looks at whether the file of tokens has changed.
+REFRESH_EVERY = 1.0
+
+#: Wrong tokens that an address may send per second, and at once.
+WRONG_RATE = 10.0
+
+#: An id of a request that is taken from the client; others are replaced.
+REQUEST_ID = re.compile(r"[!-~]{1,100}")
 
 #: The rate is counted for so many addresses; when there are more, all counts start again.
 MOST_ADDRESSES = 10_000
@@ -101,35 +115,51 @@ class Auth:
     """Middleware that refuses requests, and counts all of them."""
 
     def __init__(
-        self, app: ASGIApp, token: str | None, limits: Limits, metrics: Metrics, clock: Callable[[], float] = monotonic
+        self, app: ASGIApp, tokens: Tokens, limits: Limits, metrics: Metrics, clock: Callable[[], float] = monotonic
     ) -> None:
         self.app, self.limits, self.metrics, self._clock = app, limits, metrics, clock
-        self._digest = None if token is None else sha256(token.encode()).digest()
+        self._tokens, self._refreshed = tokens, clock()
         self._buckets: dict[str, Bucket] = {}
+        self._wrong: dict[str, Bucket] = {}
+        self._seldom = Seldom()
         self._answering = 0  #: requests
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer or refuse a request, and count it."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        began, status = perf_counter(), 500
+        began, status, id = perf_counter(), 500, _request_id(scope)
+        about = {"request": id, "address": _address(scope), "method": scope["method"], "path": _path(scope)}
+        REQUEST.set(about)
 
         async def counting(message: Message) -> None:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
+                MutableHeaders(scope=message)["X-Request-Id"] = id
             await send(message)
 
         self._answering += 1
         try:
             try:
                 self._admit(scope)
+                about["author"] = scope["author"]
             except ApiError as error:
                 return await error_response(error)(scope, receive, counting)
             await self.app(scope, receive, counting)
         finally:
             self._answering -= 1
-            self.metrics.count(scope.get("place", "elsewhere"), scope["method"], status, perf_counter() - began)
+            seconds = perf_counter() - began
+            self.metrics.count(scope.get("place", "elsewhere"), scope["method"], status, seconds)
+            self._log(scope, status, seconds)
+
+    def _log(self, scope: Scope, status: int, seconds: float) -> None:
+        """Log a request; one that failed as a warning, of which each address causes one per second at most."""
+        level, fields = logging.INFO, {"status": status, "seconds": round(seconds, 6)}
+        if status >= 500 and scope["path"] not in (HEALTH, READY):
+            before = self._seldom.due((_address(scope), status), self._clock())
+            level, fields["before"] = (logging.INFO, 0) if before is None else (logging.WARNING, before)
+        log.log(level, "answered", extra={"fields": fields})
 
     def _admit(self, scope: Scope) -> None:
         headers = Headers(scope=scope)
@@ -137,50 +167,100 @@ class Auth:
             words = "both Transfer-Encoding and Content-Length are given; send one of them"
             raise ApiError("malformed", words, Connection="close")
         self._refuse_other_sites(headers)
-        if scope["path"] == OPEN:
+        scope["author"], scope["roles"] = Holder("", frozenset())
+        if scope["path"] == HEALTH:
             return
         if self._answering > self.limits.requests:
             raise ApiError("busy", f"{self.limits.requests} requests are being answered")
         self._refuse_too_many(scope)
-        if self._digest is not None and not self._has_token(headers.get("authorization", "")):
-            raise ApiError(
-                "no-token",
-                "send the header 'Authorization: Bearer TOKEN'; in a browser, the password is the token",
-                **{"WWW-Authenticate": 'Basic realm="tightrope"'},
-            )
+        if scope["path"] != READY or "authorization" in headers or not self._tokens:
+            scope["author"], scope["roles"] = self._holder(_address(scope), headers.get("authorization", ""))
         _refuse_malformed_url(scope)
 
     def _refuse_other_sites(self, headers: Headers) -> None:
         """Refuse a page of another site, open in a browser here, that sends requests in the name of its reader."""
         host = headers.get("host", "")
-        if self._digest is None and not is_loopback(_host(f"//{host}", "hostname") or ""):
+        if not self._tokens and not is_loopback(_host(f"//{host}", "hostname") or ""):
             raise ApiError("elsewhere", f"without a token, the host must be this machine; it is {host!r}")
         origin = headers.get("origin")
         if origin is not None and _host(origin) != host:
             raise ApiError("elsewhere", f"a page of {origin} may not send requests to {host}")
 
     def _refuse_too_many(self, scope: Scope) -> None:
-        rate, now = self.limits.rate, self._clock()
-        address = scope["client"][0] if scope.get("client") else ""
-        if address not in self._buckets:
-            if len(self._buckets) >= MOST_ADDRESSES:
-                self._buckets.clear()
-            self._buckets[address] = Bucket(rate, now)
-        if not self._buckets[address].take(rate, now):
+        rate = self.limits.rate
+        if not self._take(self._buckets, rate, _address(scope)):
             raise ApiError("too-many-requests", f"the limit is {rate:g} requests per second from one address")
 
-    def _has_token(self, authorization: str) -> bool:
-        """Return whether a header has the token. How long that takes does not depend on what is wrong with it."""
-        scheme, _, given = authorization.partition(" ")
-        token = given.strip().encode(errors="replace")
-        if scheme.lower() == "basic":
-            try:
-                _, _, token = base64.b64decode(token, validate=True).partition(b":")
-            except (Error, ValueError):
-                return False
-        elif scheme.lower() != "bearer":
-            return False
-        return self._digest is not None and hmac.compare_digest(sha256(token).digest(), self._digest)
+    def _take(self, buckets: dict[str, Bucket], rate: float, address: str) -> bool:
+        """Take one request from the bucket of an address; return False if it is empty."""
+        now = self._clock()
+        if address not in buckets:
+            if len(buckets) >= MOST_ADDRESSES:
+                buckets.clear()
+            buckets[address] = Bucket(rate, now)
+        return buckets[address].take(rate, now)
+
+    def _holder(self, address: str, authorization: str) -> Holder:
+        """Return who sends a request; refuse it without a valid token."""
+        if not self._tokens:
+            return ANYBODY
+        if self._clock() - self._refreshed >= REFRESH_EVERY:
+            self.refresh()
+        secret = _secret(authorization)
+        token = None if secret is None else self._tokens.find(secret)
+        if token is not None and not token.expired:
+            return Holder(token.name, frozenset(token.roles))
+        words = "send the header 'Authorization: Bearer TOKEN'; in a browser, the password is the token"
+        if authorization:
+            self._refuse_many_wrong(address, "" if token is None else token.name)
+            words = "the token has expired" if token is not None else f"the token is not known here; {words}"
+        raise ApiError("no-token", words, **{"WWW-Authenticate": 'Basic realm="tightrope"'})
+
+    def _refuse_many_wrong(self, address: str, expired: str) -> None:
+        """Log a wrong token or an expired one; refuse an address that has sent too many."""
+        self.metrics.count_wrong_token()
+        before = self._seldom.due((address, "wrong"), self._clock())
+        if before is not None:
+            words = f"expired token {expired}" if expired else "wrong token"
+            log.warning(words, extra={"fields": {"before": before}})
+        if not self._take(self._wrong, WRONG_RATE, address):
+            raise ApiError("too-many-requests", f"the limit is {WRONG_RATE:g} wrong tokens per second from one address")
+
+    def refresh(self) -> None:
+        """Read the tokens again if their file has changed."""
+        self._refreshed = self._clock()
+        if self._tokens.refresh():
+            if self._tokens.trouble:
+                log.error("the tokens of before stay valid: %s", self._tokens.trouble)
+            else:
+                log.warning("the tokens were read again")
+        self.metrics.tokens_trouble = bool(self._tokens.trouble)
+
+
+def _address(scope: Scope) -> str:
+    return str(scope["client"][0]) if scope.get("client") else ""
+
+
+def _path(scope: Scope) -> str:
+    """Return the path as it was sent, percent-encoded, without the query."""
+    return str(scope["raw_path"].decode("latin-1"))
+
+
+def _request_id(scope: Scope) -> str:
+    given = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"x-request-id"), "")
+    return given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+
+
+def _secret(authorization: str) -> bytes | None:
+    """Return the token in a header; None if it has none."""
+    scheme, _, given = authorization.partition(" ")
+    token = given.strip().encode(errors="replace")
+    if scheme.lower() == "basic":
+        try:
+            return base64.b64decode(token, validate=True).partition(b":")[2]
+        except (Error, ValueError):
+            return None
+    return token if scheme.lower() == "bearer" else None
 
 
 @lru_cache(256)  # clients send the same few hosts again and again

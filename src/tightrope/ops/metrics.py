@@ -21,11 +21,14 @@ class Metrics(Collector):
     """Counts since the service was started, and the learners as they are when Prometheus asks."""
 
     def __init__(self, learners: Iterable[ServedLearner] = ()) -> None:
-        self._learners = learners
+        self._learners, self.tokens_trouble = learners, False
         self._registry = CollectorRegistry()
         self._registry.register(self)
         labels, seconds = ("place", "method", "status"), "tightrope_http_request_seconds"
         self._requests = Counter("tightrope_http_requests", "requests answered", labels, registry=self._registry)
+        self._wrong_tokens = Counter(
+            "tightrope_wrong_tokens", "requests refused for a wrong or expired token", registry=self._registry
+        )
         self._seconds = Histogram(
             seconds, "duration of a request", ("place",), buckets=BUCKETS, registry=self._registry
         )
@@ -34,6 +37,10 @@ class Metrics(Collector):
         """Count a request to a place."""
         self._requests.labels(place, method if place != "elsewhere" else "any", str(status)).inc()
         self._seconds.labels(place).observe(seconds)
+
+    def count_wrong_token(self) -> None:
+        """Count a request with a wrong or expired token."""
+        self._wrong_tokens.inc()
 
     def text(self) -> bytes:
         """Return all metrics in the text format."""
@@ -62,6 +69,9 @@ class Metrics(Collector):
             ("epoch", "epoch", "how often the champion renewed its model of the dynamics"),
         ):
             yield family(name, meaning, ("learner",), [((of,), getattr(status, attribute)) for of, status in statuses])
+        yield family("tokens_trouble", "1 if the file of tokens could not be read again", (), [
+            ((), self.tokens_trouble)
+        ])  # fmt: skip
         oldest = [((one.name,), one.oldest) for one in ready]
         yield family("episodes_open_oldest_seconds", "age of the oldest open episode", ("learner",), oldest)
         opened = [((one.name,), one.ready) for one in self._learners]

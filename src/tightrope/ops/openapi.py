@@ -18,7 +18,11 @@ from tightrope.ops.learner import LONGEST_NAME
 #: Endpoints that are not about one learner: summary, type of the response, and errors.
 COMMON: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     "/learners": ("List the learners", Names, ()),
-    "/ready": ("Return whether all learners are open and can be written", Health, ("not-ready", "storage")),
+    "/ready": (
+        "Return whether all learners are open and can be written; needs no token, but tells why only to one",
+        Health,
+        ("not-ready", "storage"),
+    ),
     "/health": ("Return whether the service is running; needs no token", Health, ()),
     "/metrics": ("Return metrics for Prometheus", "text/plain", ()),
     "/openapi.json": ("Return this document", "application/json", ()),
@@ -26,8 +30,10 @@ COMMON: dict[str, tuple[str, Any, tuple[str, ...]]] = {
     "/": ("Return a page that follows the learners", "text/html", ()),
 }
 
+SECURITY: list[dict[str, list[str]]] = [{"token": []}, {"password": []}]
+
 #: Errors of all endpoints but /health, and of those below /learners/{name}.
-EVERYWHERE = ("malformed", "no-token", "elsewhere", "too-many-requests", "busy", "no-memory")
+EVERYWHERE = ("malformed", "no-token", "no-role", "elsewhere", "too-many-requests", "busy", "no-memory")
 OF_LEARNERS = ("unknown-learner", "too-large", "not-ready")
 
 #: Descriptions of parameters in the path, and in the query.
@@ -63,10 +69,11 @@ def document(endpoints: Sequence[Endpoint], names: Sequence[str]) -> dict[str, A
         content = {kind: {"schema": schemas.get(str(result), {})}}
         paths[path] = {"get": {"summary": summary, "responses": _responses(content, expected, schemas)}}
     paths["/health"]["get"]["security"] = []
+    paths["/ready"]["get"]["security"] = [{}, *SECURITY]
     return {
         "openapi": "3.1.0",
         "info": {"title": "tightrope", "version": __version__, "description": "Learners over HTTP."},
-        "security": [{"token": []}, {"password": []}],
+        "security": SECURITY,
         "paths": paths,
         "components": {
             "schemas": components,

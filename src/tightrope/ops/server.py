@@ -5,20 +5,23 @@ import inspect
 import json
 import logging
 import os
+import signal
 import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import msgspec
 
 from tightrope.arguments import printable, shown
 from tightrope.errors import InvalidInputError, TightropeError, in_words, missing
-from tightrope.ops.api import HEADERS, ApiError, Endpoint, Health, Names, endpoints_of
+from tightrope.ops.api import HEADERS, ApiError, Endpoint, Health, Names, Role, endpoints_of
 from tightrope.ops.sqlite import JOURNAL
+from tightrope.ops.tokens import Tokens, private_text
 
 try:
     import uvicorn
@@ -27,7 +30,6 @@ try:
     from starlette.requests import ClientDisconnect, Request
     from starlette.responses import HTMLResponse, Response
     from starlette.routing import Route
-    from starlette.types import ASGIApp
 
     from tightrope.ops import openapi
     from tightrope.ops.auth import DATA_POLICY, Auth, Limits, error_response, is_loopback
@@ -42,9 +44,6 @@ log = logging.getLogger("tightrope.service")
 
 #: The environment variable with the token, if no file is given.
 VARIABLE = "TIGHTROPE_TOKEN"
-
-#: Characters; shorter tokens can be guessed.
-SHORTEST_TOKEN = 16
 
 #: Seconds that requests may take after a signal, and that an idle connection is kept.
 GRACE, KEEP_ALIVE = 10, 30
@@ -88,21 +87,28 @@ class Address:
 
     host: str = "127.0.0.1"
     port: int = 0
-    token: str | None = None
+    token: str | None = None  #: with all roles
+    tokens: Path | None = None  #: a file of tokens (`tightrope.ops.tokens`)
     certificate: Path | None = None
     key: Path | None = None
     limits: Limits = field(default_factory=Limits)
 
     def __post_init__(self) -> None:
-        if self.token is None and not self.loopback:
+        if not self.guarded and not self.loopback:
             raise InvalidInputError(
-                f"everybody who reaches {self.host} could change the learner; give a token (--token-file, or the "
-                f"variable {VARIABLE}), or serve on 127.0.0.1"
+                f"everybody who reaches {self.host} could change the learner; give a token (--tokens, --token-file, or "
+                f"the variable {VARIABLE}), or serve on 127.0.0.1"
             )
-        if self.token is not None and (len(self.token) < SHORTEST_TOKEN or not self.token.isascii()):
-            raise InvalidInputError(f"the token must have at least {SHORTEST_TOKEN} characters, all ASCII")
+        Tokens(self.token, self.tokens)  # refuses what cannot be read
+        if self.key is not None and self.key.is_file():  # the server says what else is wrong with it
+            private_text(self.key, "the key")
         if self.key is not None and self.certificate is None:
             raise InvalidInputError("a key needs its certificate; pass both")
+
+    @property
+    def guarded(self) -> bool:
+        """Whether requests need a token."""
+        return self.token is not None or self.tokens is not None
 
     @property
     def loopback(self) -> bool:
@@ -125,11 +131,7 @@ def token_of(file: Path | None) -> str | None:
     if file is None:
         found = os.environ.get(VARIABLE)
         return None if found is None else found.strip()  # a shell may leave a newline
-    try:
-        return file.read_text("utf-8").strip()
-    except (OSError, UnicodeDecodeError) as error:
-        words = in_words(error) if isinstance(error, OSError) else f"{file}: not a text file"
-        raise InvalidInputError(f"cannot read the token: {words}") from error
+    return private_text(file, "the token").strip()
 
 
 def learners_in(directory: Path, new: NewLearner | None) -> dict[str, Path]:
@@ -160,12 +162,17 @@ class Service:
     learners : by name.
     limits : of requests.
     failed : called with the error if a learner cannot be opened.
+    reload : called at SIGHUP, which does not end the service.
     """
 
     def __init__(
-        self, learners: Mapping[str, ServedLearner], limits: Limits, failed: Callable[[Exception], None]
+        self,
+        learners: Mapping[str, ServedLearner],
+        limits: Limits,
+        failed: Callable[[Exception], None],
+        reload: Callable[[], None] = lambda: None,
     ) -> None:
-        self.learners, self.limits, self._failed = learners, limits, failed
+        self.learners, self.limits, self._failed, self._reload = learners, limits, failed, reload
         self.metrics, self.endpoints = Metrics(learners.values()), endpoints_of(ServedLearner)
         self._document = openapi.document(self.endpoints, list(learners))
         self._docs = openapi.docs_page(self._document)
@@ -173,6 +180,8 @@ class Service:
     @asynccontextmanager
     async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
         """Open the learners while the service answers already; close them at the end."""
+        with suppress(AttributeError, NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)
         tasks = [asyncio.create_task(self._open()), asyncio.create_task(self._maintain())]
         try:
             yield
@@ -201,10 +210,13 @@ class Service:
         for endpoint in self.endpoints:
             by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
         return [
-            *(_route(path, self._answer(methods), *methods) for path, methods in by_path.items()),
+            *(
+                _route(path, self._answer(methods), {name: one.role for name, one in methods.items()})
+                for path, methods in by_path.items()
+            ),
             _route("/learners", lambda request: _json(Names(list(self.learners)))),
-            _route("/health", lambda request: _json(Health("ok"))),
-            _route("/ready", self._ready),
+            _route("/health", lambda request: _json(Health("ok")), {}),
+            _route("/ready", self._ready, {}),
             _route("/metrics", lambda request: Response(self.metrics.text(), media_type=CONTENT_TYPE)),
             _route("/openapi.json", lambda request: _json(self._document)),
             _route("/docs", lambda request: HTMLResponse(self._docs, headers=PAGE_POLICY)),
@@ -266,11 +278,16 @@ class Service:
         return ApiError("too-large", f"the limit is {self.limits.body} bytes", Connection="close")
 
     def _ready(self, request: Request) -> Response:
-        for learner in self.learners.values():
-            _refuse_unready(learner)
-            if learner.disk_error:
-                learner.retry_disk()
-                raise ApiError("storage", learner.disk_error)
+        try:
+            for learner in self.learners.values():
+                _refuse_unready(learner)
+                if learner.disk_error:
+                    learner.retry_disk()
+                    raise ApiError("storage", learner.disk_error)
+        except ApiError as error:
+            if request.scope["roles"]:
+                raise
+            raise ApiError(error.kind, "send a token to read why") from None
         return _json(Health("ok"))
 
 
@@ -303,13 +320,22 @@ def _json(value: Any) -> Response:
     return Response(msgspec.json.encode(value), headers=DATA_POLICY, media_type="application/json")
 
 
-def _route(path: str, answer: Callable[[Request], Awaitable[Response] | Response], *methods: str) -> Route:
+def _route(
+    path: str,
+    answer: Callable[[Request], Awaitable[Response] | Response],
+    roles: Mapping[str, Role] = MappingProxyType({"GET": "read"}),
+) -> Route:
+    """Return a route that needs a role for each of its methods; without roles, GET needs none."""
+
     async def placed(request: Request) -> Response:
         request.scope["place"] = path  # for the metrics
+        role = roles.get("GET" if request.method == "HEAD" else request.method)
+        if role is not None and role not in request.scope["roles"]:
+            raise ApiError("no-role", f"the token {request.scope['author']} needs the role {role}")
         found = answer(request)
         return found if isinstance(found, Response) else await found
 
-    return Route(path, placed, methods=methods or ["GET"])
+    return Route(path, placed, methods=list(roles) or ["GET"])
 
 
 async def _error(request: Request, error: Exception) -> Response:
@@ -324,23 +350,22 @@ async def _error(request: Request, error: Exception) -> Response:
     if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
         return error_response(ApiError("malformed", str(error)))
     if isinstance(error, MemoryError):
-        log.warning("out of memory at %s %s", request.method, request.url.path)
+        log.warning("out of memory")
         return error_response(ApiError("no-memory", "send a smaller request, or give the service more memory"))
     if isinstance(error, ClientDisconnect):
         return error_response(ApiError("malformed", "the body is incomplete"))
     return error_response(ApiError.of(error) or ApiError("failed", "see the log of the service"))
 
 
-def make_app(learners: Mapping[str, ServedLearner], address: Address, failed: Callable[[Exception], None]) -> ASGIApp:
-    """Return the service of these learners as an ASGI app; `failed` is called if a learner cannot be opened."""
-    service = Service(learners, address.limits, failed)
+def make_app(service: Service, address: Address) -> Auth:
+    """Return a service as an ASGI app."""
     app = Starlette(
         routes=service.routes(),
         exception_handlers=dict.fromkeys((*EXPECTED, Exception), _error),
         lifespan=service.lifespan,
     )
     app.router.redirect_slashes = False
-    return Auth(app, address.token, address.limits, service.metrics)
+    return Auth(app, Tokens(address.token, address.tokens), address.limits, service.metrics)
 
 
 class Server:
@@ -361,8 +386,10 @@ class Server:
             for name, folder in learners_in(directory, new).items()
         }
         self._failures: list[Exception] = []
-        config = uvicorn.Config(
-            make_app(self.learners, address, self._fail),
+        service = Service(self.learners, address.limits, self._fail, self._reload)
+        self._address, self._auth = address, make_app(service, address)
+        self._config = config = uvicorn.Config(
+            self._auth,
             log_config=None,
             access_log=False,
             proxy_headers=False,
@@ -387,6 +414,17 @@ class Server:
         host, port = self._socket.getsockname()[:2]
         scheme = "https" if address.certificate else "http"
         self.address = f"{scheme}://{f'[{host}]' if ':' in host else host}:{port}/"
+
+    def _reload(self) -> None:
+        """Read the tokens and the certificate again; new connections get the new one."""
+        self._auth.refresh()
+        if self._config.ssl is not None and self._address.certificate is not None:
+            try:
+                self._config.ssl.load_cert_chain(self._address.certificate, self._address.key)
+            except OSError as error:
+                log.error("the certificate of before stays in use: %s", in_words(error))
+            else:
+                log.warning("the certificate was read again")
 
     def _fail(self, error: Exception) -> None:
         self._failures.append(error)
