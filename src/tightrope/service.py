@@ -1,5 +1,5 @@
-"""The client of a learner that is served over HTTP. The implementation is in `tightrope.ops`."""
+"""The clients of a learner that is served over HTTP. The implementation is in `tightrope.ops`."""
 
-from tightrope.ops.client import Client, ServiceError
+from tightrope.ops.client import AsyncClient, Client, ServiceError
 
-__all__ = ["Client", "ServiceError"]
+__all__ = ["AsyncClient", "Client", "ServiceError"]

@@ -67,7 +67,7 @@ def test_each_endpoint_needs_its_role_and_no_other(guarded: Running, secrets: di
     for one in endpoints_of(ServedLearner):
         needed = NEEDED.get(f"{one.method} {one.path.removeprefix('/learners/{name}')}")
         assert one.role == needed or (needed is None and one.role == ("read" if one.method == "GET" else "operate"))
-        path = one.path.format(name="guarded", episode="1-x", challenger="none")
+        path = one.path.format(name="guarded", episode="1-x", challenger="none", event="1")
         for role in ROLES:
             answer = guarded.send(one.method, path, b"[]" if one.body else None, **bearing(secrets[role]))
             assert (answer.status == 403) == (role != one.role), (one, role, answer)

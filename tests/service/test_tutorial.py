@@ -1,4 +1,4 @@
-"""Every command of docs/how-to/service.md, in order."""
+"""Every command and every example of docs/how-to/service.md, in order."""
 
 import json
 import os
@@ -18,9 +18,10 @@ INSTALL = "pip install 'tightrope[service]'\n"
 
 @pytest.mark.skipif(shutil.which("curl") is None, reason="no curl on this machine")
 def test_every_command_of_the_tutorial(tmp_path: Path) -> None:
-    blocks = re.findall(r"```(sh|json)\n(.*?)```", PAGE, re.DOTALL)
+    blocks = re.findall(r"```(sh|json|python)\n(.*?)```", PAGE, re.DOTALL)
     assert blocks[0] == ("sh", INSTALL)  # we are installed
-    assert len([1 for kind, _ in blocks if kind == "sh"]) == 12
+    assert len([1 for kind, _ in blocks if kind == "sh"]) == 13
+    assert len([1 for kind, _ in blocks if kind == "python"]) == 3
     commands = tmp_path / "bin"
     commands.mkdir()
     (commands / "tightrope").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m tightrope.cli "$@"\n')
@@ -29,6 +30,8 @@ def test_every_command_of_the_tutorial(tmp_path: Path) -> None:
     for kind, text in blocks[1:]:
         if kind == "sh":
             script += [text, "echo; echo ---"]
+        elif kind == "python":
+            script += [f"{sys.executable} -W error <<'PYTHON'\n{text}PYTHON", "echo; echo ---"]
         else:
             expected.append((sum(line == "echo; echo ---" for line in script) - 1, json.loads(text)))
     port = str(free_port())
@@ -43,6 +46,7 @@ def test_every_command_of_the_tutorial(tmp_path: Path) -> None:
         found = json.loads(outputs[number].strip().splitlines()[-1])
         assert shape(found) == shape(said)
     assert '"answer":"learned"' in done.stdout and '"answer":"already"' in done.stdout
+    assert "given up" in done.stdout  # by the asynchronous client
     [spent] = json.loads((tmp_path / "before.json").read_text())
     assert (spent["spent"], spent["allowed"]) == pytest.approx((8, 2))
 
