@@ -1,6 +1,7 @@
 """The service against its own OpenAPI document: schemathesis sends what it allows and what it does not.
 
 python -m fuzz.openapi --seed 0 --examples 100
+python -m fuzz.openapi --seconds 60
 
 Every answer has to be one that the document announces, of the type and the schema that it announces, and none may be an
 error of ours. What follows is schemathesis's own output, with its counts.
@@ -32,6 +33,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m fuzz.openapi", description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0, help="other requests (default 0)")
     parser.add_argument("--examples", type=int, default=100, help="for each operation (default 100)")
+    parser.add_argument("--seconds", type=float, help="stop after so many seconds, without an error if none was found")
     given = parser.parse_args()
     if importlib.util.find_spec("schemathesis") is None:
         sys.exit(str(missing("schemathesis", "fuzz")))
@@ -49,6 +51,8 @@ def main() -> None:
             command += ["--checks", "all", "--exclude-checks", EXCLUDED, "--continue-on-failure"]
             command += ["--header", f"Authorization: Bearer {TOKEN}"]
             command += ["--seed", str(given.seed), "--max-examples", str(given.examples), "--no-color"]
+            if given.seconds is not None:
+                command += ["--max-time", f"{given.seconds:g}"]
             code = subprocess.run(command, cwd=folder).returncode
             Client(server.address, "learner", TOKEN).state()  # it is still there
         finally:

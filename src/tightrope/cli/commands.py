@@ -218,7 +218,7 @@ def watch(folder: options.Folder, port: options.Port = 0) -> None:
         Event().wait()
 
 
-@app.command(epilog=EXIT_CODES, cls=Command)
+@app.command(epilog=EXIT_CODES, cls=Command, context_settings={"auto_envvar_prefix": "TIGHTROPE_SERVE"})
 def serve(
     directory: Annotated[
         Path,
