@@ -45,7 +45,7 @@ def test_names_that_are_missing_or_not_unique() -> None:
         tr.Policy(diamond(), PROBABILITIES)["home"]
     twice = tr.Policy(diamond().named(["home", "way", "way", "town"]), PROBABILITIES)
     assert twice["home"] == {"0": 0.25, "1": 0.75}
-    with pytest.raises(tr.InvalidInputError, match="several states are called 'way'; give a number"):
+    with pytest.raises(tr.InvalidInputError, match="several states have the name 'way'; give a number"):
         twice["way"]
     with pytest.raises(tr.InvalidInputError, match="state_names has 2 names; expected 4, or none"):
         diamond().named(["home", "town"])

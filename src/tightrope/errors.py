@@ -1,4 +1,4 @@
-"""What can go wrong, in words. Every error of ours says what is wrong, where, and what to do about it."""
+"""The errors of tightrope. Each message says what is wrong, where, and what to do about it."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +9,7 @@ class TightropeError(Exception):
 
 
 class InvalidInputError(TightropeError, ValueError):
-    """Something given to tightrope does not make sense; the message names the place."""
+    """An argument, a file or a configuration is invalid; the message names the place."""
 
 
 class UnknownColumnError(InvalidInputError, KeyError):
@@ -23,29 +23,29 @@ class InfeasibleError(InvalidInputError):
 
 
 class ConvergenceError(TightropeError, RuntimeError):
-    """A solver did not reach its tolerance. Nothing inexact is ever returned in its place."""
+    """A solver did not reach its tolerance; no inexact result is returned."""
 
 
 class StorageError(TightropeError, RuntimeError):
-    """What is on disk cannot be written, or is damaged. Nothing that could not be kept is ever acknowledged."""
+    """Files of a durable learner are damaged or cannot be written; the operation was not acknowledged."""
 
 
 class UnknownEpisodeError(InvalidInputError):
-    """An episode that was never handed out here, or so long ago that nothing is remembered of it."""
+    """An episode that was never opened here, or was settled too long ago to be remembered."""
 
 
 class ConflictError(InvalidInputError):
-    """An episode was settled otherwise before, or was played by a policy that the learner cannot learn from."""
+    """An episode was settled before with another outcome, or its policy is one that the learner cannot learn from."""
 
 
 class TooManyOpenError(TightropeError, RuntimeError):
-    """As many episodes are open as may be; tell or give up some first."""
+    """The largest number of open episodes is reached; tell or give up some first."""
 
 
 class CallbackError(TightropeError, RuntimeError):
-    """A callback raised an error of its own, `__cause__`. The run, which can go on, is in `run`.
+    """A callback raised an error, which is `__cause__`. `run` is the run, which can continue.
 
-    Of a comparison, `histories` are those that were finished before, in order.
+    In a comparison, `histories` are those of the runs that finished before, in order.
     """
 
     run: Any = None
@@ -57,11 +57,11 @@ class MissingPackageError(InvalidInputError, ImportError):
 
 
 def missing(package: str, extra: str) -> MissingPackageError:
-    """The error for an optional `package` that could not be imported; `extra` of ours brings it."""
+    """Return the error for an optional `package` that is not installed, which the extra `extra` includes."""
     return MissingPackageError(f"this needs {package}, which is not installed: pip install 'tightrope[{extra}]'")
 
 
 def in_words(error: OSError) -> str:
-    """What the system says, and about which file."""
+    """Return the message of an error of the operating system, with its file."""
     words = error.strerror or str(error)
     return words if error.filename is None else f"{error.filename}: {words}"

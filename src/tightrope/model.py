@@ -18,10 +18,10 @@ from tightrope.arithmetic import dot
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray, LayeredSpace
 
-#: How far a distribution may be from summing to one.
+#: The tolerance of the sum of a distribution.
 SUM_TOLERANCE = 1e-9
 
-#: The same for a measure on a layer, which a solver made.
+#: The tolerance of the sum of a measure over a layer, which a solver computed.
 MEASURE_TOLERANCE = 1e-6
 
 #: Numbers whose sums may be infinite, and a factor that keeps them from it and changes no digit.
@@ -32,12 +32,12 @@ ROUNDING = 1e-13
 
 
 def flat(values: ArrayLike, size: int, what: str) -> FloatArray:
-    """`values` as a finite, contiguous, writable float array of shape (size,): what kernels take."""
+    """Return `values` as a finite, contiguous, writable float array of shape (size,), or raise InvalidInputError."""
     return finite(floats(values, what, (size,)), what)
 
 
 def _measure(space: LayeredSpace, theta: ArrayLike) -> FloatArray:
-    """`theta` as a finite, non-negative array of shape (n_tuples,)."""
+    """Return `theta` as a finite, non-negative array of shape (n_tuples,), or raise InvalidInputError."""
     measure = flat(theta, space.n_tuples, "theta")
     if (measure < 0).any():
         j = int(np.argmax(measure < 0))
@@ -47,12 +47,12 @@ def _measure(space: LayeredSpace, theta: ArrayLike) -> FloatArray:
 
 
 def check_measure(space: LayeredSpace, theta: FloatArray, what: str) -> None:
-    """Refuse what does not sum to one on every layer, up to the tolerance of solvers."""
+    """Raise InvalidInputError unless `theta` sums to one on every layer, up to the tolerance of solvers."""
     totals = np.add.reduceat(theta, space.tuples_before[:-1])
     wrong = ~(np.abs(totals - 1) <= MEASURE_TOLERANCE)
     if wrong.any():
         k = int(np.argmax(wrong))
-        raise InvalidInputError(f"{what} is no measure: it sums to {totals[k]:.12g} on layer {k}, not to 1")
+        raise InvalidInputError(f"{what} is not an occupancy measure: it sums to {totals[k]:.12g} on layer {k}, not 1")
 
 
 def inner(values: ArrayLike, theta: FloatArray) -> Any:
@@ -87,30 +87,30 @@ class Policy:
 
     @classmethod
     def unchecked(cls, space: LayeredSpace, probabilities: FloatArray) -> Self:
-        """Wrap what is known to be a policy, such as what a kernel computed; nothing is looked at, or copied."""
+        """Wrap probabilities that are known to be valid, such as those of a kernel, without a check or a copy."""
         policy = cls.__new__(cls)
         policy.space, policy.probabilities = space, probabilities
         return policy
 
     @classmethod
     def uniform(cls, space: LayeredSpace) -> Self:
-        """Every available action with equal probability."""
+        """Return the policy that takes every available action with equal probability."""
         n_actions = np.diff(instance(space, "space", LayeredSpace).csr.state_ptr)[:-1]
         return cls.unchecked(space, np.repeat(1.0 / n_actions, n_actions))
 
     @classmethod
     def from_occupancy(cls, space: LayeredSpace, theta: ArrayLike) -> Self:
-        """π(a|s) ∝ Σ_s' θ(s,a,s'); uniform where θ never goes."""
+        """Return the policy π(a|s) ∝ Σ_s' θ(s,a,s') of a measure θ, (n_tuples,); uniform at states that θ misses."""
         theta = _measure(instance(space, "space", LayeredSpace), theta)
         return cls.unchecked(space, core.policy_of(space.native, theta))
 
     def _pairs(self, state: int) -> tuple[int, int]:
-        """The first pair of a state, and the first after them."""
+        """Return the first pair of a state, and the first pair after those of the state."""
         first, end = self.space.csr.state_ptr[state : state + 2].tolist()
         return first, end
 
     def __getitem__(self, state: int | str) -> dict[Any, float]:
-        """The probability of each action that a state has: by number, or by name if that is how the state is given."""
+        """Return the probability of each action of a state: by name if the state is given by name, else by number."""
         first, end = self._pairs(self.space.state_number(state))
         actions: list[Any] = self.space.csr.action[first:end].tolist()
         if isinstance(state, str):
@@ -122,7 +122,7 @@ class Policy:
         instance(rng, "rng", np.random.Generator)
         first, end = self._pairs(self.space.state_number(state))
         if first == end:
-            raise InvalidInputError(f"state {shown(state)} ends the episode; nothing is chosen there")
+            raise InvalidInputError(f"state {shown(state)} ends the episode; it has no actions")
         return int(self.space.csr.action[core.draw(self.probabilities, first, end, rng.random())])
 
     def table(self) -> dict[str, list[Any]]:
@@ -166,17 +166,17 @@ class LayeredMDP:
 
     @classmethod
     def even(cls, space: LayeredSpace) -> Self:
-        """Every successor of a pair is as likely."""
+        """Return the model in which all successors of a pair have equal probability."""
         return cls(space, 1.0 / space.expand_to_tuples(instance(space, "space", LayeredSpace).successors_per_pair))
 
     @classmethod
     def from_occupancy(cls, space: LayeredSpace, theta: ArrayLike) -> Self:
-        """P(s'|s,a) ∝ θ(s,a,s'); uniform where θ never goes."""
+        """Return the model P(s'|s,a) ∝ θ(s,a,s') of a measure θ, (n_tuples,); uniform at pairs that θ misses."""
         theta = _measure(instance(space, "space", LayeredSpace), theta)
         return cls(space, core.model_of(space.native, theta))
 
     def named(self, state_names: Sequence[str] = (), action_names: Sequence[str] = ()) -> Self:
-        """The same model on a space with these names; empty: as it has them."""
+        """Return the model on a space with these names; empty ones are kept."""
         mdp = copy(self)
         mdp.space = self.space.named(state_names, action_names)
         return mdp
@@ -184,7 +184,7 @@ class LayeredMDP:
     def occupancy(self, policy: Policy) -> FloatArray:
         """(n_tuples,) the probability that an episode under `policy` passes through each tuple."""
         if instance(policy, "policy", Policy).space != self.space:
-            raise InvalidInputError("the policy belongs to another space than the model")
+            raise InvalidInputError("the policy and the model have different spaces")
         theta: FloatArray = core.occupancy(self.space.native, policy.probabilities, self.transitions)
         return theta
 

@@ -1,6 +1,6 @@
-"""Ends before their time: whatever ends a process, short of SIGKILL, nothing half done is left behind.
+"""Signal handling: cleaning up before a signal other than SIGKILL ends the process.
 
-Only the command answers signals (`answer_signals`); a program that imports tightrope keeps its own ways.
+Only the command handles signals (`answer_signals`); a program that imports tightrope keeps its own handlers.
 """
 
 import os
@@ -12,15 +12,15 @@ from functools import cache
 from types import FrameType
 from typing import NoReturn
 
-#: What asks a process to end, and how we say that it did. SIGHUP is not known everywhere.
+#: The signals that end the process, and the messages for them. Some systems have no SIGHUP.
 WORDS = {
     "SIGINT": "interrupted",
     "SIGTERM": "ended on request (SIGTERM)",
-    "SIGHUP": "ended, for its terminal is gone (SIGHUP)",
+    "SIGHUP": "ended because its terminal was closed (SIGHUP)",
 }
 SIGNALS = {signal.Signals[name]: words for name, words in WORDS.items() if hasattr(signal, name)}
 
-#: Seconds between two looks at whether a parent is still there.
+#: Seconds between two checks whether the parent process is alive.
 LOOK_EVERY = 0.5
 
 Duty = Callable[[], object]
@@ -33,7 +33,7 @@ _waiting: list[int] = []
 
 @contextmanager
 def finally_(duty: Duty) -> Iterator[None]:
-    """Do `duty` once the block is left, or when a signal ends the process inside it: once, and not interrupted."""
+    """Call `duty` once when the block ends, or when a signal ends the process inside it, without interruption."""
     _duties.append(duty)
     try:
         yield
@@ -55,7 +55,7 @@ def advising(words: str) -> Iterator[None]:
 
 @contextmanager
 def held() -> Iterator[None]:
-    """A signal that comes inside the block is answered after it."""
+    """Delay signals that arrive inside the block until it ends."""
     global _held
     _held += 1
     try:
@@ -67,10 +67,10 @@ def held() -> Iterator[None]:
 
 
 def answer_signals(*ignored: signal.Signals) -> None:
-    """From now on a signal is one line on stderr and the exit code 128 + its number, at whatever moment it comes.
+    """Handle signals: print one line to stderr and exit with code 128 + the number of the signal.
 
-    Raised as an exception, as Python would, it may come where exceptions are lost or shown: in a finaliser, a callback,
-    an import. What whoever started us chose to ignore (nohup, a job in the background) stays so, but for `ignored`.
+    Python would raise an exception instead, which gets lost or prints a traceback in finalisers, callbacks and imports.
+    Signals that the parent process ignores (nohup, a background job) stay ignored, except for those in `ignored`.
     """
     for number in SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN or number in ignored:
@@ -78,7 +78,7 @@ def answer_signals(*ignored: signal.Signals) -> None:
 
 
 def end(code: int, words: str = "") -> NoReturn:
-    """Do all duties, the last one first, and end here and now."""
+    """Call all duties, the last one first, and exit immediately."""
     for duty in reversed(_duties):
         with suppress(Exception):
             duty()
@@ -89,11 +89,11 @@ def end(code: int, words: str = "") -> NoReturn:
 
 @cache
 def end_with_parent() -> None:
-    """A process that multiprocessing or joblib started ends when who started it does, whatever ends that.
+    """End a process that multiprocessing or joblib started as soon as its parent ends, even by SIGKILL.
 
-    Without it, such a process finishes what it was asked to do. In others, this does nothing.
+    Without this, it would finish its task. In other processes this does nothing.
     """
-    from multiprocessing import parent_process  # the command answers no signal before this module is imported
+    from multiprocessing import parent_process  # late, so that the command handles signals as early as possible
     from threading import Thread
 
     if (parent := parent_process()) is not None:
@@ -101,7 +101,7 @@ def end_with_parent() -> None:
 
 
 def _watch(parent: int) -> None:
-    while os.getppid() == parent:  # who is orphaned gets another one
+    while os.getppid() == parent:  # an orphan gets another parent
         time.sleep(LOOK_EVERY)
     end(1)
 

@@ -27,7 +27,7 @@ DType = TypeVar("DType", bound="np.generic[Any]")
 #: Actions are numbered in 32 bits.
 MOST_ACTIONS = 2**31 - 1
 
-#: Instead of the number of a state whose name others have, too.
+#: In place of the number of a state whose name is not unique.
 AMBIGUOUS = -1
 
 
@@ -60,7 +60,7 @@ class LayeredSpace:
     action_names: tuple[str, ...] = ()  #: likewise
 
     def __init__(self, layer_sizes: Sequence[int], n_actions: int, tuples: IntArray) -> None:
-        """Take tuples that are already in order; `from_tuples` puts them there."""
+        """Make a space of sorted tuples; `from_tuples` accepts any order."""
         sizes = _checked_sizes(layer_sizes)
         n_actions = whole(n_actions, "n_actions", 1, MOST_ACTIONS)
         self.layer_sizes = sizes
@@ -91,7 +91,7 @@ class LayeredSpace:
 
     @classmethod
     def dense(cls, layer_sizes: Sequence[int], n_actions: int) -> Self:
-        """Every action is available everywhere and may lead to any state of the next layer."""
+        """Return the space in which every action is available and may lead to every state of the next layer."""
         sizes, n_actions = _checked_sizes(layer_sizes), whole(n_actions, "n_actions", 1, MOST_ACTIONS)
         room(n_actions * sum(n * m for n, m in pairwise(sizes)), "a dense space of these sizes")
         starts = np.concatenate([[0], np.cumsum(sizes)])
@@ -111,12 +111,12 @@ class LayeredSpace:
 
     @classmethod
     def from_tuples(cls, layer_sizes: Sequence[int], n_actions: int, tuples: ArrayLike) -> Self:
-        """Only the given (state, action, next_state) can happen. Any order; they are sorted here."""
+        """Return the space of these tuples (state, action, next_state), (n_tuples, 3), in any order."""
         rows = wholes(tuples, "tuples", ("n_tuples", 3))
         return cls(layer_sizes, n_actions, rows[np.lexsort(rows.T[::-1])])
 
     def named(self, state_names: Sequence[str] = (), action_names: Sequence[str] = ()) -> Self:
-        """The same space with these names, one for every state and action; empty: as it has them."""
+        """Return the space with these names, one for every state and action; empty ones are kept."""
         space = copy(self)
         space.__dict__.pop("_numbers", None)
         space.state_names = _checked_names(state_names, self.n_states, "state_names") or self.state_names
@@ -138,33 +138,33 @@ class LayeredSpace:
             raise InvalidInputError(f"state {s} (layer {self.layer_of(s)}) has no action: no tuple starts there")
 
     def layer_of(self, state: int) -> int:
-        """The layer that holds `state`."""
+        """Return the layer of `state`."""
         state = whole(state, "state", 0, self.n_states - 1)
         return int(np.searchsorted(self.csr.layer_ptr, state, side="right")) - 1
 
     def states_of(self, layer: int) -> range:
-        """The states of `layer`, in order."""
+        """Return the states of `layer`, in order."""
         layer = whole(layer, "layer", 0, self.n_layers)
         return range(int(self.csr.layer_ptr[layer]), int(self.csr.layer_ptr[layer + 1]))
 
     def state_name(self, state: int) -> str:
-        """What this state is called."""
+        """Return the name of a state."""
         state = whole(state, "state", 0, self.n_states - 1)
         return self.state_names[state] if self.state_names else str(state)
 
     def action_name(self, action: int) -> str:
-        """What this action is called."""
+        """Return the name of an action."""
         action = whole(action, "action", 0, self.n_actions - 1)
         return self.action_names[action] if self.action_names else str(action)
 
     def state_number(self, state: int | str) -> int:
-        """The number of a state that is given by its number or its name."""
+        """Return the number of a state, given by number or name."""
         if not isinstance(state, str):
             return whole(state, "state", 0, self.n_states - 1)
         if not self.state_names:
             raise InvalidInputError(f"state is {shown(state)}, and the states of {self!r} have no names, only numbers")
         if self._numbers.get(state) == AMBIGUOUS:
-            raise InvalidInputError(f"several states are called {shown(state)}; give a number")
+            raise InvalidInputError(f"several states have the name {shown(state)}; give a number")
         if state not in self._numbers:
             raise unknown("there is no state", state, self._numbers)
         return self._numbers[state]
@@ -182,7 +182,7 @@ class LayeredSpace:
 
     @property
     def next_layer_size(self) -> IntArray:
-        """(n_pairs,) how many states the layer has that each pair leads to: |S_{k(s)+1}|."""
+        """(n_pairs,) the number of states of the layer that each pair leads to: |S_{k(s)+1}|."""
         return np.repeat(self.layer_sizes[1:], self._pairs_per_layer)
 
     @property
@@ -196,27 +196,27 @@ class LayeredSpace:
 
     @cached_property
     def native(self) -> core.Csr:
-        """The same rows, checked, as the compiled core reads them."""
+        """The rows in the form of the compiled core."""
         return core.Csr(*self.csr)
 
     @cached_property
     def pair_of_tuple(self) -> NDArray[np.int64]:
-        """(n_tuples,) the index of the pair of each tuple; made when first asked for, and kept."""
+        """(n_tuples,) the index of the pair of each tuple."""
         return self.expand_to_tuples(np.arange(self.n_pairs))
 
     @property
     def successors_per_pair(self) -> IntArray:
-        """(n_pairs,) how many states each pair can lead to."""
+        """(n_pairs,) the number of successors of each pair."""
         return np.diff(self.csr.pair_ptr)
 
     def sum_over_successors(self, values: FloatArray) -> FloatArray:
-        """Flat over tuples in, flat over pairs out (last axis); a sum that has no room in floats is infinite."""
+        """Return sums over the successors of each pair, (…, n_pairs), of values (…, n_tuples); overflow gives inf."""
         _check_last_axis(values, self.n_tuples)
         with np.errstate(over="ignore", invalid="ignore"):
             return np.add.reduceat(values, self.csr.pair_ptr[:-1], axis=-1)
 
     def expand_to_tuples(self, values: NDArray[DType]) -> NDArray[DType]:
-        """Flat over pairs in, flat over tuples out: each pair's value at each of its tuples (last axis)."""
+        """Return (…, n_tuples) the value of the pair of each tuple, from values (…, n_pairs)."""
         _check_last_axis(values, self.n_pairs)
         return np.repeat(values, self.successors_per_pair, axis=-1)
 
@@ -226,7 +226,7 @@ class LayeredSpace:
         return np.repeat(1.0 / per_layer, per_layer)
 
     def path(self, states: ArrayLike, actions: ArrayLike) -> NDArray[np.int64]:
-        """The tuple index of every step of a trajectory; refuses one that cannot happen."""
+        """Return the tuples (L,) of states (L + 1,) and actions (L,); refuse a path that cannot happen."""
         visited = wholes(states, "states", (self.n_layers + 1,))
         chosen = wholes(actions, "actions", (self.n_layers,))
         steps: NDArray[np.int64] = core.find_path(self.native, visited, chosen)
@@ -239,7 +239,7 @@ class LayeredSpace:
         return steps
 
     def _what_can_happen(self, step: int, state: int, action: int) -> str:
-        """The states that a step can start in, the actions of its state, or the states that the action leads to."""
+        """Return the possible states, actions or successors of a step, for an error."""
         states = self.states_of(step)
         if state not in states:
             return f"step {step} starts in state {_in_words(states)}"
@@ -249,14 +249,14 @@ class LayeredSpace:
         return f"this action leads to state {_in_words(tuples[tuples[:, 1] == action, 2])}"
 
     def trajectory(self, path: NDArray[np.int64]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The other way round: states (L + 1,) and actions (L,) of the tuples of a path; refuses what is none."""
+        """Return the states (L + 1,) and actions (L,) of the tuples of a path; refuse tuples that are not a path."""
         if path.shape != (self.n_layers,) or not ((path >= 0) & (path < self.n_tuples)).all():
             raise InvalidInputError(
                 f"path is {shown(path.tolist())}; expected {self.n_layers} tuples out of {self.n_tuples}"
             )
         states, actions, successors = self.tuples[path].astype(np.int64).T
         if states[0] != 0 or (successors[:-1] != states[1:]).any():
-            raise InvalidInputError(f"path is {shown(path.tolist())}; expected tuples that follow one another")
+            raise InvalidInputError(f"path is {shown(path.tolist())}; expected tuples that form a path")
         return np.append(states, successors[-1]), actions.copy()
 
     def __eq__(self, other: object) -> bool:
@@ -303,7 +303,7 @@ def _checked_names(names: Sequence[str], size: int, what: str) -> tuple[str, ...
 
 
 def _check_reach(n_states: int, n_tuples: int) -> None:
-    """Refuse sizes before anything of that size is made: every state but the first has a tuple that leads there."""
+    """Refuse sizes with too few tuples to reach every state, before arrays of these sizes are allocated."""
     if n_tuples == 0:
         raise InvalidInputError("tuples is empty; expected (n_tuples, 3): state, action, next_state")
     if n_states > n_tuples + 1:
@@ -313,7 +313,7 @@ def _check_reach(n_states: int, n_tuples: int) -> None:
 
 
 def _check_moves(sizes: Sequence[int], n_actions: int, rows: IntArray) -> None:
-    """Every tuple is of states and actions that there are, and leads from one layer to the next."""
+    """Refuse tuples with unknown states or actions, or that do not lead from one layer to the next."""
     n_states = sum(sizes)
     for column, name, bound in ((0, "state", n_states), (1, "action", n_actions), (2, "next_state", n_states)):
         bad = np.flatnonzero((rows[:, column] < 0) | (rows[:, column] >= bound))
@@ -332,7 +332,7 @@ def _check_moves(sizes: Sequence[int], n_actions: int, rows: IntArray) -> None:
 
 
 def _check_order(rows: IntArray) -> None:
-    """By state, then by action, then by next state, each once."""
+    """Refuse tuples that are not sorted by state, action and next state, or not distinct."""
     s, a, s_next = np.diff(rows, axis=0).T
     bad = np.flatnonzero((s < 0) | ((s == 0) & ((a < 0) | ((a == 0) & (s_next <= 0)))))
     if len(bad):
@@ -354,7 +354,7 @@ def _show(row: IntArray) -> str:
 
 
 def _in_words(numbers: Sequence[int] | IntArray) -> str:
-    """Numbers in rising order: "3", "3 or 5", "3 to 6"."""
+    """Return numbers in ascending order as text: "3", "3 or 5", "3 to 6"."""
     found = [int(number) for number in numbers]
     if len(found) > 2 and found[-1] - found[0] == len(found) - 1:
         return f"{found[0]} to {found[-1]}"

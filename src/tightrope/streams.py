@@ -6,7 +6,7 @@ import numpy as np
 
 
 class Streams(NamedTuple):
-    """Who draws from what: same seed, same bits, whatever the others draw."""
+    """One generator for each part of a run, so that the draws of one do not affect the others."""
 
     environment: np.random.Generator
     constraints: np.random.Generator
@@ -15,5 +15,5 @@ class Streams(NamedTuple):
 
 
 def streams(seed: int) -> Streams:
-    """The streams of a run with this root seed, all at their beginning."""
+    """Return the new streams of a run with this root seed."""
     return Streams(*(np.random.default_rng(child) for child in np.random.SeedSequence(seed).spawn(4)))

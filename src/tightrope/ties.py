@@ -1,7 +1,7 @@
-"""Tied dynamics: which pairs share one law.
+"""Tied dynamics: pairs with the same transition distribution.
 
-An MDP that is unrolled over time repeats the same (state, action) in every layer, and whoever says so may pool what was
-counted there: up to L times the visits for each law. What a step costs is not tied, only where it leads.
+An MDP that is unrolled over time repeats each (state, action) in every layer. If the copies are tied, their visits are
+counted together, up to L times as many for each distribution. Losses and constraints are not tied.
 """
 
 from collections.abc import Callable
@@ -16,11 +16,21 @@ from tightrope.space import LayeredSpace
 
 
 class Ties:
-    """The outcome of which law each tuple is: `outcome`, (n_tuples,) whole numbers, the same for tuples that are tied.
+    """Sets of tied pairs.
 
-    Pairs that share an outcome share all of them: they have one law, and as many visits as all of them together.
-    What cannot be tied is refused with the names of the pairs, `pair_name`.
+    Parameters
+    ----------
+    space : the space of the pairs.
+    outcome : (n_tuples,) whole numbers, equal for tied tuples. Pairs that share one outcome must share all of them:
+        they have one transition distribution ("law"), and their visits are counted together.
+    pair_name : function(pair) -> its name in errors.
 
+    Raises
+    ------
+    InvalidInputError : if two successors of one pair are tied, or tied pairs differ in their outcomes.
+
+    Examples
+    --------
     >>> space = LayeredSpace.from_tuples([1, 2, 2, 1], 1, [
     ...     (0, 0, 1), (0, 0, 2), (1, 0, 3), (1, 0, 4), (2, 0, 4), (3, 0, 5), (4, 0, 5)])
     >>> ties = Ties(space, [0, 1, 0, 1, 2, 3, 4])
@@ -35,11 +45,11 @@ class Ties:
         self.space = space
         self.outcome: NDArray[np.int64] = np.unique(given, return_inverse=True)[1].reshape(-1).astype(np.int64)
         first = space.csr.pair_ptr[:-1]
-        by_pair = np.lexsort((self.outcome, space.pair_of_tuple))  # the outcomes of every pair, ascending
+        by_pair = np.lexsort((self.outcome, space.pair_of_tuple))  # sorts the outcomes of every pair
         ascending = self.outcome[by_pair]
         name = pair_name or self._numbers
         self._refuse_twice(ascending, name)
-        # a law is known by its least outcome
+        # a law is identified by its least outcome
         least, self.law = np.unique(ascending[first], return_inverse=True)
         self.n_laws = len(least)
         self._refuse_differences(ascending, name)
@@ -55,7 +65,7 @@ class Ties:
             raise InvalidInputError(f"{name(pair)}: two of its successors are tied to each other")
 
     def _refuse_differences(self, ascending: NDArray[np.int64], name: Callable[[int], str]) -> None:
-        """Pairs that share an outcome must have one law, and pairs of one law as many outcomes."""
+        """Refuse pairs that share an outcome but not all of them."""
         space, law = self.space, self.law[self.space.pair_of_tuple]
         owner = np.zeros(int(ascending.max()) + 1, dtype=np.int64)
         owner[ascending] = space.pair_of_tuple  # some pair that has the outcome
@@ -66,16 +76,16 @@ class Ties:
             i, has = int(space.pair_of_tuple[j]), space.pair_of_tuple[ascending == ascending[j]]
             other = int(np.setxor1d(has, np.flatnonzero(self.law == law[j]))[0])  # has the outcome or the law, not both
             raise InvalidInputError(
-                f"{name(i)} and {name(other)} are tied, but differ in what they reach: "
+                f"{name(i)} and {name(other)} are tied, but have different successors: "
                 "pairs that share an outcome must share all of them"
             )
 
     def pooled(self, N: NDArray[np.integer], M: NDArray[np.integer]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Visits of every pair (n_pairs,) and tuple (n_tuples,) in; out, those of all that are tied to each."""
+        """Return the visits of pairs (n_pairs,) and tuples (n_tuples,), each summed over all that are tied to it."""
         return self.visits(N)[self.law], _sums(self.outcome, M)[self.outcome]
 
     def visits(self, N: NDArray[np.integer]) -> NDArray[np.int64]:
-        """(n_laws,) how often each law was drawn from, given the visits of every pair."""
+        """Return the draws from each distribution, (n_laws,), from the visits of pairs (n_pairs,)."""
         return _sums(self.law, N)
 
     def __eq__(self, other: object) -> bool:
@@ -94,5 +104,5 @@ class Ties:
 
 
 def _sums(index: NDArray[np.int64], values: NDArray[np.integer]) -> NDArray[np.int64]:
-    """Σ of the values of each index; exact up to 2⁵³."""
+    """Return the sum of the values of each index; exact up to 2⁵³."""
     return np.bincount(index, values).astype(np.int64)

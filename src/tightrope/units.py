@@ -1,6 +1,6 @@
-"""Units of one's own: euros and litres, scaled to what the algorithms ask for, and back.
+"""The user's units, such as euros and litres, and their conversion to the units of the algorithms and back.
 
-They ask for |f| ≤ 1 and Σ_i max |g_i| ≤ 1 (Assumption 2). With scales and an offset,
+The algorithms require |f| ≤ 1 and Σ_i max |g_i| ≤ 1 (Assumption 2). With scales and an offset,
 
     loss of a step, in its own units        loss_scale · f + loss_offset
     use of a budget, in its own units       constraint_scales[i] · g_i
@@ -17,23 +17,27 @@ from tightrope.arguments.arrays import finite, floats
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray
 
-#: How far rounding may carry a bound of Assumption 2 past its limit. Problems promise it, learners check it.
+#: The tolerance of the bounds of Assumption 2, for rounding.
 BOUND_TOLERANCE = 1e-9
 
-#: Bounds above this have no room in floats once they are summed and multiplied.
+#: The largest bound: sums and products of larger ones may overflow.
 LARGEST_BOUND = 1e100
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Units:
-    """Scales of the losses and of each constraint, and what is 0 among the losses.
+    """Scales of the losses and of each constraint, and an offset of the losses.
 
-    `Units.of_bounds` makes them from the largest values that there can be. `problem.units` are those of a problem.
+    `Units.of_bounds` makes them from the largest possible values; `problem.units` are those of a problem.
+
+    >>> units = Units.of_bounds(loss_bounds=(0.0, 20.0), use_bounds=[5.0])
+    >>> units.loss_scale, units.loss_offset, units.constraint_scales.tolist()
+    (10.0, 10.0, [5.0])
     """
 
-    loss_scale: float = 1.0  # what a loss of 1 is in its own units
-    loss_offset: float = 0.0  # what a step with loss 0 is in its own units
-    constraint_scales: FloatArray  # (I,) what a use of 1 is in the units of each constraint
+    loss_scale: float = 1.0  # a loss of 1 in the user's units
+    loss_offset: float = 0.0  # the loss of a step with loss 0 in the user's units
+    constraint_scales: FloatArray  # (I,) a use of 1 in the user's units of each constraint
 
     def __post_init__(self) -> None:
         scales = finite(floats(self.constraint_scales, "constraint_scales", ("I",)), "constraint_scales").copy()
@@ -52,15 +56,19 @@ class Units:
 
     @classmethod
     def of_bounds(cls, *, loss_bounds: tuple[float, float] | float, use_bounds: ArrayLike, factor: float = 1.0) -> Self:
-        """Units in which all that can be is within Assumption 2; what is already is not scaled.
+        """Return units in which all possible values are within Assumption 2; values within it are not scaled.
 
         Parameters
         ----------
-        loss_bounds : the least and the largest loss that a step can have, which become -1 and 1; or one number, the
-            largest |loss|: then nothing is moved.
-        use_bounds : (I,) the largest |use| of each constraint in a step. Where they sum to more than 1, every
-            constraint gets an equal share of what Assumption 2 allows.
-        factor : by how much noise may make a use larger.
+        loss_bounds : the least and the largest possible loss of a step, which become -1 and 1; or the largest |loss|
+            as one number, without an offset.
+        use_bounds : (I,) the largest |use| of each constraint in a step. If they sum to more than 1, every constraint
+            gets an equal share of what Assumption 2 allows.
+        factor : the largest use with noise, as a multiple of the use without.
+
+        Raises
+        ------
+        InvalidInputError : if a bound is negative, too large, or not a number.
         """
         factor = number(factor, "factor", 0.0, LARGEST_BOUND)
         top = finite(floats(use_bounds, "use_bounds", ("I",)), "use_bounds")
@@ -78,7 +86,7 @@ class Units:
         return cls(loss_scale=(high - low) / 2, loss_offset=(high + low) / 2, constraint_scales=scales)
 
     def scaled_loss(self, loss: FloatArray) -> FloatArray:
-        """Losses of steps as an algorithm takes them; refused where they are beyond what these units are for."""
+        """Convert losses of steps, of any shape, to the units of the algorithms; refuse those beyond the bounds."""
         scaled = (finite(loss, "loss") - self.loss_offset) / self.loss_scale
         outside = np.abs(scaled) > 1 + BOUND_TOLERANCE
         if outside.any():
@@ -87,27 +95,27 @@ class Units:
         return np.clip(scaled, -1.0, 1.0)  # rounding may carry a bound past 1
 
     def scaled_uses(self, uses: FloatArray) -> FloatArray:
-        """(I, n) uses of budgets in steps as an algorithm takes them; refused where they are beyond these units."""
+        """Convert uses of steps, (I, n), to the units of the algorithms; refuse those beyond the bounds."""
         scaled: FloatArray = finite(uses, "uses") / self.constraint_scales[:, None]
         shares = np.abs(scaled).max(axis=1, initial=0.0)
         if shares.sum() > 1 + BOUND_TOLERANCE:
             largest = ", ".join(f"{use:g}" for use in (shares * self.constraint_scales).tolist())
             raise InvalidInputError(
-                f"the largest uses of the constraints are {largest}, which is {shares.sum():.6g} of what these units "
-                "are for; make them with larger use_bounds"
+                f"the largest uses of the constraints are {largest}, which is {shares.sum():.6g} times the bounds of "
+                "these units; make them with larger use_bounds"
             )
         return scaled
 
     def prices(self, multipliers: FloatArray, loss_weight: float) -> FloatArray:
-        """(I,) what a unit of each budget is worth, in units of the loss, to who weighs f by V and g_i by Q_i.
+        """Return the price of a unit of each budget, (I,), in the user's units of the loss.
 
-        In the units of the algorithm that is Q/V; Q are the multipliers, V the weight of the loss.
+        In the units of the algorithm it is Q/V, for multipliers Q, (I,), and a weight V of the loss.
         """
         prices: FloatArray = multipliers / loss_weight * self.loss_scale / self.constraint_scales
         return prices
 
     def scaled_budgets(self, budgets: ArrayLike) -> FloatArray:
-        """(I,) budgets for an episode as an algorithm takes them."""
+        """Convert budgets per episode, (I,), to the units of the algorithms."""
         limits = finite(floats(budgets, "budgets", self.constraint_scales.shape), "budgets")
         scaled: FloatArray = limits / self.constraint_scales
         return scaled

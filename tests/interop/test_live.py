@@ -227,7 +227,7 @@ def test_moves_that_cannot_be(moves: list[Any], words: str) -> None:
 
 def test_an_observation_that_the_moves_rule_out() -> None:
     corridor = LiveSpace(n_observations=3, n_actions=2, n_steps=4, start=0, moves=[(0, 0, 0), (0, 1, 2), (2, 0, 2)])
-    with pytest.raises(InvalidInputError, match=r"episode \d: observation 1 cannot come after 1 steps"):
+    with pytest.raises(InvalidInputError, match=r"episode \d: no moves lead to observation 1 at step 1"):
         play_live(Corridor(), Listener(corridor.space, [1.0]), episodes=9, state_of=corridor.state_of, seed=1)
 
 
@@ -253,7 +253,7 @@ def test_no_constraints_no_cost() -> None:
         ({"episodes": 0}, "episodes is 0"),
         (
             {"state_of": lambda observation, step: 99},
-            r"episode 1: state_of gave 99 for observation .* layer 1 are 1\.\.3",
+            r"episode 1: state_of returned 99 for observation .* layer 1 are 1\.\.3",
         ),
         ({"env": Corridor(report_cost=False)}, r"episode 1: the environment reports no info\['cost'\]"),
         ({"cost_of": lambda step: [0.1, 0.2]}, r"the cost of a step has shape \(2,\); expected \(1,\)"),

@@ -167,5 +167,5 @@ def test_playing_on_is_said_once(name: str, said: int, caplog: pytest.LogCapture
     at = ordinary_world()
     drive(at, make_learner(name, at, episodes=3), last=8)
     assert [record.message for record in caplog.records] == [
-        f"{name} was planned for 3 episodes and goes on; its parameters stay what they are for 3"
+        f"{name} was planned for 3 episodes and continues with its parameters for 3"
     ] * said

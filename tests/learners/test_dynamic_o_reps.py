@@ -75,5 +75,5 @@ def test_what_is_no_measure_is_refused() -> None:
     factor = np.ones(len(learner.rates))
     factor[1] = 1.1
     learner.state = replace(learner.state, measures=learner.state.measures * factor[:, None])
-    with pytest.raises(InvalidInputError, match=r"measures\[1\] is no measure"):
+    with pytest.raises(InvalidInputError, match=r"measures\[1\] is not an occupancy measure"):
         load(fingerprint(learner))

@@ -107,7 +107,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "negative n_steps": (changed(TOML, "n_steps = 7", "n_steps = -7"), "line 10: Expected 'int' >= 1 in n_steps"),
     "enormous n_steps": (
         changed(TOML, "n_steps = 7", "n_steps = 1000000"),
-        "line 10: 1000000 steps, and an episode has at most 10000; let a step stand for more time",
+        "line 10: 1000000 steps, and an episode has at most 10000; use longer steps",
     ),
     "n_steps of thousands of digits": (
         changed(TOML, "n_steps = 7", f"n_steps = {'7' * 5000}"),
@@ -115,20 +115,23 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "n_steps of hundreds of digits": (
         changed(TOML, "n_steps = 7", f"n_steps = {'7' * 400}"),
-        "problem.toml, line 10: the number in n_steps is too large to reckon with",
+        "problem.toml, line 10: the number in n_steps is too large",
     ),
     "brackets without end": (
         replaced(TOML, "n_steps = " + "[" * 3000),
-        "problem.toml: brackets within brackets without end",
+        "problem.toml: brackets are nested too deeply",
     ),
-    "braces without end": (replaced(TOML, "n_steps = " + "{ a = " * 3000), "problem.toml: brackets within brackets"),
+    "braces without end": (
+        replaced(TOML, "n_steps = " + "{ a = " * 3000),
+        "problem.toml: brackets are nested too deeply",
+    ),
     "dots without end": (
         changed(TOML, "n_steps = 7", "n_steps = 7\n" + "a . 'b'." * 60_000 + "c = 1"),
         "problem.toml, line 11: a key with more than 50 dots; none has more than three",
     ),
     "name of a file with a null character": (
         changed(TOML, '"loss.csv"', '"loss\\u0000.csv"'),
-        "shop/loss\\x00.csv is no name of a file",
+        "shop/loss\\x00.csv is not a valid file name",
     ),
     "name of a file that is too long": (
         changed(TOML, '"loss.csv"', f'"{"loss" * 100}.csv"'),
@@ -147,7 +150,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "link to itself": (linked(MOVES, MOVES), "shop/transitions.csv cannot be read: Too many levels of symbolic links"),
     "unknown start": (
         changed(TOML, 'start = "good"', 'start = "goood"'),
-        "line 11: start names a state that no row has, 'goood'; did you mean 'good'?",
+        "line 11: start is a state that is in no row, 'goood'; did you mean 'good'?",
     ),
     "start that sums to less": (
         changed(TOML, 'start = "good"', "start = { good = 0.5, worn = 0.4 }"),
@@ -155,7 +158,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "unknown terminal state": (
         changed(TOML, 'start = "good"', 'start = "good"\nterminal = ["brokn"]'),
-        "line 12: terminal names a state that no row has, 'brokn'; did you mean 'broken'?",
+        "line 12: terminal is a state that is in no row, 'brokn'; did you mean 'broken'?",
     ),
     "missing file": (
         removed(LOSS),
@@ -191,9 +194,12 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "budget that is no number": (
         changed(TOML, "budget = 2 ", "budget = nan "),
-        "problem.toml, line 23: nan in constraints.technician.budget; a number should be there",
+        "problem.toml, line 23: nan in constraints.technician.budget; expected a finite number",
     ),
-    "endless bounds": (changed(TOML, "[-100, 60]", "[-100, inf]"), "line 17: inf in loss.bounds; a number should be"),
+    "endless bounds": (
+        changed(TOML, "[-100, 60]", "[-100, inf]"),
+        "line 17: inf in loss.bounds; expected a finite number",
+    ),
     "nothing to limit": (
         changed(
             USES,
@@ -240,7 +246,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "missing column": (
         changed(MOVES, "state,action,next_state,probability", "state,action,next_state,chance"),
-        "shop/transitions.csv, line 1, column 4: there is no use for a column 'chance'",
+        "shop/transitions.csv, line 1, column 4: unknown column 'chance'",
     ),
     "missing value column": (
         changed(LOSS, "action,loss", "action,losses"),
@@ -248,11 +254,11 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "extra column": (
         with_column(USES, "stpe", "1"),
-        "shop/technician.csv, line 1, column 4: there is no use for a column 'stpe'; did you mean 'step'?",
+        "shop/technician.csv, line 1, column 4: unknown column 'stpe'; did you mean 'step'?",
     ),
     "column twice": (
         changed(MOVES, "state,action,next_state,probability", "state,action,state,probability"),
-        "shop/transitions.csv, line 1, column 3: the name 'state' comes twice",
+        "shop/transitions.csv, line 1, column 3: the name 'state' occurs twice",
     ),
     "short row": (
         changed(MOVES, "good,service,good,1", "good,service,good"),
@@ -285,7 +291,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "absurdly large": (
         changed(LOSS, "2,worn,run,-20", "2,worn,run,-1e300"),
-        "loss.csv, line 10, column 4 (loss): -1e+300 is too large to reckon with; choose a larger unit",
+        "loss.csv, line 10, column 4 (loss): -1e+300 is too large; choose a larger unit",
     ),
     "infinity": (changed(LOSS, "2,worn,run,-20", "2,worn,run,inf"), "line 10, column 4 (loss): inf where a number"),
     # transitions
@@ -307,7 +313,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "state that leads nowhere": (
         changed(MOVES, "good,run,worn,0.5", "good,run,wornn,0.5"),
-        "line 3, column 3 (next_state): state 'wornn' can be met at step 1, but no row starts there; add one",
+        "line 3, column 3 (next_state): state 'wornn' can be reached at step 1, but no row starts there; add one",
     ),
     "unreachable state": (
         changed(MOVES, "broken,stand,broken,1", "broken,stand,broken,1\nattic,stand,good,1"),
@@ -331,11 +337,11 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "step that is missing": (
         with_column(MOVES, "step", "0"),
-        "state 'good' can be met at step 1, but no row starts there at step 1",
+        "state 'good' can be reached at step 1, but no row starts there at step 1",
     ),
     "half a step": (
         with_column(MOVES, "step", "0.5"),
-        "line 2, column 5 (step): 0.5 is no whole number from 0 up",
+        "line 2, column 5 (step): 0.5 is not a whole number of at least 0",
     ),
     # what is charged
     "unknown state": (
@@ -373,11 +379,11 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "episode beyond counting": (
         changed(LOSS, "3,good,run,-60", "1e90,good,run,-60"),
-        "loss.csv, line 14, column 1 (episode): 1e+90 is no whole number from 1 up",
+        "loss.csv, line 14, column 1 (episode): 1e+90 is not a whole number of at least 1",
     ),
     "episode zero": (
         substituted(LOSS, "(?m)^1,", "0,"),
-        "loss.csv, line 2, column 1 (episode): 0 is no whole number from 1 up",
+        "loss.csv, line 2, column 1 (episode): 0 is not a whole number of at least 1",
     ),
     "noise on a recorded constraint": (
         together(
@@ -486,8 +492,8 @@ def says(folder: Path) -> str:
 
 def test_a_file_that_is_too_large_is_refused_unread(shop: Path) -> None:
     for name, size, words in (
-        (LOSS, 200_000_000, "shop/loss.csv has 200.0 MB, and at most 64 are read; leave out what can be left out"),
-        (TOML, 2_000_000, "shop/problem.toml has 2.0 MB, and at most 1 are read; leave out what can be left out"),
+        (LOSS, 200_000_000, "shop/loss.csv has 200.0 MB, and at most 64 MB are read; leave out rows or columns"),
+        (TOML, 2_000_000, "shop/problem.toml has 2.0 MB, and at most 1 MB are read; leave out rows or columns"),
     ):
         os.truncate(shop / name, size)  # with a hole: it takes no room on the disk
         assert says(shop) == words
@@ -510,7 +516,7 @@ def test_too_many_lines_or_cells(shop: Path, ends: str, monkeypatch: pytest.Monk
     monkeypatch.setattr(tables, "MOST_CELLS", 19 * 4 + 1)
     load_problem(shop)
     monkeypatch.setattr(tables, "MOST_LINES", 19)
-    assert says(shop).startswith("shop/loss.csv has 20 lines, and at most 19 are read; record fewer episodes, or let a")
+    assert says(shop).startswith("shop/loss.csv has 20 lines, and at most 19 are read; record fewer episodes, or set a")
     monkeypatch.setattr(tables, "MOST_LINES", 20)
     monkeypatch.setattr(tables, "MOST_CELLS", 19 * 4)
     assert says(shop).startswith("shop/loss.csv has 77 cells, and at most 76 are read")
@@ -550,7 +556,7 @@ def test_moves_are_counted_before_they_are_laid_out(
     monkeypatch.setattr(dynamics, "MOST_MOVES", laid_out[0])
     load_problem(shop)
     monkeypatch.setattr(dynamics, "MOST_MOVES", laid_out[0] - 1)
-    assert f"steps have {laid_out[0]} moves, and at most {laid_out[0] - 1} are laid out; lower n_steps" in says(shop)
+    assert f"steps have {laid_out[0]} moves, and at most {laid_out[0] - 1} are possible; lower n_steps" in says(shop)
     assert len(laid_out) == 2
 
 
@@ -572,7 +578,7 @@ def test_too_many_recorded_numbers(shop: Path, monkeypatch: pytest.MonkeyPatch) 
     load_problem(shop)
     monkeypatch.setattr(charges, "MOST_NUMBERS", 3 * n_tuples - 1)
     assert says(shop) == (
-        f"shop/loss.csv: laid out, 3 episodes make {3 * n_tuples} numbers, and at most {3 * n_tuples - 1} fit; "
+        f"shop/loss.csv: 3 episodes have {3 * n_tuples} numbers in the layout, and at most {3 * n_tuples - 1} fit; "
         "record fewer episodes, or lower n_steps in problem.toml"
     )
     write(shop, LOSS, "state,action,loss\ngood,run,1\n")
@@ -580,11 +586,11 @@ def test_too_many_recorded_numbers(shop: Path, monkeypatch: pytest.MonkeyPatch) 
     with_column(USES, "episode", "1", "2")(shop)
     copied(USES, "more.csv")(shop)
     edit(shop, TOML, ("budget = 2 ", 'budget = 2\n[constraints.hours]\ntable="more.csv"\nbudget=3 '))
-    assert f"technician.csv: laid out, 2 episodes make {4 * n_tuples} numbers" in says(shop)
+    assert f"technician.csv: 2 episodes have {4 * n_tuples} numbers in the layout" in says(shop)
 
 
 @pytest.mark.parametrize(
-    ("name", "words"), [("x" * 300, "File name too long"), ("\ud800", r"folder is '\\ud800', which is no path")]
+    ("name", "words"), [("x" * 300, "File name too long"), ("\ud800", r"folder is '\\ud800', which is not a path")]
 )
 def test_a_name_that_no_folder_can_have_is_said_in_words(name: str, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words) as refusal:

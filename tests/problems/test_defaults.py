@@ -43,7 +43,7 @@ def test_a_default_for_what_was_not_recorded_is_a_warning_in_check(shop: Path) -
     problem = load_problem(with_default(shop))
     [words] = problem.warnings
     # 60 moves over the seven steps: in week 1, 34 of them have no row; in week 2, 24
-    assert "loss.csv has no row for 48% of what a policy can meet, and default = 0 in [loss]" in words
+    assert "loss.csv has no row for 48% of the possible moves, which get default = 0 of [loss]" in words
     assert "WARNING: loss.csv has no row for 48%" in invoke("check", "shop", "--episodes", "100")[1]
     facts = json.loads(invoke("check", "shop", "--episodes", "100", "--json")[1])
     assert facts["warnings"] == [words]

@@ -106,7 +106,7 @@ def test_tables_that_do_not_fit_are_refused(form: str, tables: dict[str, object]
 
 def test_a_table_that_is_too_short_is_refused_when_it_is_laid_out() -> None:
     layout = tr.unroll(ROWS, P, n_steps=4)
-    with pytest.raises(InvalidInputError, match="a has 3 entries along step; step 3 can be met"):
+    with pytest.raises(InvalidInputError, match="a has 3 entries along step, and none for step 3"):
         layout.lay_out(Factors("a[step]", a=[1, 2, 3]))
 
 

@@ -426,7 +426,7 @@ def test_parquet_is_as_good_as_csv(shop: Path) -> None:
     pyarrow.parquet.write_table(flags, shop / "loss.parquet")
     assert "loss.parquet, row 1, column 3 (loss): True where a number should be" in refused(shop)
     write(shop, "loss.parquet", "state,action,loss\n")
-    assert "loss.parquet is no Parquet file" in refused(shop)
+    assert "loss.parquet is not a Parquet file" in refused(shop)
     pyarrow.parquet.write_table(
         pyarrow.table({"state": ["good", "nowhere"], "action": ["run", "run"], "loss": [1, 2]}), shop / "loss.parquet"
     )
@@ -453,7 +453,7 @@ def test_parquet_that_claims_too_much_is_refused_unread(shop: Path, monkeypatch:
     )
     assert "loss.parquet, column 1 (state): binary; a column" in written({**rows, "state": [b"good"]})
     assert "loss.parquet has no rows" in written({name: pyarrow.array([], "string") for name in rows})
-    assert "there is no use for a column 'lost'" in written({**rows, "lost": [1]})
+    assert "unknown column 'lost'" in written({**rows, "lost": [1]})
     assert "loss.parquet, row 1, column 1 (state): the cell is empty" in written({**rows, "state": [None]})
     long = "x" * 100_000
     text = written({"state": [long] * 5000, "action": ["run"] * 5000, "loss": [1.0] * 5000})

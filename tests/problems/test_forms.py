@@ -91,7 +91,11 @@ def test_tables_may_be_columns_of_one_file_lists_and_names(tmp_path: Path) -> No
         ('form = "wear[action]"', "", r"\[constraints.discharged\] has neither table nor form"),
         ('form = "wear[action]"', 'form = "wear[action]"\ntable = "price.csv"', "has both table and form"),
         ("budget = 15", "budget = 15\ndefault = 0", "has a form, which takes no default"),
-        ("energy[action]", "energy[action, state]", r"line 8: numbers by name for a table over action, state; that is"),
+        (
+            "energy[action]",
+            "energy[action, state]",
+            r"line 8: numbers by name for a table over action, state; numbers by name are",
+        ),
         ("charge = 5, hold", "load = 5, hold", r"line 8: there is no action 'load'"),
         ("charge = 5, hold = 0", "charge = 5", r"line 8: energy has no value for action 'hold'; add it"),
         ("charge = 5, hold", "charge = true, hold", "line 8: True where a number should be"),
@@ -119,7 +123,7 @@ def test_damage_to_a_form_is_one_line(tmp_path: Path, old: str, new: str, words:
         ("\n1,0,", "\n1,24,", "line 2, column 2 .step.: step 24, but with n_steps = 24 the last step is 23"),
         ("\n1,1,", "\n1,0,", "line 3: a second value for the same episode, step .the first is in line 2"),
         ("\n3,23,", "\n4,23,", "price has no value for episode 3, step 23; add it"),
-        ("\n1,0,", "\n0,0,", "0 is no whole number from 1 up"),
+        ("\n1,0,", "\n0,0,", "0 is not a whole number of at least 1"),
         ("\n1,0,", "\n1,0,x", "line 2, column 3 .price."),
     ],
 )

@@ -145,8 +145,8 @@ def test_scenarios_and_losses() -> None:
     ("env", "options", "words"),
     [
         (SimpleNamespace(), {}, "has no table unwrapped.P; play it live instead"),
-        (SimpleNamespace(P={0: {0: [(1.0, 0)]}}), {"start": 0}, "does not read as P"),
-        (two_states(), {}, "does not say where it starts"),
+        (SimpleNamespace(P={0: {0: [(1.0, 0)]}}), {"start": 0}, "is not of the form P"),
+        (two_states(), {}, "has no initial_state_distrib"),
         (two_states(), {"start": 0, "cost": {"a": lambda s, a, t: 0.0}}, r"\['a'\] and budgets for \[\]"),
         (SimpleNamespace(P={0: {0: [(0.5, 0, 0.0, False)]}}), {"start": 0}, "sum to 0.5, not 1"),
     ],

@@ -103,7 +103,7 @@ def test_files_frames_dicts_and_parquet_are_alike(tmp_path: Path) -> None:
         np.testing.assert_array_equal(log.state, logs[0].state)
         assert log.n_episodes == 20 and log.probability is not None
     assert read_log(logs[0], budgets=("hours",)) is logs[0]
-    with pytest.raises(InvalidInputError, match=r"has the budgets \['hours'\]; asked for are \['euros'\]"):
+    with pytest.raises(InvalidInputError, match=r"has the budgets \['hours'\], not \['euros'\]"):
         read_log(logs[0], budgets=("euros",))
     assert "Log(20 episodes of up to 7 steps" in repr(logs[0])
 
@@ -159,22 +159,26 @@ REFUSED: dict[str, tuple[Damage, str]] = {
     "loss is a word": (put("loss", 1, "dear"), r"line 3, column 6 \(loss\): dear where a number should be"),
     "loss is not a number": (put("loss", 1, "nan"), r"line 3, column 6 \(loss\): nan where a number should be"),
     "use is infinite": (put("hours", 5, "inf"), r"line 7, column 7 \(hours\): inf where a number should be"),
-    "half a step": (put("step", 1, 0.5), r"line 3, column 2 \(step\): 0.5 is no whole number"),
+    "half a step": (put("step", 1, 0.5), r"line 3, column 2 \(step\): 0.5 is not a whole number"),
     "two rows that contradict": (insert(3, 2, loss=9.0), "line 5: another row for the same episode and step .*line 4"),
-    "no whole episode": (lambda c: [put("step", 1, 7)(c), put("next_state", 3, "x")(c)], "no episode is whole"),
+    "no whole episode": (lambda c: [put("step", 1, 7)(c), put("next_state", 3, "x")(c)], "no episode is complete"),
 }
 
 MENDED: dict[str, tuple[Damage, str, int]] = {
-    "row twice": (insert(3, 2), r"1 row came twice, counted once \(line 5\)", 2),
+    "row twice": (insert(3, 2), r"1 row occurred twice, counted once \(line 5\)", 2),
     "rows out of order": (
         lambda c: c.update({name: cells[::-1] for name, cells in c.items()}),
         r"4 rows out of order, and sorted",
         2,
     ),
-    "steps from 1": (lambda c: c.update(step=[k + 1 for k in c["step"]]), "Steps count from 1 there", 2),
+    "steps from 1": (lambda c: c.update(step=[k + 1 for k in c["step"]]), "Steps count from 1 in the log", 2),
     "step missing": (drop(1), r"1 episode in which a step is missing, before the row \(line 3\)", 1),
     "chain broken": (put("next_state", 3, "high"), r"next_state is not the state of the next row \(line 5\)", 1),
-    "cut short": (drop(5), r"1 episode with fewer than 3 steps, cut short in a state where others go on \(line 6\)", 1),
+    "cut short": (
+        drop(5),
+        r"1 episode with fewer than 3 steps, cut short in a state where others continue \(line 6\)",
+        1,
+    ),
     "two spellings": (put("action", 5, "Stay"), r"'stay' and 'Stay' \(line 7\) are two names", 2),
 }
 
@@ -202,7 +206,7 @@ def test_damage_is_mended_and_noted_with_its_row(tmp_path: Path, kind: str) -> N
 
 
 def test_more_damage_is_refused(tmp_path: Path) -> None:
-    with pytest.raises(InvalidInputError, match=r"probability\): 1.5 is no probability"):
+    with pytest.raises(InvalidInputError, match=r"probability\): 1.5 is not a probability"):
         read_log({**small(), "probability": [0.5, 0.5, 1.5, 1, 1, 1]}, budgets=("hours",))
     with pytest.raises(InvalidInputError, match="line 3: 6 cells where the heading has 7"):
         text = written(small(), tmp_path / "log.csv").read_text()
@@ -216,7 +220,7 @@ def test_more_damage_is_refused(tmp_path: Path) -> None:
         read_log(small(), bins={"lose": [1]})
     with pytest.raises(InvalidInputError, match=r"the edges of loss are .*; they should ascend"):
         read_log(small(), bins={"loss": [2, 1]})
-    with pytest.raises(InvalidInputError, match="no budget can be called 'loss'"):
+    with pytest.raises(InvalidInputError, match="'loss' cannot be the name of a budget"):
         read_log(small(), budgets=("loss",))
     with pytest.raises(InvalidInputError, match="a log is a file, a data frame, or a dict of columns"):
         read_log(3)
@@ -227,11 +231,11 @@ def test_more_damage_is_refused(tmp_path: Path) -> None:
 def test_a_state_that_only_ends_episodes_is_unknown_unless_it_is_terminal() -> None:
     columns = small()
     columns["next_state"][5] = "broken"
-    words = "row 6: 'broken' was only seen at the end of episodes: nothing is known of .* it can be met at step 2"
+    words = "row 6: 'broken' was only seen at the end of episodes: so its actions are unknown, but it can be reached at step 2"
     with pytest.raises(InvalidInputError, match=words):
         tr.Problem.from_log(columns, budgets={"hours": 1})
     over = tr.Problem.from_log(columns, budgets={"hours": 1}, terminal=["broken"])
-    assert "An episode is over in 'broken'." in over.warnings
+    assert "An episode ends in 'broken'." in over.warnings
     assert "done, step 2" in over.state_names
     apart = tr.Problem.from_log(columns, budgets={"hours": 1}, by_step=True)
     assert not any("broken" in name for name in apart.state_names)
@@ -243,7 +247,7 @@ def test_episodes_that_are_over_sooner_make_a_terminal_state() -> None:
         columns[name] = cells[:5]
     columns["next_state"][4] = "broken"
     problem = tr.Problem.from_log(columns, budgets={"hours": 1})
-    assert "An episode is over in 'broken'." in problem.warnings
+    assert "An episode ends in 'broken'." in problem.warnings
     [whole, short] = read_log(columns, budgets=("hours",)).paths(problem.space)
     names = [problem.state_name(int(s)) for s in problem.space.trajectory(short)[0]]
     assert names == ["low, step 0", "low, step 1", "done, step 2", "end"]
@@ -283,7 +287,8 @@ def test_what_differs_between_steps_is_noted() -> None:
             stuck["state"][row] = "good"
             stuck["action"][row], stuck["next_state"][row] = "run", columns["next_state"][row]
     assert any(
-        "moves lead differs between steps" in words for words in tr.Problem.from_log(stuck, budgets=BUDGETS).warnings
+        "next states of a pair differ between steps" in words
+        for words in tr.Problem.from_log(stuck, budgets=BUDGETS).warnings
     )
 
 
@@ -294,9 +299,9 @@ def test_bounds_and_names_are_checked() -> None:
         tr.Problem.from_log(small(), budgets={"hours": 1}, bounds={"hours": (0, 0.5)})
     with pytest.raises(InvalidInputError, match="there is no budget 'euros'"):
         tr.Problem.from_log(small(), budgets={"hours": 1}, units={"euros": "x"})
-    with pytest.raises(InvalidInputError, match="terminal names a state that the log does not have, 'lost'"):
+    with pytest.raises(InvalidInputError, match="terminal has a state that is not in the log, 'lost'"):
         tr.Problem.from_log(small(), budgets={"hours": 1}, terminal=["lost"])
-    with pytest.raises(InvalidInputError, match="uses nothing of 'hours'; drop it"):
+    with pytest.raises(InvalidInputError, match="the uses of 'hours' are all 0 in the log; drop this budget"):
         tr.Problem.from_log({**small(), "hours": [0] * 6}, budgets={"hours": 1})
     wide = tr.Problem.from_log(small(), budgets={"hours": 1}, bounds={"loss": (-10, 10), "hours": (0, 4)})
     assert (wide.loss_scale, wide.loss_offset) == (10, 0)
@@ -304,7 +309,7 @@ def test_bounds_and_names_are_checked() -> None:
 
 def test_paths_are_refused_where_the_space_does_not_have_them() -> None:
     log, problem = read_log(small(), budgets=("hours",)), tr.Problem.from_log(small(), budgets={"hours": 1})
-    with pytest.raises(InvalidInputError, match="have no names, and a log goes by names"):
+    with pytest.raises(InvalidInputError, match="have no names, which a log needs"):
         log.paths(tr.LayeredSpace.dense([1, 2, 2, 1], 2))
     other = read_log({**small(), "action": ["down"] * 6}, budgets=("hours",))
     with pytest.raises(InvalidInputError, match="row 1: there is no action 'down'"):
@@ -331,7 +336,7 @@ def test_a_state_called_like_the_one_that_waits_is_refused_where_episodes_are_ov
         "next_state": ["done", "lost", "lost"],
         "loss": [1.0, 2.0, 1.0],
     }
-    with pytest.raises(InvalidInputError, match="row 2: episodes that are over wait in a state called 'done'"):
+    with pytest.raises(InvalidInputError, match="row 2: a step begins in the state 'done'"):
         tr.Problem.from_log(columns, budgets={})
 
 

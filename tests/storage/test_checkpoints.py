@@ -286,7 +286,7 @@ def test_counts_of_no_paths_are_refused(at: World, tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match="of no paths"):
         load(path)
     for observed, words in (
-        (6, "observed is 6, and its counts are those of 5 episodes"),
+        (6, "observed is 6, but its counts have 5 episodes"),
         (-1, "observed is -1; expected a finite number from 0"),
     ):
         path = saved(learner, tmp_path)
@@ -532,7 +532,7 @@ def test_a_header_that_claims_more_than_there_is(name: str, path: Path) -> None:
     with zipfile.ZipFile(path, "w") as archive:
         for member, data in members.items():
             archive.writestr(member, data)
-    with pytest.raises(InvalidInputError, match="claims to be float64 of shape"):
+    with pytest.raises(InvalidInputError, match="is not float64 of shape"):
         load(path)
 
 

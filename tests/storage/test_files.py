@@ -203,7 +203,7 @@ def test_names_that_are_not_utf_8_read_back_from_json(tmp_path: Path) -> None:
 
 
 def test_a_folder_that_somebody_writes_to_is_refused_until_that_is_done(tmp_path: Path) -> None:
-    refused = pytest.raises(InvalidInputError, match=rf"somebody else is writing to {tmp_path}.*--out")
+    refused = pytest.raises(InvalidInputError, match=rf"another process is writing to {tmp_path}.*--out")
     with claim_folder(tmp_path, MARK), refused, claim_folder(tmp_path, MARK):
         pass
     with claim_folder(tmp_path, MARK) as new:
@@ -259,7 +259,7 @@ for k in range(100):
             go()
             refused, claimed = sorted(told(), key=len, reverse=True)
             assert claimed == "in"
-            assert refused.startswith(f"somebody else is writing to {k};")
+            assert refused.startswith(f"another process is writing to {k};")
             go()
 
 

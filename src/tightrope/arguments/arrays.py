@@ -1,4 +1,4 @@
-"""Arrays from users, as kernels take them; what is one already is handed back at once, so no episode pays for it."""
+"""Validation of arrays, as the kernels need them; an array that is valid already is returned without a copy."""
 
 from collections.abc import Sized
 from typing import Any, NoReturn
@@ -12,7 +12,7 @@ from tightrope.errors import InvalidInputError
 #: The sizes of an array, a letter for any; None: any number of dimensions.
 Shape = tuple[int | str, ...] | None
 
-#: The most entries of an array: of one that is nothing but a view of a number, a copy would take all memory.
+#: The most entries of an array: a broadcast view of one number may be small itself, but not its copy.
 MOST_NUMBERS = 10 * MOST
 
 

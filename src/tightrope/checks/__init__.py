@@ -1,4 +1,4 @@
-"""The contracts of tightrope as small named checks, which anybody can run on what is their own.
+"""The contracts of problems and learners as small named checks, which you can run on your own.
 
     tr.checks.check_problem(problem)
     tr.checks.check_learner(lambda problem, *, episodes, seed: Mine(problem.space, problem.budgets))
@@ -9,7 +9,7 @@ Each check raises an AssertionError that says what was promised and what happene
     def test_my_problem(check):
         check(my_problem())
 
-The checks draw, but always the same: a problem that passes once passes always.
+Random numbers in the checks have fixed seeds, so a problem that passes once always passes.
 """
 
 from tightrope.checks.learners import check_learner, yield_learner_checks

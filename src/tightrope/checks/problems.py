@@ -1,4 +1,4 @@
-"""The contract of a problem as small named checks; `tightrope.checks` offers them."""
+"""The contract of a problem as small named checks, for `tightrope.checks`."""
 
 from collections.abc import Callable, Iterator
 from itertools import pairwise
@@ -17,17 +17,22 @@ from tightrope.units import BOUND_TOLERANCE
 
 __all__ = ["check_problem", "yield_problem_checks"]
 
-#: How many episodes a check plays, and how many draws it averages over.
+#: The number of episodes of a check, and the number of draws of an average.
 EPISODES, DRAWS = 100, 400
 
-#: How many standard errors an average may be off; by chance, one in half a billion is.
+#: The largest error of an average in standard errors; the probability of a larger one is below 1e-8.
 SIGMAS = 6.0
 
 ProblemCheck = Callable[[Problem], None]
 
 
 def check_problem(problem: Problem) -> list[str]:
-    """Run every check on `problem`; return the names of the checks, all of them passed."""
+    """Run every check on `problem`; return their names.
+
+    Raises
+    ------
+    AssertionError : by the first check that fails, with the promise and what happened instead.
+    """
     if not __debug__:
         raise InvalidInputError("the checks are assertions; run Python without -O")
     instance(problem, "problem", Problem)
@@ -43,7 +48,7 @@ def check_problem(problem: Problem) -> list[str]:
 
 
 def yield_problem_checks() -> Iterator[ProblemCheck]:
-    """The checks of a problem one by one, each a function of the problem."""
+    """Yield the checks of a problem, each a function of the problem."""
     yield check_names_tell_states_and_actions_apart
     yield check_transitions_are_distributions
     yield check_every_state_can_be_reached
@@ -62,7 +67,7 @@ def yield_problem_checks() -> Iterator[ProblemCheck]:
 
 
 def check_names_tell_states_and_actions_apart(problem: Problem) -> None:
-    """No two states have the same name, nor two actions, nor two constraints; none is empty."""
+    """The names of states, of actions and of constraints are distinct and not empty."""
     space = problem.space
     for what, names in (
         ("state", [problem.state_name(s) for s in range(space.n_states)]),
@@ -112,13 +117,13 @@ def check_budgets_can_be_met(problem: Problem) -> None:
 
 
 def check_units_lead_there_and_back(problem: Problem) -> None:
-    """Scales are positive, one for each constraint, and undo what they did."""
+    """Scales are positive, one for each constraint, and conversion to units and back is the identity."""
     scales = problem.constraint_scales
     assert scales.shape == problem.budgets.shape, f"constraint_scales has shape {scales.shape}"
     assert problem.loss_scale > 0, f"loss_scale is {problem.loss_scale}"
     assert (scales > 0).all(), f"constraint_scales is {scales}"
     again = problem.use_in_units(problem.budgets) / scales
-    np.testing.assert_allclose(again, problem.budgets, rtol=1e-12, err_msg="budgets in units do not lead back")
+    np.testing.assert_allclose(again, problem.budgets, rtol=1e-12, err_msg="budgets in units do not convert back")
     loss, episodes = 0.25 * problem.space.n_layers * 3, 3
     shifted = problem.loss_in_units(loss, episodes) - problem.loss_offset * problem.space.n_layers * episodes
     np.testing.assert_allclose(
@@ -127,7 +132,7 @@ def check_units_lead_there_and_back(problem: Problem) -> None:
 
 
 def check_losses_are_within_assumption_2(problem: Problem) -> None:
-    """Every f^t is a float array (n_tuples,) with entries in [-1, 1], whatever is played."""
+    """Every f^t is a float array (n_tuples,) with entries in [-1, 1] under any policies."""
     for t, f in enumerate(_played(problem, np.random.default_rng(1)), 1):
         assert f.dtype == np.float64, f"the loss of episode {t} is of {f.dtype}, not float64"
         assert f.shape == (problem.space.n_tuples,), f"the loss of episode {t} has shape {f.shape}"
@@ -137,18 +142,18 @@ def check_losses_are_within_assumption_2(problem: Problem) -> None:
 
 
 def check_losses_repeat_with_the_seed(problem: Problem) -> None:
-    """The same seed and the same policies give the same bits, beside another play as well as alone."""
+    """The same seed and policies give the same bits, also if another run is in progress."""
     alone = [f.tobytes() for f in _played(problem, np.random.default_rng(2))]
     one, other = (_played(problem, np.random.default_rng(seed)) for seed in (2, 3))
     for t, (bits, f, _) in enumerate(zip(alone, one, other, strict=True), 1):
-        assert f.tobytes() == bits, f"the loss of episode {t} differs in a second play with the same seed"
+        assert f.tobytes() == bits, f"the loss of episode {t} differs in a second run with the same seed"
 
 
 def check_losses_handed_out_stay_as_they_were(problem: Problem) -> None:
-    """An array that was handed out as f^t is not written to later."""
+    """An array that was returned as f^t is not written to later."""
     kept = [(f, f.copy()) for f in _played(problem, np.random.default_rng(4), episodes=10)]
     for t, (f, then) in enumerate(kept, 1):
-        assert np.array_equal(f, then), f"the loss of episode {t} was changed after it had been handed out"
+        assert np.array_equal(f, then), f"the loss of episode {t} was changed after it had been returned"
 
 
 def check_constraints_are_within_assumption_2(problem: Problem) -> None:
@@ -158,7 +163,7 @@ def check_constraints_are_within_assumption_2(problem: Problem) -> None:
         assert g.dtype == np.float64, f"draw {t} of the constraints is of {g.dtype}, not float64"
         assert g.shape == shape, f"draw {t} of the constraints has shape {g.shape}, not {shape}"
         total = np.abs(g).max(axis=1, initial=0.0).sum()
-        assert total <= 1 + BOUND_TOLERANCE, f"draw {t} of the constraints reaches {total} in sum, more than 1"
+        assert total <= 1 + BOUND_TOLERANCE, f"the largest entries of draw {t} of the constraints sum to {total}"
 
 
 def check_constraints_repeat_with_the_seed(problem: Problem) -> None:
@@ -169,7 +174,7 @@ def check_constraints_repeat_with_the_seed(problem: Problem) -> None:
 
 
 def check_constraints_stay_between_their_extremes(problem: Problem) -> None:
-    """Who is within the budgets under all extremes of constraints that change, or under the mean, is so always."""
+    """Under constraints that change, no policy uses more in an episode than under the worst of their extremes."""
     if not isinstance(problem.constraints, ChangingConstraints):
         return
     occupancies = np.stack([problem.mdp.occupancy(policy) for policy in _policies(problem.space)], axis=1)
@@ -179,7 +184,7 @@ def check_constraints_stay_between_their_extremes(problem: Problem) -> None:
 
 
 def check_constraints_average_to_their_mean(problem: Problem) -> None:
-    """What draws use on average, under a few policies, is what the mean uses; constraints that change have no law."""
+    """The average use of draws, under a few policies, is the use of the mean (not for constraints that change)."""
     if problem.changing:
         return
     uses, expected = _uses(problem)
@@ -187,12 +192,12 @@ def check_constraints_average_to_their_mean(problem: Problem) -> None:
     allowed = SIGMAS * uses.std(axis=0) / np.sqrt(len(uses)) + BOUND_TOLERANCE
     worst = int(np.argmax(off - allowed)) if off.size else 0
     assert (off <= allowed).all(), (
-        f"what draws of the constraints use is {off[worst]:.3g} off what their mean uses, {allowed[worst]:.3g} allowed"
+        f"the average use of draws differs from that of their mean by {off[worst]:.3g}, {allowed[worst]:.3g} allowed"
     )
 
 
 def check_constraints_are_independent_from_episode_to_episode(problem: Problem) -> None:
-    """What a draw uses tells nothing about the next one: no correlation beyond chance; as above."""
+    """Uses of successive draws are uncorrelated up to chance (not for constraints that change)."""
     if problem.changing:
         return
     uses, _ = _uses(problem)
@@ -201,11 +206,11 @@ def check_constraints_are_independent_from_episode_to_episode(problem: Problem) 
     correlation = (centred[1:] * centred[:-1]).mean(axis=0) / np.where(power > 1e-20, power, np.inf)
     largest = np.abs(correlation).max(initial=0.0)
     allowed = SIGMAS / np.sqrt(len(uses))
-    assert largest <= allowed, f"one draw and the next correlate by {largest:.3g}, {allowed:.3g} allowed"
+    assert largest <= allowed, f"successive draws have a correlation of {largest:.3g}, {allowed:.3g} allowed"
 
 
 def check_playing_changes_nothing(problem: Problem) -> None:
-    """Model, mean and budgets are as before when a play is over."""
+    """A run does not change the model, the mean of the constraints or the budgets."""
 
     def parts() -> dict[str, FloatArray]:
         mean = problem.constraints.mean
@@ -220,7 +225,7 @@ def check_playing_changes_nothing(problem: Problem) -> None:
 
 
 def _played(problem: Problem, rng: np.random.Generator, episodes: int = EPISODES) -> Iterator[FloatArray]:
-    """f^1, f^2, … of a fresh play against a learner that wanders among a few policies."""
+    """Yield f^1, f^2, … of a new run in which a few policies are played in turn."""
     policies = _policies(problem.space)
     adversary: Adversary = problem.losses.begin(rng)
     for t in range(1, episodes + 1):
@@ -229,7 +234,7 @@ def _played(problem: Problem, rng: np.random.Generator, episodes: int = EPISODES
 
 
 def _regulated(problem: Problem, rng: np.random.Generator, episodes: int = EPISODES) -> Iterator[FloatArray]:
-    """g^1, g^2, …, likewise."""
+    """Yield g^1, g^2, … of a new run in which a few policies are played in turn."""
     policies = _policies(problem.space)
     regulator: Regulator = problem.begin_constraints(rng)
     for t in range(1, episodes + 1):
@@ -238,7 +243,7 @@ def _regulated(problem: Problem, rng: np.random.Generator, episodes: int = EPISO
 
 
 def _uses(problem: Problem) -> tuple[FloatArray, FloatArray]:
-    """(DRAWS, I · policies) <g_i^t, θ> of draws under a few policies, and the same of the mean."""
+    """Return the uses <g_i^t, θ> of draws under a few policies, (DRAWS, I · policies), and those of the mean."""
     occupancies = np.stack([problem.mdp.occupancy(policy) for policy in _policies(problem.space)], axis=1)
     rng = np.random.default_rng(7)
     drawn = [(problem.constraints.sample(rng) @ occupancies).ravel() for _ in range(DRAWS)]
@@ -246,7 +251,7 @@ def _uses(problem: Problem) -> tuple[FloatArray, FloatArray]:
 
 
 def _policies(space: LayeredSpace) -> list[Policy]:
-    """The uniform one, and two at random that are nearly deterministic."""
+    """Return the uniform policy, and two random ones that are nearly deterministic."""
     policies, rng = [Policy.uniform(space)], np.random.default_rng(9)
     for _ in range(2):
         weights = rng.exponential(size=space.n_pairs) ** 4

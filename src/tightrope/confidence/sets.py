@@ -175,7 +175,7 @@ class Bounds(NamedTuple):
 
 @singledispatch
 def bounds_of(confidence: ConfidenceSet, space: LayeredSpace) -> Bounds:
-    """The set's bounds; for sets of one's own, register how."""
+    """Return the bounds of a set; register a function for sets of your own."""
     kind = type(confidence).__name__
     raise InvalidInputError(f"the extremes of {kind} are not known; register its bounds with tightrope.confidence")
 

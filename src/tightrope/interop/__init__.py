@@ -1,6 +1,6 @@
 """Other people's software: Gymnasium environments out of our problems, and the other way round; TensorBoard.
 
-Names are loaded on first use, so that nobody waits for a package that is not wanted.
+Names are loaded on first use, since the packages that they need are optional and slow to import.
 """
 
 import importlib

@@ -1,16 +1,16 @@
-"""Any problem as a Gymnasium environment; importing this module registers all of ours.
+"""Any problem as a Gymnasium environment; importing this module registers the problems of the suite.
 
     gymnasium.make("tightrope/EdgeCloud-v0", losses="drifting")        # after `import tightrope.interop.gym_env`
     gymnasium.make("tightrope.interop.gym_env:tightrope/EdgeCloud-v0")  # without
 
 An episode of the environment is an episode of the problem. The observation is the number of the state in the layered
-space, which tells the step too; the action is its number there. With s_t, a_t, s_{t+1} a move of episode n,
+space, which includes the step; the action is its number there. With s_t, a_t, s_{t+1} a move of episode n,
 
     reward          −f^n(s_t, a_t, s_{t+1}), in the problem's own units
     info["cost"]    g^n(s_t, a_t, s_{t+1}), in the units of the budgets: a number, or an array if there are several
 
-The last layer ends an episode with `terminated`, never `truncated`: the step is part of the state, nothing comes
-after, and a learner must not bootstrap there.
+An episode ends at the last layer with `terminated`, never `truncated`: the step is part of the state, so a learner must
+not bootstrap there.
 """
 
 import re
@@ -39,16 +39,16 @@ except ImportError as error:
 
 
 class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
-    """`problem` as an environment.
+    """A problem as a Gymnasium environment.
 
-    `reset(seed=…)` begins a new play, at episode 1, with the losses and constraints that `tightrope.run` draws from
-    the same seed; `reset()` goes on to the next episode. States may differ in their actions: `info["action_mask"]`
-    says which the new state has (as in Gymnasium's Taxi, for `action_space.sample(mask)`). An action that it has not
-    is replaced by the nearest one in number, the lower of two, and `info["action"]` says which was taken; with
-    `strict` it is refused.
+    `reset(seed=…)` starts a new run at episode 1, with the losses and constraints that `tightrope.run` draws from the
+    same seed; `reset()` continues with the next episode. States may have different actions: `info["action_mask"]` has
+    those of the new state (as in Gymnasium's Taxi, for `action_space.sample(mask)`). An unavailable action is replaced
+    by the nearest available number, the lower of two, and `info["action"]` is the action taken; with `strict` it is
+    refused.
 
-    An adaptive adversary is told policies, and an environment sees none: it is told the one that takes the actions
-    of the trajectory where it went, and any action alike elsewhere.
+    An adaptive adversary needs policies, which an environment does not see. It gets the policy that takes the actions
+    of the trajectory where it went, and is uniform elsewhere.
     """
 
     metadata = {"render_modes": ["ansi"], "render_fps": 4}  # noqa: RUF012  # gymnasium's own annotation
@@ -124,7 +124,7 @@ class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
 
     def _root_seed(self) -> int:
         seed = self.np_random_seed
-        # negative: somebody gave this environment a generator of their own
+        # negative: the environment was given a generator without a seed
         return seed if seed >= 0 else int(self.np_random.integers(2**63))
 
     def _available(self) -> slice:

@@ -1,18 +1,16 @@
-"""A learner of ours on an environment whose model nobody knows: live, through `env.step`.
+"""Learners on an environment with an unknown model, through `env.step`.
 
-The learner is made for a layered space, so somebody must say which of its states an observation is: `state_of`.
-`LiveSpace` lays numbered observations out over time, and ties what does not depend on the step. For t = 1, 2, …: the
-environment is reset, actions are drawn from the learner's policy for L steps, and the learner is told
-what it asks for:
+A learner needs a layered space, and `state_of`, which maps an observation to one of its states. `LiveSpace` makes both
+from numbered observations, and ties the steps. In episode t = 1, 2, … the environment is reset, actions are drawn from
+the learner's policy for L steps, and the learner observes
 
-- bandit feedback: what each step lost and cost. That is all an environment shows, and all such a learner needs.
-- full information: the whole functions f^t and g^t, also where the episode did not go. No environment shows them;
-  `tables` must, as the system's owner knows them when the episode is over (prices that were published, say).
-  Without `tables` each tuple is charged the mean of what was met there so far, and 0 where nothing was. These are the
-  true functions in the end if loss and cost depend on the move alone, or on it and independent noise; against an
-  adversary they are not, and no theorem speaks of them.
+- with bandit feedback: the loss and the costs of each step, which the environment gives.
+- with full information: the whole functions f^t and g^t, also off the path. An environment does not give them; `tables`
+  does, if they are known after the episode (such as published prices). Without `tables`, the value of each tuple is its
+  mean so far, and 0 without visits. These means converge if loss and cost depend on the move and independent noise
+  only; against an adversary they do not, and the theorem does not apply.
 
-Reported are realised sums, with all their noise. Exact regret and violation need the model.
+The results are realised sums, with their noise. Exact regret and violation need the model.
 """
 
 from collections.abc import Callable
@@ -33,16 +31,16 @@ from tightrope.space import FloatArray, LayeredSpace
 
 @runtime_checkable
 class Environment(Protocol):
-    """What is played: a Gymnasium environment, or anything with these two."""
+    """An environment: a Gymnasium environment, or any object with these two methods."""
 
     def reset(self) -> Any: ...
     def step(self, action: Any) -> Any: ...
 
 
 class Step(NamedTuple):
-    """A step of the environment, as it reported it."""
+    """A step as the environment reported it."""
 
-    observation: Any  # before it
+    observation: Any  # before the step
     action: Any
     next_observation: Any
     reward: float
@@ -54,22 +52,24 @@ class Step(NamedTuple):
 #: function(observation, step) -> the state of layer `step`.
 StateOf = Callable[[Any, int], int]
 
-#: function(episode) -> the loss (n_tuples,) and the constraints (I, n_tuples) of that episode, asked for after it.
+#: function(episode) -> the loss (n_tuples,) and the constraints (I, n_tuples) of an episode that has ended.
 Tables = Callable[[int], tuple[ArrayLike, ArrayLike]]
 
 
 class LiveSpace:
-    """Numbered observations laid out over the steps of an episode: `space`, `ties`, and `state_of` for `play_live`.
+    """Numbered observations over the steps of an episode, with `space`, `ties` and `state_of` for `play_live`.
 
-    The same action at the same observation leads on by the same law at every step, and `ties` says so.
+    An action at an observation has the same transition distribution at every step, which `ties` records.
 
     Parameters
     ----------
-    n_observations, n_actions, n_steps : observations and actions are numbers from 0.
-    start : the observation after a reset; None where that is not always the same.
-    moves : (n, 3) which (observation, action, next observation) can happen, if that is known; where an episode can be
-        over, one that stays. The fewer there are, the sooner a learner knows their chances.
+    n_observations, n_actions, n_steps : sizes; observations and actions are numbers from 0.
+    start : the observation after a reset; None if it is random.
+    moves : (n, 3) the possible moves (observation, action, next observation), if they are known, including one that
+        stays where an episode can end. With fewer moves, a learner estimates their probabilities faster.
 
+    Examples
+    --------
     >>> LiveSpace(n_observations=16, n_actions=4, n_steps=8, start=0)
     LiveSpace(8 steps, 114 states, 6272 tuples, 128 laws for 452 pairs)
     """
@@ -87,23 +87,23 @@ class LiveSpace:
         sizes = (n_observations, n_actions, n_observations)
         room(n_actions * n_observations * (n_observations if moves is None else 1), "a space of these sizes")
         rows = np.indices(sizes).reshape(3, -1).T if moves is None else _checked_moves(moves, sizes)
-        if start is None:  # one more observation, which is the reset: anything can come of it
+        if start is None:  # one more observation, the reset, from which every observation is possible
             first = np.indices((1, n_actions, n_observations)).reshape(3, -1).T + np.array([n_observations, 0, 0])
             rows, start = np.concatenate([rows, first]), n_observations
         else:
             start = whole(start, "start", 0, n_observations - 1)
         _, pair, count = np.unique(rows[:, :2], axis=0, return_inverse=True, return_counts=True)
-        even = 1 / count[pair.reshape(-1)]  # what the chances are nobody knows, and nobody asks
+        even = 1 / count[pair.reshape(-1)]  # the layout needs probabilities, but the space does not depend on them
         layout = unroll(rows, even, n_steps=n_steps, start=start)
         self.space, self.ties = layout.space, layout.ties
         columns = zip(layout.state.tolist(), layout.step.tolist(), strict=True)
         self._number = {place: number for number, place in enumerate(columns)}
 
     def state_of(self, observation: Any, step: int) -> int:
-        """The state of layer `step`, 1..L-1, that an observation is."""
+        """Return the state of an observation at `step`, 1..L-1; refuse one that the moves cannot reach."""
         number = self._number.get((whole(observation, "an observation", 0), whole(step, "step", 0)))
         if number is None:
-            raise InvalidInputError(f"observation {observation} cannot come after {step} steps, if these are the moves")
+            raise InvalidInputError(f"no moves lead to observation {observation} at step {step}; correct moves")
         return number
 
     def __repr__(self) -> str:
@@ -113,7 +113,7 @@ class LiveSpace:
 
 
 def _checked_moves(moves: ArrayLike, sizes: tuple[int, int, int]) -> NDArray[np.int64]:
-    """Moves as rows of whole numbers, each below its size."""
+    """Return moves as rows of whole numbers, after checking that each is below its size."""
     rows = wholes(moves, "moves", ("n", 3))
     for row in rows[((rows < 0) | (rows >= sizes)).any(axis=1)][:1].tolist():
         raise InvalidInputError(f"the move {row} is outside of {sizes[0]} observations and {sizes[1]} actions")
@@ -122,16 +122,16 @@ def _checked_moves(moves: ArrayLike, sizes: tuple[int, int, int]) -> NDArray[np.
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class LiveHistory:
-    """What happened, episode by episode."""
+    """The realised losses and costs of each episode."""
 
-    loss: FloatArray  # (T,) realised, in the units of `loss_of`
-    cost: FloatArray  # (T, I) realised, in the units of `cost_of`
-    budgets: FloatArray  # (I,) what an episode may cost on average
-    settings: dict[str, float | str]  # what the learner ran with
+    loss: FloatArray  # (T,) in the units of `loss_of`
+    cost: FloatArray  # (T, I) in the units of `cost_of`
+    budgets: FloatArray  # (I,) limits on the average cost of an episode
+    settings: dict[str, float | str]  # the settings of the learner, with environment and seed
 
     @property
     def violation(self) -> FloatArray:
-        """(T,) how far the costs are over budget in sum, ‖[Σ (cost − budgets)]_+‖₂: good episodes pay for bad ones."""
+        """(T,) the violation so far, ‖[Σ (cost − budgets)]_+‖₂, in which episodes below budget offset others."""
         over = np.maximum(np.cumsum(self.cost - self.budgets, axis=0), 0.0)
         norms: FloatArray = np.sqrt((over * over).sum(axis=1))
         return norms
@@ -144,14 +144,14 @@ class LiveHistory:
 
 
 def minus_reward(step: Step) -> float:
-    """The loss of a step, unless told otherwise."""
+    """Return the default loss of a step: minus its reward."""
     return -step.reward
 
 
 def info_cost(step: Step) -> ArrayLike:
-    """The costs of a step, unless told otherwise: `info["cost"]`, a number or one for each budget."""
+    """Return the default costs of a step: `info["cost"]`, a number or one for each budget."""
     if "cost" not in step.info:
-        raise InvalidInputError("the environment reports no info['cost']; say what a step costs with cost_of")
+        raise InvalidInputError("the environment reports no info['cost']; pass cost_of, a function of a step")
     cost: ArrayLike = step.info["cost"]
     return cost
 
@@ -169,18 +169,30 @@ def play_live(
     seed: int = 0,
     progress: Callable[[int], None] | None = None,
 ) -> LiveHistory:
-    """Let `learner` play `episodes` episodes of `env`, a Gymnasium environment or anything with its reset and step.
+    """Play episodes of an environment with a learner, which observes each of them.
 
     Parameters
     ----------
-    state_of : which state of layer `step`, 1..L-1, an observation is; not asked where the layer has just one. When the
-        environment ends an episode early, the last observation is asked about to the last step, loss and cost are 0,
-        and actions go nowhere: have states that wait. An environment that would go on after step L is reset.
-    tables : for a learner with full information, see above.
-    loss_of, cost_of : what a step is charged, in the units that the learner was made for: |loss| ≤ 1, and the
-        largest costs of the constraints sum to at most 1 (Assumption 2).
-    action_of : the environment's action for an action of the space.
-    seed : for the environment's first reset and for drawing actions.
+    env : a Gymnasium environment, or any object with its `reset` and `step`.
+    learner : a learner, in its state so far.
+    episodes : the number of episodes.
+    state_of : function(observation, step) -> the state of layer `step`, 1..L-1; not called for a layer with one state.
+        After the environment ends an episode early, it gets the last observation until step L, loss and cost are 0, and
+        actions have no effect: the space needs states that wait. After step L the environment is reset.
+    tables : the functions f^t and g^t for a learner with full information, see above.
+    loss_of, cost_of : the loss and the costs of a step in the learner's units: |loss| ≤ 1, and the largest costs of the
+        constraints sum to at most 1 (Assumption 2).
+    action_of : function(action of the space) -> action of the environment.
+    seed : of the environment's first reset and of the drawn actions.
+    progress : called with the number of episodes played, after each.
+
+    Returns
+    -------
+    LiveHistory : realised losses and costs.
+
+    Raises
+    ------
+    InvalidInputError : with the episode, if a state, a loss or a cost is invalid.
     """
     episodes, seed = whole(episodes, "episodes", 1, MOST), whole(seed, "seed", 0)
     having(learner, "learner", "space", "budgets", "observe")
@@ -215,7 +227,7 @@ def play_live(
 
 
 class RunningMeans:
-    """The mean of all that was met at each tuple so far; 0 where nothing was."""
+    """The mean loss and constraints at each tuple so far; 0 without visits."""
 
     def __init__(self, space: LayeredSpace, n_constraints: int) -> None:
         self.visits = np.zeros(space.n_tuples)
@@ -223,9 +235,9 @@ class RunningMeans:
         self.constraints = np.zeros((n_constraints, space.n_tuples))
 
     def add(self, path: NDArray[np.int64], losses: FloatArray, costs: FloatArray) -> None:
-        """The tuples of an episode, no two alike, with what was lost (L,) and used (I, L) at each."""
+        """Add an episode: its distinct tuples (L,), and the losses (L,) and costs (I, L) there."""
         self.visits[path] += 1
-        # what was handed out before stays as it was
+        # arrays that were returned before do not change
         self.loss, self.constraints = self.loss.copy(), self.constraints.copy()
         self.loss[path] += (losses - self.loss[path]) / self.visits[path]
         self.constraints[:, path] += (costs - self.constraints[:, path]) / self.visits[path]
@@ -241,7 +253,7 @@ def _play_episode(
     cost_of: Callable[[Step], ArrayLike],
     action_of: Callable[[int], Any],
 ) -> tuple[NDArray[np.int64], NDArray[np.int64], FloatArray, FloatArray]:
-    """States (L+1,), actions (L,), losses (L,) and costs (I, L) of one episode."""
+    """Play one episode; return its states (L+1,), actions (L,), losses (L,) and costs (I, L)."""
     space, policy, L, n_constraints = learner.space, learner.policy, learner.space.n_layers, len(learner.budgets)
     states, actions = np.zeros(L + 1, dtype=np.int64), np.zeros(L, dtype=np.int64)
     losses, costs = np.zeros(L), np.zeros((n_constraints, L))
@@ -266,10 +278,10 @@ def _checked_state(space: LayeredSpace, state_of: StateOf, observation: Any, ste
     states = space.states_of(step)
     if len(states) == 1:
         return states[0]
-    state = whole(state_of(observation, step), "what state_of gave", 0)
+    state = whole(state_of(observation, step), "the value of state_of", 0)
     if state not in states:
         raise InvalidInputError(
-            f"state_of gave {state} for observation {observation!r} at step {step}; "
+            f"state_of returned {state} for observation {observation!r} at step {step}; "
             f"the states of layer {step} are {states.start}..{states.stop - 1}"
         )
     return state

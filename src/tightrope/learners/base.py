@@ -1,16 +1,16 @@
-"""The protocol of a learner, and the base class of ours.
+"""The protocol of a learner, and the base class of the learners here.
 
-A run needs no more than `Learner`: it asks for a policy, plays an episode with it, and lets the learner observe it.
+A run needs only `Learner`: it reads the policy, plays an episode with it, and calls `observe`.
 
-`LearnerBase` implements that protocol for a learner that consists of a configuration, which does not change, and a
-state, which is a value (`storage.state`). A subclass says how the state changes:
+`LearnerBase` implements this protocol for a learner with a configuration, which does not change, and a state, which is
+a value (`storage.state`). A subclass defines how the state changes:
 
     initial() -> state              the state before the first episode
     step(state, seen) -> state      one episode of the algorithm; it does not write to its arguments
     offer(state) -> Offer           the policy for the next episode, the prices of the budgets, the epoch
 
-`observe` checks the episode and replaces the state in one assignment, so that an episode is learnt whole or not at all.
-Saving, loading and copying follow from the fields of the state, once for all learners.
+`observe` checks the episode and replaces the state in one assignment, so that an error leaves the learner unchanged.
+Saving, loading and copying use the fields of the state, for all learners in the same way.
 """
 
 import inspect
@@ -53,18 +53,18 @@ __all__ = [
 
 log = logging.getLogger("tightrope")
 
-#: What a learner is shown after an episode: the whole loss and constraint functions, or their values along the path.
+#: What a learner observes of an episode: the whole loss and constraint functions, or their values along the path.
 Feedback = Literal["full", "bandit"]
 
-#: Which episodes a learner can learn from: any policy's; any policy's, if the policy is given
-#: (`BanditEpisode.policy`); those of its own policy.
+#: The episodes that a learner can learn from: "any": of any policy; "told": of any policy, if it is given
+#: (`BanditEpisode.policy`); "own": of its own policy.
 LearnsFrom = Literal["any", "told", "own"]
 
-#: Where the default parameters of a learner come from: its publication; the publication's order of magnitude or bound,
-#: where it does not print them or we could not read them; not the publication, as the module explains.
+#: The source of the default parameters: the publication; its order of magnitude or bound, if it does not state them;
+#: a departure from the publication that the module explains.
 Constants = Literal["published", "balanced by us", "declared departure", "none"]
 
-#: The types of what learners need to know (`needs`); the rest are numbers.
+#: The types of needs (`LearnerBase.needs`); all others are numbers.
 TYPES_OF_NEEDS: dict[str, type] = {
     "model": LayeredMDP,
     "safe_policy": Policy,
@@ -101,11 +101,11 @@ class Learner(Protocol):
 
     @property
     def epoch(self) -> int:
-        """The number of the epoch, from 1: how often the confidence set was renewed, plus one."""
+        """The number of the epoch, from 1; it increases when the confidence set is updated."""
 
     @property
     def settings(self) -> dict[str, float | str]:
-        """Every parameter and its value, for the record."""
+        """Every parameter and its value."""
 
 
 class Seen(NamedTuple):
@@ -118,7 +118,7 @@ class Seen(NamedTuple):
 
 
 class Offer(NamedTuple):
-    """What a learner shows of its state."""
+    """The policy and the prices that follow from a state."""
 
     policy: Policy  #: for the next episode
     multipliers: FloatArray  #: (I,) the price of each budget
@@ -193,8 +193,8 @@ class LearnerBase(ABC, Generic[S]):
     reference: ClassVar[str]  #: the publication
     constants: ClassVar[Constants] = "none"  #: where its default parameters come from
     feedback: ClassVar[Feedback] = "full"
-    plans: ClassVar[bool] = True  #: whether anything depends on `episodes`
-    needs: ClassVar[tuple[str, ...]] = ()  #: what it must know beyond space and budgets (`learners.needs.NEEDS`)
+    plans: ClassVar[bool] = True  #: whether the parameters depend on `episodes`
+    needs: ClassVar[tuple[str, ...]] = ()  #: knowledge beyond space and budgets (keys of `learners.needs.NEEDS`)
     learns_from: ClassVar[LearnsFrom] = "own"
     _init_by_hand: ClassVar[bool] = False
 
@@ -212,7 +212,7 @@ class LearnerBase(ABC, Generic[S]):
     @final
     def __post_init__(self) -> None:
         self._check_parameters()
-        self.loss_weight = 1.0  #: of losses, where the multipliers are those of constraints: a price is their quotient
+        self.loss_weight = 1.0  #: the weight of the losses; a price is a multiplier divided by it
         self.configure()
         self.state = self.initial()
         self._offered = (self.state, self.offer(self.state))
@@ -256,14 +256,15 @@ class LearnerBase(ABC, Generic[S]):
             self._check_need("policy", played)
             if self.learns_from == "own" and not np.array_equal(played.probabilities, self.policy.probabilities):
                 raise InvalidInputError(
-                    f"episode {self.observed + 1}: another policy played it, and {self.name} learns only from its own"
+                    f"episode {self.observed + 1}: it was played by another policy, and {self.name} learns only from "
+                    "its own"
                 )
         state = self.step(self.state, Seen(path, f, g, played))
         self.offered(state)  # before the state is replaced: an error leaves the learner as it was
         self.state = state
         if self.plans and state.observed - 1 == self.episodes:
             log.warning(
-                "%s was planned for %d episodes and goes on; its parameters stay what they are for %d",
+                "%s was planned for %d episodes and continues with its parameters for %d",
                 self.name, self.episodes, self.episodes,
             )  # fmt: skip
 
@@ -297,10 +298,10 @@ class LearnerBase(ABC, Generic[S]):
     @final
     @property
     def observed(self) -> int:
-        """Episodes so far."""
+        """The number of episodes so far."""
         return self.state.observed
 
-    if not TYPE_CHECKING:  # type checkers are to see learner.state.theta
+    if not TYPE_CHECKING:  # so that type checkers require learner.state.theta
 
         def __getattr__(self, name: str) -> Any:
             """Look an attribute up in the state, so that `learner.theta` is `learner.state.theta`."""
@@ -316,22 +317,24 @@ class LearnerBase(ABC, Generic[S]):
 
     @final
     def with_budgets(self, budgets: ArrayLike) -> Self:
-        """Return this learner with other budgets, as many; its state stays, prices included.
+        """Return a copy of this learner, in the same state, with other budgets (I,).
 
-        Raises `InvalidInputError` where something that it needs to know depends on the budgets.
+        Raises
+        ------
+        InvalidInputError : if one of its needs depends on the budgets.
         """
         learner = type(self)(**self._parameters_with(budgets))
-        learner.offered(self.state)  # an error is raised here, not when somebody asks for the policy
+        learner.offered(self.state)  # an error is raised here, not when the policy is read
         learner.state = self.state
         return learner
 
     @final
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the learner to `path`; `tightrope.load` reads it back, and it continues to the same bits."""
+        """Write the learner to `path`; `tightrope.load` reads it, and it continues with the same bits."""
         checkpoints.save(self, file_path(path, "path"))
 
     def __copy__(self) -> Self:
-        return deepcopy(self)  # not even the workspace of a solver is shared
+        return deepcopy(self)  # so that not even the workspace of a solver is shared
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value}" for name, value in self.settings.items() if name != "learner")
@@ -345,7 +348,7 @@ class LearnerBase(ABC, Generic[S]):
 
     @final
     def _check_parameters(self) -> None:
-        """Check the parameters, and keep them as they were given."""
+        """Check the parameters, and keep copies of the given ones."""
         instance(self.space, "space", LayeredSpace)
         given = {name: (getattr(self, name), each.default) for name, each in self.parameter_fields().items()}
         self.budgets = checked_budgets(self.space, self.budgets)
@@ -355,8 +358,8 @@ class LearnerBase(ABC, Generic[S]):
         }
         for name in self.needs:
             self._check_need(name, getattr(self, name))
-        self.reported: dict[str, float | str] = {}  #: settings that are no parameters, but follow from them
-        self.unreported: set[str] = set()  #: parameters that change nothing
+        self.reported: dict[str, float | str] = {}  #: settings that are not parameters
+        self.unreported: set[str] = set()  #: parameters that have no effect
         ties = getattr(self, "ties", None)
         if ties is not None and instance(ties, "ties", Ties).space != self.space:
             raise InvalidInputError(f"ties is {ties!r} on {ties.space!r}; expected some on {self.space!r}")
@@ -391,7 +394,7 @@ class LearnerBase(ABC, Generic[S]):
     @final
     @property
     def settings(self) -> dict[str, float | str]:
-        """Every parameter and its value, for the record."""
+        """Every parameter and its value."""
         left_out = {"space", "budgets", *self.needs}
         if not isinstance(getattr(self, "confidence", ""), str):  # a rule of the user's own has them in itself
             left_out |= {"level", "radius_scale"}

@@ -1,10 +1,10 @@
-"""Points of reference: fixed policies that learn nothing.
+"""Reference learners: fixed policies, without learning.
 
-1. `uniform` plays every action with equal probability: what knowing nothing and never learning gives.
-2. `safe-baseline` plays the policy that leaves all budgets the most slack: never over budget, at whatever loss.
-3. `hindsight` plays the answer of the hindsight LP: what knowing everything beforehand gives, so regret 0 at the end.
+1. `uniform` plays every action with equal probability.
+2. `safe-baseline` plays the policy with the most slack to all budgets: within the budgets, at any loss.
+3. `hindsight` plays the solution of the hindsight LP, so its regret is 0 in the end.
 
-Feedback: full information, which they do not look at. Needs to know: nothing; the safe policy; the best policy.
+Feedback: full information, which they ignore. Needs to know: nothing; the safe policy; the best policy.
 """
 
 from dataclasses import field
@@ -18,11 +18,11 @@ from tightrope.storage.state import State, state
 
 @state
 class Played(State):
-    """The number of episodes, and nothing else."""
+    """The state of a fixed policy: the number of episodes."""
 
 
 class FixedPolicy(LearnerBase[Played]):
-    """One policy for ever: `fixed`, which a subclass sets in `configure`."""
+    """The same policy in every episode: `fixed`, which a subclass sets in `configure`."""
 
     plans = False
     learns_from = "any"
@@ -40,7 +40,7 @@ class FixedPolicy(LearnerBase[Played]):
 
 
 class Uniform(FixedPolicy):
-    """Every action with equal probability, for ever: a point of reference."""
+    """Every action with equal probability, without learning: a reference."""
 
     name = "uniform"
     reference = "none"
@@ -50,7 +50,7 @@ class Uniform(FixedPolicy):
 
 
 class SafeBaseline(FixedPolicy):
-    """The policy that leaves all budgets the most slack, for ever: a point of reference."""
+    """The policy with the most slack to all budgets, without learning: a reference."""
 
     name = "safe-baseline"
     reference = "none"
@@ -63,7 +63,7 @@ class SafeBaseline(FixedPolicy):
 
 
 class Hindsight(FixedPolicy):
-    """The best fixed policy for the losses to come, as if they were known: the point of reference of regret."""
+    """The best fixed policy for the losses of the run, which it knows: the reference of regret."""
 
     name = "hindsight"
     reference = "none"

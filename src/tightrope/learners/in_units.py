@@ -1,4 +1,4 @@
-"""A learner in one's own loop, told and asked in units of one's own."""
+"""A learner in a loop of your own, with losses, uses and prices in your own units."""
 
 from typing import Any
 
@@ -48,12 +48,12 @@ class InUnits:
 
     @property
     def multipliers(self) -> FloatArray:
-        """(I,) prices: what a unit of each budget is worth to the learner at present, in units of the loss."""
+        """(I,) the learner's present price of a unit of each budget, in units of the loss."""
         return self.units.prices(self.learner.multipliers, getattr(self.learner, "loss_weight", 1.0))
 
     @property
     def settings(self) -> dict[str, float | str]:
-        """What the learner runs with, and the scales."""
+        """The settings of the learner, and the scales."""
         scales = ", ".join(f"{scale:g}" for scale in self.units.constraint_scales.tolist())
         return self.learner.settings | {
             "loss_scale": self.units.loss_scale,
@@ -66,12 +66,12 @@ class InUnits:
         return self.policy.sample(state, rng)
 
     def observe(self, episode: Any) -> None:
-        """Learn from the episode just played, its losses and constraints in these units; or refuse it."""
+        """Learn from the episode just played, with losses and constraints in these units."""
         self.learner.observe(self._scaled(episode))
 
     def _scaled(self, episode: Any) -> Any:
         if not isinstance(episode, Episode | BanditEpisode):
-            return episode  # the learner says what it thinks of it
+            return episode  # the learner refuses it
         charges = episode.loss if isinstance(episode, Episode) else episode.losses
         loss = floats(charges, "loss", ("n",))
         uses = floats(episode.constraints, "constraints", (len(self.learner.budgets), "n"))

@@ -1,7 +1,7 @@
-"""What a learner may have to be told beyond the space and the budgets, and how a problem answers.
+"""The knowledge that a learner may need beyond the space and the budgets, and its computation from a problem.
 
-The less a learner needs the better, so each declares it (`LearnerBase.needs`) and `make_learner` hands over exactly
-that. Most of it no real system could offer; it is what a publication assumes, or makes a point of reference.
+Each learner declares its needs (`LearnerBase.needs`), and `make_learner` passes exactly these. Most of them are unknown
+in a real system; a publication assumes them, or they make a reference learner.
 """
 
 from collections.abc import Callable
@@ -21,20 +21,20 @@ from tightrope.streams import streams
 #: Regret per episode at which a policy counts as the best in hindsight.
 TOLERANCE = 1e-7
 
-#: How often `hindsight_policy` may be rehearsed against an adversary that answers to the policy.
+#: The most rehearsals of `hindsight_policy` against an adaptive adversary.
 REHEARSALS = 8
 
 
 class Constraints(Protocol):
-    """The law of the constraints, as far as a learner may be told."""
+    """The distribution of the constraints, as far as `make_learner` needs it."""
 
     @property
     def mean(self) -> FloatArray:
-        """(I, n_tuples)."""
+        """(I, n_tuples) the mean."""
 
 
 class Problem(Protocol):
-    """What `make_learner` reads of a problem (`tightrope.problems.base.Problem` has it all)."""
+    """The attributes of a problem that `make_learner` reads (see `tightrope.problems.base.Problem`)."""
 
     @property
     def mdp(self) -> LayeredMDP: ...
@@ -47,72 +47,77 @@ class Problem(Protocol):
 
 
 class Need(NamedTuple):
-    """One thing to know."""
+    """Something that a learner may need to know."""
 
     meaning: str
     answer: Callable[[Problem, int, int], Any]  # problem, number of episodes, root seed of the run
 
 
-#: The share of what an episode can use by which the most slack is given up where no policy is found to have it.
+#: The slack given up, as a share of the largest use of an episode, if the solver finds no policy with the most slack.
 ROUNDING = 1e-9
 
 
 def most_slack_policy(mdp: LayeredMDP, constraints: FloatArray, budgets: FloatArray) -> Policy:
-    """The policy with the largest min_i c_i − <g_i, θ>, be that below zero; of these, one of the least total use."""
+    """Return the policy with the largest min_i c_i − <g_i, θ> (perhaps negative), and among those the least total use.
+
+    Parameters
+    ----------
+    constraints, budgets : g (I, n_tuples) and c (I,).
+    """
     if len(budgets) == 0:
         return Policy.uniform(mdp.space)
     slack, total = slater_slack(mdp, constraints, budgets), constraints.sum(axis=0)
     try:
         return solve_cmdp(mdp, total, constraints, budgets - slack).policy
-    except ConvergenceError:  # feasible but for rounding
+    except ConvergenceError:  # feasible up to rounding
         room = ROUNDING * mdp.space.n_layers * float(np.abs(constraints).max())
         return solve_cmdp(mdp, total, constraints, budgets - slack + room).policy
 
 
 def _extremes(problem: Problem) -> FloatArray:
-    """(K, I, n_tuples) what the constraints can be in expectation: one mean, unless they change."""
+    """Return the extremes of the constraints, (K, I, n_tuples): the mean alone, unless they change."""
     g: FloatArray = getattr(problem.constraints, "extremes", problem.constraints.mean[None])
     return g
 
 
-def _whatever_comes(problem: Problem) -> tuple[FloatArray, FloatArray]:
-    """Constraints and budgets of who keeps the budgets under all extremes."""
+def _worst_case(problem: Problem) -> tuple[FloatArray, FloatArray]:
+    """Return constraints and budgets that a policy within the budgets under all extremes has to meet."""
     g = _extremes(problem)
     return g.reshape(-1, g.shape[2]), np.tile(problem.budgets, len(g))
 
 
 def safe_policy(problem: Problem) -> Policy:
-    """The policy that leaves all budgets the most slack at once."""
-    return most_slack_policy(problem.mdp, *_whatever_comes(problem))
+    """Return the policy with the most slack to all budgets at once."""
+    return most_slack_policy(problem.mdp, *_worst_case(problem))
 
 
 def safe_usage(problem: Problem) -> FloatArray:
-    """(I,) what the safe policy spends of each budget, in expectation."""
+    """Return the expected use of each budget under the safe policy, (I,)."""
     used: FloatArray = dot(_extremes(problem), problem.mdp.occupancy(safe_policy(problem))).max(axis=0)
     return used
 
 
 def slack(problem: Problem) -> float:
-    """What the safe policy leaves of every budget, at the least; inf without budgets."""
-    return slater_slack(problem.mdp, *_whatever_comes(problem))
+    """Return the least slack of the safe policy to any budget; inf without budgets."""
+    return slater_slack(problem.mdp, *_worst_case(problem))
 
 
 def expected_uses(problem: Problem) -> FloatArray:
-    """(I, n_pairs) what each pair uses of each budget."""
+    """Return the expected use of each budget at each pair, (I, n_pairs)."""
     return problem.mdp.space.sum_over_successors(problem.constraints.mean * problem.mdp.transitions)
 
 
 def classes(problem: Problem) -> NDArray[np.int64]:
-    """(n_states,) states that the budgets cannot tell apart (`planning.abstraction`)."""
+    """Return the class of each state, (n_states,): the constraints do not distinguish states of one class."""
     return classes_of(problem.mdp, expected_uses(problem))
 
 
 def hindsight_policy(problem: Problem, episodes: int, seed: int) -> Policy:
-    """The best fixed policy within the budgets for the losses that the run with this seed will see.
+    """Return the best fixed policy within the budgets for the losses of the run with this seed.
 
-    The adversary is rehearsed with the stream it will play from, against the answer of the rehearsal before. One that
-    ignores the policy is known after the first; one that answers to it is rehearsed until the policy is the best
-    against the losses it provokes, and if none ever is, the one that came nearest is returned.
+    The losses are rehearsed with the random stream of the run, against the best policy of the rehearsal before. For an
+    oblivious adversary one rehearsal is exact. For an adaptive one, rehearsals are repeated until the policy is the
+    best against the losses that it causes; if none is, the one with the least regret is returned.
     """
     mdp, g = problem.mdp, problem.constraints.mean
     policy = best = safe_policy(problem)  # within the budgets, so no regret is below zero
@@ -135,8 +140,8 @@ def hindsight_policy(problem: Problem, episodes: int, seed: int) -> Policy:
 
 
 def _average_constraints(problem: Problem, policy: Policy, episodes: int, seed: int) -> FloatArray:
-    """(I, n_tuples) the average of g^1, …, g^T in the run with this seed, if the policy is played."""
-    law: Any = problem.constraints  # one that changes
+    """Return the average of g^1, …, g^T, (I, n_tuples), in the run with this seed under a policy."""
+    law: Any = problem.constraints  # constraints that change
     regulator, total = law.begin(streams(seed).constraints), np.zeros(law.mean.shape)
     for t in range(1, episodes + 1):
         total += regulator.constraints(t)
@@ -144,17 +149,17 @@ def _average_constraints(problem: Problem, policy: Policy, episodes: int, seed: 
     return total / episodes
 
 
-#: Everything a learner may ask for: the name it is given by, and how a problem answers.
+#: Everything that a learner may need, by the name of the parameter.
 NEEDS: dict[str, Need] = {
     "model": Need("the true model", lambda problem, episodes, seed: problem.mdp),
     "constraint_means": Need("the means of the constraints", lambda problem, episodes, seed: problem.constraints.mean),
     "safe_policy": Need("a policy within the budgets", lambda problem, episodes, seed: safe_policy(problem)),
-    "safe_usage": Need("what the safe policy spends", lambda problem, episodes, seed: safe_usage(problem)),
-    "slack": Need("what a policy can leave of every budget", lambda problem, episodes, seed: slack(problem)),
-    "expected_uses": Need("what each pair uses", lambda problem, episodes, seed: expected_uses(problem)),
-    "classes": Need("which states budgets cannot tell apart", lambda problem, episodes, seed: classes(problem)),
+    "safe_usage": Need("the uses of the safe policy", lambda problem, episodes, seed: safe_usage(problem)),
+    "slack": Need("the most slack to all budgets", lambda problem, episodes, seed: slack(problem)),
+    "expected_uses": Need("the expected uses of each pair", lambda problem, episodes, seed: expected_uses(problem)),
+    "classes": Need("classes of states with equal uses", lambda problem, episodes, seed: classes(problem)),
     "class_transitions": Need(
-        "the law between those classes",
+        "the transition probabilities between those classes",
         lambda problem, episodes, seed: class_transitions(problem.mdp, classes(problem)),
     ),
     "hindsight_policy": Need("the best fixed policy for the losses to come", hindsight_policy),

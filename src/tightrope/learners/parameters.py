@@ -4,8 +4,7 @@
         rate: float = parameter(POSITIVE, default=PUBLISHED)
         growth: float = parameter(NOT_NEGATIVE, default=0.01)
 
-From them follow its signature, its `settings`, the options of `make_learner`, and the parameters that a checkpoint
-holds.
+They define its signature, its `settings`, the options of `make_learner`, and the parameters in a checkpoint.
 """
 
 import dataclasses
@@ -17,7 +16,7 @@ from tightrope.errors import InvalidInputError
 
 
 class Range(NamedTuple):
-    """The numbers that a parameter may be, and how that is said."""
+    """The range of a parameter, and its description in errors."""
 
     low: float
     high: float
@@ -26,7 +25,7 @@ class Range(NamedTuple):
     words: str
 
     def checked(self, name: str, value: object) -> float:
-        """`value` as a float of this range."""
+        """Return `value` as a float in this range, or raise InvalidInputError."""
         number = real(value)
         if number is None:
             raise InvalidInputError(f"{name} is {shown(value)}; it must be a number")
@@ -45,10 +44,10 @@ POSITIVE_SHARE = Range(0, 1, False, True, "it lies in (0, 1]")
 ANY = Range(-math.inf, math.inf, False, True, "it must be a number")
 
 
-#: The default of a parameter whose published value depends on the problem: `default_to` has it.
+#: The default of a parameter whose published value depends on the problem; `configure` sets it by `default_to`.
 PUBLISHED: Any = None
 
 
 def parameter(values: Range, *, default: Any = dataclasses.MISSING) -> Any:
-    """Declare a number of this range that a learner is made with; without a default it must be given."""
+    """Declare a parameter of a learner, a number in this range; without a default it is required."""
     return dataclasses.field(default=default, metadata={"range": values})

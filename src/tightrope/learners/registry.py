@@ -55,7 +55,7 @@ from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage import checkpoints
 from tightrope.ties import Ties
 
-#: Learners by name; each class says its `feedback`, what it `needs`, its `reference` and, in one line, its `summary()`.
+#: Learners by name; each class has its `feedback`, `needs`, `reference` and a one-line `summary()`.
 LEARNERS: dict[str, type[LearnerBase]] = {
     learner.name: learner
     for learner in (
@@ -108,20 +108,20 @@ LEARNERS: dict[str, type[LearnerBase]] = {
 
 
 class Maker(Protocol):
-    """Makes a learner for a problem, the number of episodes and the root seed of the run, as `make_learner` does."""
+    """A function that makes a learner for a problem, a number of episodes and the root seed of a run."""
 
     def __call__(self, problem: Any, *, episodes: int, seed: int) -> Learner: ...
 
 
 def learner_called(name: str) -> type[LearnerBase]:
-    """The class of that name, or a refusal."""
+    """Return the class of that name, or raise InvalidInputError."""
     if not isinstance(name, str) or name not in LEARNERS:
         raise unknown("there is no learner", name, LEARNERS)
     return LEARNERS[name]
 
 
 def options_of(learner: type[LearnerBase]) -> list[str]:
-    """The parameters that one may choose: all but what the problem tells it."""
+    """Return the names of the parameters that a user chooses: all but those that the problem determines."""
     told = {"space", "budgets", "episodes", *learner.needs}
     return [name for name in learner.parameter_fields() if name not in told]
 
@@ -129,11 +129,26 @@ def options_of(learner: type[LearnerBase]) -> list[str]:
 def make_learner(
     name: str, problem: Problem, *, episodes: int | None = None, seed: int = 0, **options: Any
 ) -> LearnerBase:
-    """The learner called `name` for `problem`, told exactly what it `needs` to know and nothing more.
+    """Return a new learner for a problem; it gets exactly the knowledge that its class `needs`.
 
-    `episodes` is how many are planned; `ucpd-practical` and `ucpd-bandit` need no plan. Parameters are the published
-    ones unless `options` say otherwise. `seed` is the root seed of the run: a learner that draws random numbers does so
-    from a stream of its own. `ties=True` hands it the problem's ties, if it has any.
+    Parameters
+    ----------
+    name : a key of `LEARNERS`.
+    problem : a problem.
+    episodes : the number of planned episodes; `ucpd-practical` and `ucpd-bandit` need none.
+    seed : the root seed of the run; a learner that draws has a random stream of its own.
+    options : parameters of the learner, by default the published ones; `ties=True` uses the ties of the problem.
+
+    Raises
+    ------
+    InvalidInputError : if the name or an option is unknown, or a parameter is out of range.
+
+    Examples
+    --------
+    >>> import tightrope as tr
+    >>> learner = make_learner("ucpd", tr.make("media-streaming"), episodes=1000)
+    >>> learner.name, learner.epoch, learner.multipliers
+    ('ucpd', 1, array([0.]))
     """
     learner_called(name)
     space = instance(implements(problem, "problem", Problem).mdp, "problem.mdp", LayeredMDP).space
@@ -156,7 +171,7 @@ def learner_for(
     episodes: int | None,
     options: Mapping[str, Any],
 ) -> LearnerBase:
-    """`make_learner` where there is no problem, but what is known of one; `tell` answers each of its `needs`."""
+    """Return a new learner without a problem; `tell(need)` gives each of its `needs`. See `make_learner`."""
     maker = learner_called(name)
     given = dict(options)
     for option in given:
@@ -168,15 +183,22 @@ def learner_for(
             raise InvalidInputError(f"ties is {shown(choice)}; expected true (those of the problem), false, or a Ties")
         given["ties"] = ties if choice is True else None if choice is False else choice
     if episodes is None and maker.parameter_fields()["episodes"].default is not None:
-        raise InvalidInputError(f"{name} has to be told the number of episodes; give episodes=N, or --episodes N")
+        raise InvalidInputError(f"{name} needs the number of episodes; give episodes=N, or --episodes N")
     told = {need: tell(need) for need in maker.needs}
     return maker(space, budgets, episodes=episodes, **told, **given)  # type: ignore[arg-type]
 
 
 def load(path: str | PathLike[str] | bytes, *classes: type) -> LearnerBase:
-    """The learner that `learner.save(path)` wrote, or its bytes, ready to go on where it stopped, bit for bit.
+    """Load a learner that `learner.save(path)` wrote; it continues with the same bits.
 
-    `classes`: learners and confidence rules of your own that the file may name.
+    Parameters
+    ----------
+    path : the file, or its bytes.
+    classes : learners and confidence rules of your own that the file may contain.
+
+    Raises
+    ------
+    InvalidInputError : if the file cannot be read, is damaged, or contains an unknown class.
     """
     for kind in classes:
         instance(kind, "classes", type)

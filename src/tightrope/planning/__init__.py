@@ -1,1 +1,1 @@
-"""Planning when the model, or a set that it lies in, is known: no learning in here."""
+"""Planning with a known model, or with a set of models."""

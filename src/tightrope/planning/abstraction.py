@@ -1,7 +1,7 @@
-"""Classes of states that constraints cannot tell apart, and planning with a model that is known between them.
+"""Classes of states that the constraints do not distinguish, and planning with a model known between classes.
 
-States of a layer are in one class if every action uses the same of every budget there, and is as likely to lead to each
-class of the next layer: who chooses actions by class alone uses what the classes say, wherever in them it is.
+States of a layer are in one class if every action has the same uses there, and the same probabilities of the classes of
+the next layer. So the uses of a policy that depends on classes only are determined by the model between classes.
 """
 
 from functools import cached_property
@@ -14,12 +14,12 @@ from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.dynamic_programming import Intervals
 from tightrope.space import FloatArray, LayeredSpace
 
-#: Numbers that differ by less are the same to a class.
+#: Uses and probabilities are compared after rounding to so many digits.
 DIGITS = 9
 
 
 def classes_of(mdp: LayeredMDP, uses: FloatArray) -> NDArray[np.int64]:
-    """(n_states,) the class of each state, for uses (I, n_pairs): the coarsest there are, by one pass backwards."""
+    """Return the coarsest classes of states, (n_states,), for uses (I, n_pairs), by one backward pass."""
     space, P = mdp.space, mdp.transitions
     classes = np.zeros(space.n_states, dtype=np.int64)
     found = 1
@@ -39,16 +39,16 @@ def classes_of(mdp: LayeredMDP, uses: FloatArray) -> NDArray[np.int64]:
 
 
 def class_transitions(mdp: LayeredMDP, classes: NDArray[np.int64]) -> FloatArray:
-    """(n_tuples,) how likely each pair is to lead to the class of the tuple's last state."""
+    """Return the probability that each pair leads to the class of the tuple's successor, (n_tuples,)."""
     middle = Halves(mdp.space, classes).middle
     likely = np.bincount(middle, mdp.transitions).astype(np.float64)
     return likely[middle]
 
 
 class Halves:
-    """A space with every step in two: from the pair to the class of the next state, and from there to the state.
+    """A space with every step split in two: from the pair to the class of the next state, then to the state.
 
-    Between pair and class the law is known, so that intervals are about the second half alone.
+    The probabilities of the first half are known, so confidence intervals apply to the second half only.
     """
 
     def __init__(self, space: LayeredSpace, classes: NDArray[np.int64]) -> None:
@@ -79,21 +79,21 @@ class Halves:
 
     @cached_property
     def pairs(self) -> NDArray[np.int64]:
-        """(n_pairs,) which pairs of `space` those outside are."""
+        """(n_pairs,) the pair of `space` for each pair of the original space."""
         _, at = np.unique(self.pair, return_index=True)
         pairs: NDArray[np.int64] = self.space.pair_of_tuple[self._first[at]]
         return pairs
 
     def costs(self, outside: FloatArray) -> FloatArray:
-        """Costs (…, n_pairs) outside, in `space`: paid in the first half."""
+        """Convert costs of original pairs, (…, n_pairs), to `space`, with the costs in the first half."""
         inside = np.zeros((*outside.shape[:-1], self.space.n_pairs))
         inside[..., self.pairs] = outside
         return inside
 
     def intervals(self, box: Intervals, likely: FloatArray) -> Intervals:
-        """Those of a box that agree with what is known: `likely`, (n_tuples,), the law of the classes.
+        """Return the intervals of a box that agree with known class probabilities `likely`, (n_tuples,).
 
-        Where none does, a class is free.
+        A class without such an interval is left free.
         """
         lower, upper = np.zeros(self.space.n_tuples), np.ones(self.space.n_tuples)
         known, share = np.bincount(self.middle, likely) / np.bincount(self.middle), np.maximum(likely, 1e-300)
@@ -105,11 +105,11 @@ class Halves:
         return Intervals(lower, upper, np.zeros(self.space.n_pairs))
 
     def policy(self, inside: Policy) -> Policy:
-        """A policy of `space`, outside."""
+        """Convert a policy of `space` to the original space."""
         return Policy.unchecked(self.outer, inside.probabilities[self.pairs])
 
     def most(self, intervals: Intervals, policy: Policy, cost: FloatArray) -> float:
-        """What a policy outside costs at most, of costs (n_pairs,) outside, whichever model it is."""
+        """Return the largest expected cost of an original policy, for costs (n_pairs,), over all models."""
         pi = np.ones(self.space.n_pairs)
         pi[self.pairs] = policy.probabilities
         V = core.dearest_values(self.space.native, intervals.lower, intervals.upper, pi, self.costs(cost))

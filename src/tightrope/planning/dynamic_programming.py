@@ -23,7 +23,7 @@ from tightrope.space import FloatArray, IntArray, LayeredSpace
 
 
 class Intervals(NamedTuple):
-    """lower(s,a,s') <= P(s'|s,a) <= upper(s,a,s'), and how wide that is."""
+    """Intervals lower(s,a,s') <= P(s'|s,a) <= upper(s,a,s') that contain the model, and their widths."""
 
     lower: FloatArray  # (n_tuples,)
     upper: FloatArray  # (n_tuples,)
@@ -35,9 +35,10 @@ class Intervals(NamedTuple):
     def of_counts(
         cls, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64], log_term: float, scale: float = 1.0
     ) -> "Intervals":
-        """Around the frequencies P̂ = M / N by the empirical Bernstein bound; a pair without visits is left free.
+        """Return intervals around the frequencies P̂ = M / N by the empirical Bernstein bound, for visits N and M.
 
-        β(s,a,s') = scale (√(4 P̂ (1 − P̂) log_term / N) + 14 log_term / (3 N)), and 1 at most.
+        β(s,a,s') = scale (√(4 P̂ (1 − P̂) log_term / N) + 14 log_term / (3 N)), and 1 at most. A pair without visits is
+        left free.
         """
         n = space.expand_to_tuples(np.maximum(N, 1))
         P_hat = M / n
@@ -50,7 +51,7 @@ class Intervals(NamedTuple):
 
     @classmethod
     def around(cls, mdp: LayeredMDP, radius: ArrayLike = 0.0) -> "Intervals":
-        """A model plus and minus `radius`, a number or one for each tuple."""
+        """Return the intervals of a model plus and minus `radius`, a number or an array (n_tuples,)."""
         space, P = mdp.space, mdp.transitions
         beta = flat(np.broadcast_to(np.asarray(radius, np.float64), P.shape), space.n_tuples, "radius")
         if (beta < 0).any():
@@ -59,19 +60,19 @@ class Intervals(NamedTuple):
 
 
 def deterministic(space: LayeredSpace, pairs: IntArray) -> Policy:
-    """The policy that takes the given pair at every state."""
+    """Return the policy that takes the given pair (n_states - 1,) at every state."""
     pi = np.zeros(space.n_pairs)
     pi[pairs] = 1.0
     return Policy.unchecked(space, pi)
 
 
 def least_values(space: LayeredSpace, Q: FloatArray) -> FloatArray:
-    """(n_states,) min_a Q(s,a) of values (n_pairs,), 0 at the last state."""
+    """Return (n_states,) min_a Q(s,a) of values (n_pairs,), 0 at the last state."""
     return np.append(np.minimum.reduceat(Q, space.csr.state_ptr[:-2]), 0.0)
 
 
 def greedy(space: LayeredSpace, Q: FloatArray) -> Policy:
-    """The policy that takes the pair with the least Q (n_pairs,) at every state, the first one of equals."""
+    """Return the policy that takes the first pair with the least Q (n_pairs,) at every state."""
     state, best = space.pairs[:, 0], np.empty(space.n_states - 1, dtype=np.int64)
     least = np.flatnonzero(least_values(space, Q)[state] == Q)[::-1]
     best[state[least]] = least  # of several the last is kept, which is the first
@@ -79,21 +80,21 @@ def greedy(space: LayeredSpace, Q: FloatArray) -> Policy:
 
 
 def optimistic_policy(space: LayeredSpace, ball: L1Ball, cost: FloatArray) -> Policy:
-    """A deterministic policy with the least cost (n_tuples,) over all policies and all models in `ball`."""
+    """Return a deterministic policy with the least cost (n_tuples,) over all policies and all models in `ball`."""
     _, best = core.extended_values(space.native, ball.center, ball.radius, cost)
     return deterministic(space, best)
 
 
-#: What the simplex method takes for zero, as a share of what an answer may be off by; the second is for budgets that
-#: rounding alone decides on, and for those at which it goes in circles.
+#: The zero tolerances of the simplex method, as a share of the allowed error; the second is used if the first fails by
+#: rounding or cycling.
 ZEROS = (1e-4, 1e-2)
 
-#: Passes of dynamic programming before giving up; ordinary problems take a handful for each budget.
+#: The most passes of dynamic programming; ordinary problems take a few for each budget.
 MAX_PIVOTS = 1000
 
 
 def best_response(space: LayeredSpace, intervals: Intervals, cost: FloatArray) -> tuple[float, FloatArray, Policy]:
-    """min <cost, x> without budgets: the value, x (n_pairs,), and the policy, which is deterministic."""
+    """Minimise <cost, x> without budgets; return the value, x (n_pairs,), and the deterministic policy."""
     V, best, p = core.optimistic_actions(space.native, intervals.lower, intervals.upper, cost)
     return float(V[0]), core.visits(space.native, best, p), deterministic(space, best)
 
@@ -101,20 +102,20 @@ def best_response(space: LayeredSpace, intervals: Intervals, cost: FloatArray) -
 def best_mixture(
     space: LayeredSpace, intervals: Intervals, c: FloatArray, D: FloatArray, alpha: FloatArray, allowed: float
 ) -> "Mixture":
-    """The best x for c (n_pairs,), D (I, n_pairs), alpha (I,); if none is within alpha, one of the least excess.
+    """Return the best mixture for c (n_pairs,), D (I, n_pairs) and alpha (I,), or, if infeasible, the least excess.
 
-    Costs are in units of the largest. What is not good to `allowed` after all is returned, too: ask `good`.
+    Costs are in units of the largest. If the error exceeds `allowed`, `good` of the result is False.
     """
     exactly, roughly = (zero * allowed for zero in ZEROS)
     mixture = Mixture(space, intervals, c, D, alpha, allowed, exactly)
     if mixture.good:
         return mixture
-    uneven = roughly * np.random.default_rng(0).random(len(alpha))  # no two policies use up budgets at once
+    uneven = roughly * np.random.default_rng(0).random(len(alpha))  # breaks ties between policies
     return Mixture(space, intervals, c, D, alpha + uneven, allowed, roughly)
 
 
 class Mixture:
-    """One run of the simplex method, and how good its answer is."""
+    """The result of one run of the simplex method, with its error."""
 
     def __init__(
         self,
@@ -133,10 +134,10 @@ class Mixture:
             self.excess = float((dot(D, self.x) - alpha).max(initial=0.0))
             if not self.over or self.excess > allowed:
                 break
-            alpha = alpha + self.excess + 10 * zero  # over by rounding alone: let that pass
+            alpha = alpha + self.excess + 10 * zero  # infeasible by rounding only: allow it
         if self.over:
             self.multipliers /= self.multipliers.sum()
-        # weak duality: no x is better than the best for these prices; without one within α, none exceeds it less
+        # weak duality: the best x for these prices bounds the value, or the excess if infeasible
         prices = combine(self.multipliers, D)
         prices = prices if self.over else c + prices
         least, _, self.elsewhere = best_response(space, intervals, prices)

@@ -29,7 +29,7 @@ FURTHEST = 1e100  # |β| of a start: from further away F, of the order β², wou
 
 
 class Point(NamedTuple):
-    """A potential, and what follows from it."""
+    """A potential, and the quantities computed from it."""
 
     beta: FloatArray  # (n_states,)
     x: FloatArray  # (n_pairs,) [y + Aᵀβ]_+
@@ -39,7 +39,7 @@ class Point(NamedTuple):
 
 
 class EuclideanProjector:
-    """Projects again and again onto the occupancy measures of one model, each time from where the last answer was."""
+    """Projection onto the occupancy measures of one model, with warm starts."""
 
     def __init__(self, mdp: LayeredMDP, tolerance: float = 1e-10) -> None:
         self.mdp = mdp
@@ -47,17 +47,22 @@ class EuclideanProjector:
         self.potentials = np.zeros(mdp.space.n_states)  #: β of the last answer; the next search starts here
 
     def state(self) -> dict[str, FloatArray]:
-        """Return a copy of what the next answer depends on besides its question."""
+        """Return the warm start of the next projection."""
         return {"potentials": self.potentials.copy()}
 
     def restore(self, state: dict[str, FloatArray]) -> None:
-        """Go on from there."""
+        """Continue from a warm start."""
         if not (np.abs(state["potentials"]) <= FURTHEST).all():
             raise InvalidInputError(f"the projector's potentials are not finite, or beyond {FURTHEST:g}")
         self.potentials = state["potentials"]
 
     def solve(self, y: FloatArray) -> FloatArray:
-        """The answer x (n_pairs,), with Σ|Ax − b| within the tolerance; or raise and stay as before."""
+        """Return the projection x (n_pairs,) of y (n_pairs,), with Σ|Ax − b| within the tolerance.
+
+        Raises
+        ------
+        ConvergenceError : if the tolerance is not reached; the warm start is unchanged.
+        """
         for start in (self.potentials, np.zeros_like(self.potentials)):  # warm, and if that was too far away, cold
             at = self._search(y, start)
             if at.residual_norm <= self.tolerance:
@@ -69,7 +74,7 @@ class EuclideanProjector:
         )
 
     def _search(self, y: FloatArray, start: FloatArray) -> Point:
-        """The first point within the tolerance, or the last of those that were each better than the one before."""
+        """Return the first point within the tolerance, or the last one if no step improves it."""
         at = self._point(y, start)
         for _ in range(MAX_STEPS):
             better = self._better(y, at) if at.residual_norm > self.tolerance else None
@@ -79,7 +84,7 @@ class EuclideanProjector:
         return at
 
     def _better(self, y: FloatArray, at: Point) -> Point | None:
-        """The first Newton step that is better, each damped more than the one before; nothing if none is."""
+        """Return the point after the first Newton step that improves it, with increasing damping; None if none does."""
         damping = DAMPING * min(1.0, at.residual_norm)
         for _ in range(MAX_DAMPINGS):
             step = self._newton_step(at, damping)

@@ -10,8 +10,8 @@ polytope: x >= 0 and, at every state s but the last,
 
     Σ_a x(s,a) − Σ_{r,a} P(s|r,a) x(r,a) = 1 if s is the first state, else 0.
 
-For any q >= 0, dynamic programming on f + Σ_i q_i g_i bounds the value from below (weak duality). The bound
-holds whatever the solver did, and every answer is held against it before it is returned.
+For any q >= 0, dynamic programming on f + Σ_i q_i g_i bounds the value from below (weak duality), independently of the
+solver. Every solution is checked against this bound before it is returned.
 """
 
 import itertools
@@ -33,42 +33,42 @@ from tightrope.model import LayeredMDP, Policy, flat
 from tightrope.planning.dynamic_programming import Intervals, best_mixture, deterministic
 from tightrope.space import FloatArray, LayeredSpace
 
-#: How far an answer may be from the best, or over a budget: per step, in units of the largest |f| or |g_i|.
+#: The largest error of a value, or excess over a budget: per step, in units of the largest |f| or |g_i|.
 TOLERANCE = 1e-9
 
-#: What is smaller is no unit: its reciprocal would be infinite.
+#: The smallest unit: the reciprocal of a smaller one would be infinite.
 SMALLEST = 1e-290
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class CMDPSolution:
-    """The best policy within the budgets, and the proof that it is.
+    """The best policy within the budgets, with a certificate.
 
-    No policy within the budgets has a value below `value - duality_gap`, and this one exceeds no budget by
-    more than `violation`. Budgets changed by d change the value by −multipliers·d, to first order.
+    No policy within the budgets has a value below `value - duality_gap`, and this one exceeds no budget by more than
+    `violation`. A change of the budgets by d changes the value by −multipliers·d, to first order.
     """
 
     value: float  # <f, θ>
     occupancy: FloatArray  # (n_tuples,) θ, exactly the occupancy measure of `policy`
     policy: Policy
-    multipliers: FloatArray  # (I,) q >= 0: what one more unit of each budget is worth
+    multipliers: FloatArray  # (I,) q >= 0: the price of a unit of each budget
     duality_gap: float
     violation: float
 
 
 class Slack(NamedTuple):
-    """What all budgets can spare at once, who attains it, and the proof that nobody does better.
+    """The most slack to all budgets at once, the policy that attains it, and a certificate.
 
     For every policy Σ_i weights_i (c_i − <g_i, θ>) <= `slack`, and the weights sum to 1.
     """
 
-    slack: float  # max over policies of min_i c_i − <g_i, θ>; negative: by how much some budget is always exceeded
+    slack: float  # max over policies of min_i c_i − <g_i, θ>; if negative, the budgets cannot be met
     policy: Policy
     weights: FloatArray  # (I,) >= 0
 
 
 def best_policy(mdp: LayeredMDP, loss: ArrayLike) -> tuple[float, Policy]:
-    """The least expected loss (n_tuples,) without budgets, and a deterministic policy that attains it."""
+    """Return the least expected loss without budgets, for a loss (n_tuples,), and a policy that attains it."""
     space = instance(mdp, "mdp", LayeredMDP).space
     V, best = core.best_actions(space.native, mdp.transitions, flat(loss, space.n_tuples, "loss"))
     return float(V[0]), deterministic(space, best)
@@ -83,12 +83,12 @@ def solve_cmdp(mdp: LayeredMDP, loss: ArrayLike, constraints: ArrayLike, budgets
 
 
 def slater_slack(mdp: LayeredMDP, constraints: ArrayLike, budgets: ArrayLike) -> float:
-    """max over policies of min_i c_i − <g_i, θ>: what all budgets can spare at once (or lack, if < 0)."""
+    """Return the largest slack min_i c_i − <g_i, θ> of any policy; if negative, the budgets cannot be met."""
     return most_slack(mdp, constraints, budgets).slack
 
 
 def most_slack(mdp: LayeredMDP, constraints: ArrayLike, budgets: ArrayLike) -> Slack:
-    """The Slater slack with the policy that attains it; without constraints it is infinite, and any policy does."""
+    """Return the Slater slack with the policy that attains it; without constraints it is infinite."""
     g, c = _checked(mdp, constraints, budgets)
     if len(c) == 0:
         return Slack(math.inf, Policy.uniform(mdp.space), np.empty(0))
@@ -110,13 +110,13 @@ class HindsightLP:
         self._model = _Model(mdp)
         self._units = np.array([largest(g) for g in self.constraints])
         self._g = self.constraints / self._units[:, None]
-        # |<g, θ>| <= L in these units: a budget far beyond never binds, and would only blur the others
+        # |<g, θ>| <= L in these units: a budget far beyond never binds, and would only reduce accuracy
         self._c = np.minimum(self.budgets / self._units, 2.0 * mdp.space.n_layers)
         self._c += self._shortfall()
         self._rows = self._model.pair_costs(self._g)
 
     def _shortfall(self) -> float:
-        """By how much budgets miss what can be met, if by no more than rounding; otherwise refuse them."""
+        """Return by how much the budgets are infeasible, if by rounding only; raise InfeasibleError otherwise."""
         if len(self.budgets) == 0:
             return 0.0
         allowed = self._model.tolerance
@@ -136,7 +136,7 @@ class HindsightLP:
         return max(0.0, -slack)
 
     def solve(self, loss: ArrayLike) -> CMDPSolution:
-        """The best policy for `loss` (n_tuples,) within the budgets."""
+        """Return the best policy within the budgets for `loss`, (n_tuples,)."""
         f = flat(loss, self.mdp.space.n_tuples, "loss")
         unit, allowed = largest(f), self._model.tolerance
         for x, q in self._model.best_visits(self._model.pair_costs(f / unit), self._rows, self._c):
@@ -144,7 +144,7 @@ class HindsightLP:
             bound = best_policy(self.mdp, f / unit + combine(q, self._g))[0] - dot(q, self._c)
             gap = float(dot(f, theta) / unit - bound)
             violation = float((dot(self._g, theta) - self._c).max(initial=0.0))
-            # a budget met to within `allowed` moves the value by q times as much
+            # an error of `allowed` in a budget changes the value by q times as much
             if gap <= allowed * (1.0 + q.sum()) and violation <= allowed:
                 return CMDPSolution(
                     value=float(dot(f, theta)),
@@ -161,7 +161,7 @@ class HindsightLP:
 
 
 class _Model:
-    """A known model, as the solvers see it."""
+    """A known model, in the form of the solvers."""
 
     def __init__(self, mdp: LayeredMDP) -> None:
         self.mdp = mdp
@@ -169,38 +169,38 @@ class _Model:
         self._intervals = Intervals(mdp.transitions, mdp.transitions, np.zeros(mdp.space.n_pairs))
 
     def pair_costs(self, values: FloatArray) -> FloatArray:
-        """Σ_s' P(s'|s,a) values(s,a,s'), flat over pairs (last axis)."""
+        """Return Σ_s' P(s'|s,a) values(s,a,s'), (…, n_pairs), of values (…, n_tuples)."""
         return self.mdp.space.sum_over_successors(values * self.mdp.transitions)
 
     def policy_and_occupancy(self, x: FloatArray) -> tuple[Policy, FloatArray]:
-        """π(a|s) ∝ x(s,a), and the occupancy measure that it truly has."""
+        """Return π(a|s) ∝ x(s,a), and its exact occupancy measure."""
         space = self.mdp.space
         theta = space.expand_to_tuples(np.maximum(x, 0.0)) * self.mdp.transitions
         policy = Policy.from_occupancy(space, theta)
         return policy, self.mdp.occupancy(policy)
 
     def best_visits(self, c: FloatArray, D: FloatArray, alpha: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """x (n_pairs,) that minimises <c, x> subject to D x <= alpha, and its multipliers (I,), solver by solver."""
+        """Yield, solver by solver, x (n_pairs,) that minimises <c, x> subject to D x <= alpha, and multipliers (I,)."""
         best = best_mixture(self.mdp.space, self._intervals, c, D, alpha, self.tolerance)
         yield best.x, best.multipliers
         yield visits_by_highs(self.mdp, c, D, alpha)
 
     def slackest_visits(self, D: FloatArray, alpha: FloatArray) -> Iterator[tuple[FloatArray, FloatArray]]:
-        """x (n_pairs,) with the most slack, and the weights (I,), sum 1, that prove it; |D| <= 1, alpha >= 0."""
+        """Yield, solver by solver, x (n_pairs,) with the most slack, and dual weights (I,); |D| <= 1, alpha >= 0."""
         space = self.mdp.space
-        # budgets that no policy can meet: the least excess over them is the most slack
+        # with budgets that no policy can meet, the least excess gives the most slack
         out_of_reach = alpha - 2.0 * space.n_layers
         best = best_mixture(space, self._intervals, np.zeros(space.n_pairs), D, out_of_reach, self.tolerance)
         yield best.x, best.multipliers
         yield slackest_visits_by_highs(self.mdp, D, alpha)
 
     def common_slack(self, g: FloatArray, c: FloatArray) -> Slack:
-        """max over policies of z = min_i c_i − <g_i, θ>, who attains it, and the weights q that prove it; |g| <= 1.
+        """Return max over policies of z = min_i c_i − <g_i, θ>, the policy, and dual weights q; |g| <= 1.
 
         For every policy, Σ_i q_i (c_i − <g_i, θ>) <= z: its slack is at most z at some i with q_i > 0.
         """
         base = float(c.min())
-        spare = np.minimum(c - base, 2.0 * self.mdp.space.n_layers)  # what is wider than this is never the tightest
+        spare = np.minimum(c - base, 2.0 * self.mdp.space.n_layers)  # a wider budget is never the tightest
         for x, weights in self.slackest_visits(self.pair_costs(g), spare):
             policy, theta = self.policy_and_occupancy(x)
             q = weights / weights.sum()
@@ -215,18 +215,18 @@ class _Model:
 
 
 def tolerance(space: LayeredSpace) -> float:
-    """How far an answer may be off on this space, and so the least slack that is one."""
+    """Return the largest error of a value on this space; less slack counts as none."""
     return TOLERANCE * space.n_layers
 
 
 def largest(values: FloatArray) -> float:
-    """The largest absolute value, as a unit to measure in: 1 where all is zero, or next to it."""
+    """Return the largest absolute value, as a unit; 1 if all values are zero, or nearly."""
     most = float(np.abs(values).max(initial=0.0))
     return most if most > SMALLEST else 1.0
 
 
 def _checked(mdp: LayeredMDP, constraints: ArrayLike, budgets: ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Copies of the constraints, (I, n_tuples), and the budgets, (I,), all finite."""
+    """Return copies of the constraints, (I, n_tuples), and the budgets, (I,), after checking that they are finite."""
     n = instance(mdp, "mdp", LayeredMDP).space.n_tuples
     g = finite(floats(constraints, "constraints", ("I", n)), "constraints").copy()
     return g, flat(budgets, len(g), "budgets").copy()
@@ -241,12 +241,12 @@ METHODS: tuple[Method, ...] = ("ipx", "simplex")
 
 
 def visits_by_highs(mdp: LayeredMDP, c: FloatArray, D: FloatArray, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """min <c, x> subject to D x <= alpha: x (n_pairs,), and the multipliers (I,) of alpha."""
+    """Minimise <c, x> subject to D x <= alpha; return x (n_pairs,), and the multipliers (I,) of alpha."""
     return _solved(mdp, c, D, alpha)
 
 
 def slackest_visits_by_highs(mdp: LayeredMDP, D: FloatArray, alpha: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """max z subject to D x + z <= alpha: x (n_pairs,), and the multipliers (I,), which sum to 1; |z| <= 2 L."""
+    """Maximise z subject to D x + z <= alpha; return x (n_pairs,), and the multipliers (I,), sum 1; |z| <= 2 L."""
     cost = np.append(np.zeros(mdp.space.n_pairs), -1.0)
     # the last variable is z + 2L, which cannot be negative
     x, multipliers = _solved(mdp, cost, np.column_stack([D, np.ones(len(D))]), alpha + 2.0 * mdp.space.n_layers)
@@ -269,7 +269,7 @@ def _solved(mdp: LayeredMDP, cost: FloatArray, rows: FloatArray, bounds: FloatAr
 
 
 def _add_flow(lp: LinearProgram, mdp: LayeredMDP) -> None:
-    """Require of x what is conserved at every state but the last."""
+    """Add the conservation of flow at every state but the last."""
     space, last = mdp.space, mdp.space.n_states - 1
     moves = (space.csr.successor < last) & (mdp.transitions > 0)
     source = np.zeros(last)

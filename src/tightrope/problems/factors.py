@@ -1,8 +1,7 @@
 """Losses and constraints as sums of products of small tables: "price[episode, step] * energy[action] + wear[action]".
 
 A form is a sum of terms, a term a product of factors, and a factor a number or a table with its axes, any of `AXES`.
-There are no parentheses and no functions: what a form means can be seen at a glance, and it is parsed here by hand,
-never evaluated as code.
+There are no parentheses and no functions. A form is parsed here and never evaluated as code.
 """
 
 import re
@@ -19,10 +18,10 @@ from tightrope.errors import InvalidInputError
 from tightrope.problems.layout import Indices
 from tightrope.space import FloatArray
 
-#: What a table may depend on.
+#: The possible axes of a table.
 AXES = ("episode", "step", "state", "action", "next_state")
 
-#: How long a form may be, in characters.
+#: The most characters of a form.
 MOST_CHARACTERS = 10_000
 
 _TOKEN = re.compile(
@@ -32,7 +31,7 @@ _TOKEN = re.compile(
 
 @dataclass(frozen=True)
 class Factor:
-    """A table, by its name and the axes it is used with, in the order of its dimensions."""
+    """A table, by its name and its axes, in the order of its dimensions."""
 
     table: str
     axes: tuple[str, ...]
@@ -43,7 +42,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Term:
-    """A number times some tables."""
+    """A number times tables."""
 
     coefficient: float
     factors: tuple[Factor, ...]
@@ -51,7 +50,7 @@ class Term:
 
 @dataclass(frozen=True)
 class Form:
-    """A sum of terms, as it was written."""
+    """A sum of terms, and the text that it was parsed from."""
 
     text: str
     terms: tuple[Term, ...]
@@ -65,14 +64,16 @@ class Form:
 def parse(form: str) -> Form:
     """Parse a form such as "price[episode, step] * energy[action] - 0.5 * subsidy[action]".
 
-    Raises InvalidInputError, with the column, where the text is not of this shape, where an axis is unknown or comes
-    twice, and where one table is used with different axes.
+    Raises
+    ------
+    InvalidInputError : with the column, if the text is not a form, if an axis is unknown or occurs twice, or if a table
+        is used with different axes.
     """
     return _Parser(text(form, "form")).form()
 
 
 class _Parser:
-    """One token after another, from left to right."""
+    """Parses a form from left to right, token by token."""
 
     def __init__(self, form: str) -> None:
         if len(form) > MOST_CHARACTERS:
@@ -167,11 +168,13 @@ class Factors:
 
     Parameters
     ----------
-    form : what is charged for a move, such as "price[episode, step] * energy[action]".
+    form : the loss or use of a move, such as "price[episode, step] * energy[action]".
     tables : one array for each table of the form, with a dimension for each of its axes, in that order. States, actions
-        and steps are the numbers that `unroll` was given; episodes count from 0 here. All tables with an axis episode
-        have equally many.
+        and steps have the numbers of `unroll`; episodes count from 0 here. All tables with an axis episode have equally
+        many episodes.
 
+    Examples
+    --------
     >>> from tightrope.problems.unroll import unroll
     >>> layout = unroll([(0, 0, 0), (0, 1, 0)], [1.0, 1.0], n_steps=2)
     >>> charge = Factors("price[episode, step] * energy[action]", price=[[30, 20], [10, 50]], energy=[0, 2])
@@ -185,13 +188,13 @@ class Factors:
         self.n_episodes = _n_episodes(self.form, self.tables)
 
     def __call__(self, state: Indices, action: Indices, next_state: Indices, step: Indices) -> FloatArray:
-        """(n_moves,) what moves are charged; (n_episodes, n_moves) if the form has the axis episode."""
+        """Return the values of moves, (n_moves,), or (n_episodes, n_moves) if the form has the axis episode."""
         return self.during(slice(None), state, action, next_state, step)
 
     def during(
         self, episodes: slice, state: Indices, action: Indices, next_state: Indices, step: Indices
     ) -> FloatArray:
-        """The same for some of the episodes only."""
+        """Return the values of moves for a slice of the episodes."""
         at = {"step": step, "state": state, "action": action, "next_state": next_state}
         self._check_range(at)
         many = () if self.n_episodes is None else (len(range(self.n_episodes)[episodes]),)
@@ -218,7 +221,7 @@ class Factors:
             for size, axis in zip(self.tables[name].shape, axes, strict=True):
                 if axis != "episode" and len(at[axis]) and int(at[axis].max()) >= size:
                     raise InvalidInputError(
-                        f"{name} has {size} entries along {axis}; {axis} {int(at[axis].max())} can be met"
+                        f"{name} has {size} entries along {axis}, and none for {axis} {int(at[axis].max())}"
                     )
 
     def __repr__(self) -> str:
@@ -241,7 +244,7 @@ def _checked(form: Form, tables: Mapping[str, ArrayLike]) -> dict[str, FloatArra
 
 
 def _n_episodes(form: Form, tables: Mapping[str, FloatArray]) -> int | None:
-    """How many episodes the tables have, if they have any."""
+    """Return the number of episodes of the tables; None if none has the axis episode."""
     counts = {
         name: tables[name].shape[axes.index("episode")] for name, axes in form.factors.items() if "episode" in axes
     }

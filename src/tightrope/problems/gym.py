@@ -1,9 +1,9 @@
-"""A tabular Gymnasium environment as a problem: its own table of transitions, a cost function, and budgets.
+"""A tabular Gymnasium environment as a problem: its table of transitions, cost functions, and budgets.
 
-Gymnasium's toy-text environments (and many others) hold their model in `env.unwrapped.P`: `P[state][action]` is a list
-of (probability, next_state, reward, terminated). It is unrolled over `n_steps` steps. Entries that lead to the same
-place are added up, and their rewards averaged; what is `terminated` waits at no charge until the last step. The loss of
-a move is −reward, and its costs are what the cost functions say.
+Gymnasium's toy-text environments (and many others) have their model in `env.unwrapped.P`: `P[state][action]` is a list
+of (probability, next_state, reward, terminated). It is unrolled over `n_steps` steps. Entries with the same next state
+are added up, and their rewards averaged; a terminated episode waits until the last step, with loss and uses 0. The loss
+of a move is −reward, and the cost functions give its uses.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -19,7 +19,7 @@ from tightrope.problems.layout import Start
 from tightrope.problems.losses import LossChoice
 from tightrope.problems.unroll import unroll
 
-#: What a move is charged: function(state, action, next_state) -> value, with the environment's own numbers.
+#: The loss or use of a move: function(state, action, next_state) -> value, with the environment's numbers.
 Charge = Callable[[int, int, int], float]
 
 
@@ -40,16 +40,21 @@ def problem_from_gym(
     state_names: Sequence[str] = (),
     action_names: Sequence[str] = (),
 ) -> Problem:
-    """The problem of playing `env` for `n_steps` steps within budgets.
+    """Return the problem of playing `env` for `n_steps` steps within budgets.
 
     Parameters
     ----------
-    env : anything whose `unwrapped.P` is a table as above.
-    cost, budgets : by name, what each move uses, and how much an episode may use on average.
-    scenarios : more losses that an adversary may charge, beside the first scenario, which is −reward.
-    losses, noise : as everywhere: a loss sequence on the scenarios, a noise on the costs.
+    env : an environment whose `unwrapped.P` is a table as above.
+    cost, budgets : by the name of a constraint, the use of each move, and the limit per episode on average.
+    scenarios : more loss scenarios for an adversary, besides the first, which is −reward.
+    losses : a loss sequence on the scenarios (`make_losses`).
+    noise : the noise of the costs (`make_constraints`).
     start : a state, or {state: probability}; None: `env.unwrapped.initial_state_distrib`.
-    loss_bounds : the least and the largest loss that can ever be; None: losses are divided by the largest one.
+    loss_bounds : the least and the largest possible loss; None: losses are divided by the largest one.
+
+    Raises
+    ------
+    InvalidInputError : if `env` has no such table, or the names of costs and budgets differ.
     """
     P = getattr(getattr(env, "unwrapped", env), "P", None)
     if not isinstance(P, Mapping):
@@ -70,7 +75,7 @@ def problem_from_gym(
     n_states = 1 + max((s for row in _entries(P) for s in row[:3:2]), default=0)
     merged: dict[tuple[int, int, int], tuple[float, float]] = {}
     for state, action, next_state, probability, reward, terminated in _entries(P):
-        # a state that ends the episode stands beside the one of the same number that does not
+        # a state has two copies: one where the episode continues, one where it ends
         key = (state, action, next_state + n_states * terminated)
         p, p_reward = merged.get(key, (0.0, 0.0))
         merged[key] = p + probability, p_reward + probability * reward
@@ -106,7 +111,7 @@ def problem_from_gym(
 
 
 def _entries(P: Mapping[int, Any]) -> "list[tuple[int, int, int, float, float, bool]]":
-    """(state, action, next_state, probability, reward, terminated) of the whole table."""
+    """Return (state, action, next_state, probability, reward, terminated) of every entry of the table."""
     try:
         return [
             (int(state), int(action), int(next_state), float(probability), float(reward), bool(terminated))
@@ -116,7 +121,7 @@ def _entries(P: Mapping[int, Any]) -> "list[tuple[int, int, int, float, float, b
         ]
     except (TypeError, ValueError, AttributeError) as error:
         raise InvalidInputError(
-            "unwrapped.P does not read as P[state][action] = [(probability, next_state, reward, terminated), …]: "
+            "unwrapped.P is not of the form P[state][action] = [(probability, next_state, reward, terminated), …]: "
             f"{error}"
         ) from error
 
@@ -124,7 +129,7 @@ def _entries(P: Mapping[int, Any]) -> "list[tuple[int, int, int, float, float, b
 def _start(env: Any) -> Start:
     chances = getattr(getattr(env, "unwrapped", env), "initial_state_distrib", None)
     if chances is None:
-        raise InvalidInputError(f"{env} does not say where it starts; give start, a state or {{state: probability}}")
+        raise InvalidInputError(f"{env} has no initial_state_distrib; give start, a state or {{state: probability}}")
     states = np.flatnonzero(chances).tolist()
     return states[0] if len(states) == 1 else {s: float(chances[s]) for s in states}
 

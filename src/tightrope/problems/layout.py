@@ -1,4 +1,4 @@
-"""A user's tabular MDP as it is given (rows, probabilities, start), and its layout in layers.
+"""A tabular MDP as its user gives it (rows, probabilities, start), and its layout in layers.
 
 `Layout` is what `unroll` and `pad` return: a layered model, and the map back to the user's states, actions and rows.
 Both merge what comes after the end: terminal states into one that waits, and the targets of the last moves into the
@@ -33,7 +33,7 @@ Start = int | Mapping[int, float]
 
 
 def checked_start(start: Start) -> tuple[Indices, FloatArray | None]:
-    """The states of the first layer, ascending, and with which chances they are drawn (None: there is just one)."""
+    """Return the states of the first layer, ascending, and their probabilities (None if there is only one state)."""
     if not isinstance(start, Mapping):
         return np.array([whole(start, "start", 0, LARGEST_NUMBER)]), None
     given = {whole(s, "a state of start", 0, LARGEST_NUMBER): real(p) for s, p in start.items()}
@@ -48,7 +48,7 @@ def checked_start(start: Start) -> tuple[Indices, FloatArray | None]:
 def checked_rows(
     rows: ArrayLike, probabilities: ArrayLike, steps: ArrayLike | None
 ) -> tuple[Indices, FloatArray, Indices]:
-    """Rows, probabilities and steps as arrays; none may be given twice, those of a pair sum to one at every step."""
+    """Return rows, probabilities and steps as arrays, after checking that they are distributions without duplicates."""
     table = wholes(rows, "rows", ("n_rows", 3))
     if len(table) == 0:
         raise InvalidInputError("rows is empty; expected (n_rows, 3): state, action, next_state")
@@ -69,7 +69,7 @@ def checked_rows(
 
 
 def _check_distributions(table: Indices, P: FloatArray, at: Indices) -> None:
-    """Sorted rows: none may be given twice, and those of a pair must sum to one at every step."""
+    """Refuse duplicates among sorted rows, and pairs whose probabilities do not sum to one at a step."""
     new_pair = np.ones(len(table), dtype=bool)
     new_pair[1:] = (np.diff(table[:, :2], axis=0) != 0).any(axis=1) | (np.diff(at) != 0)
     twice = np.flatnonzero(~new_pair[1:] & (np.diff(table[:, 2]) == 0))
@@ -84,32 +84,32 @@ def _check_distributions(table: Indices, P: FloatArray, at: Indices) -> None:
         raise InvalidInputError(f"probabilities from state {s} under action {a} sum to {totals[i]:.12g}, not 1")
 
 
-#: What moves are charged, many at once: function(state, action, next_state, step) -> values.
+#: The loss or use of many moves at once: function(state, action, next_state, step) -> values.
 MoveFunction = Callable[[Indices, Indices, Indices, Indices], ArrayLike]
 
-#: Where a user's state would stand: several states of hers merged into one, or the state before a random start.
+#: In place of a user's state: several merged states, or the state before a random start.
 MERGED, START = -1, -2
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Layout:
-    """A user's MDP laid out in layers. Actions keep their numbers.
+    """A user's MDP in layers. Actions keep their numbers.
 
-    A *move* is one of her rows (state, action, next_state) in one place of the layered space. Most moves are tuples of
-    their own. Where states are merged, several moves of a pair share a tuple. Waiting, and drawing where to start, are
-    tuples without a move: they are charged nothing.
+    A *move* is one of the user's rows (state, action, next_state) at one place of the layered space. Most moves have a
+    tuple of their own; where states are merged, several moves of a pair share one. Waiting and the draw of a random
+    start are tuples without a move, with the loss and uses 0.
     """
 
     mdp: LayeredMDP
-    state: Indices  # (n_states,) her state, or the one waited for; MERGED or START where there is none
-    step: Indices  # (n_states,) how many moves come before; in a padded graph, at most
-    waiting: NDArray[np.bool_]  # (n_states,) whether nothing can be decided here, only waited
-    timed: bool  # whether a state of hers stands in many layers, once for every step at which it can be met
-    rows: Indices  # (n_rows, 3) her rows, as they were given
+    state: Indices  # (n_states,) the user's state, or the one waited for; MERGED or START where there is none
+    step: Indices  # (n_states,) the number of moves before it; in a padded graph, the largest number
+    waiting: NDArray[np.bool_]  # (n_states,) whether this is a state of waiting, without a choice
+    timed: bool  # whether a user's state has a copy for every step at which it can be reached
+    rows: Indices  # (n_rows, 3) the user's rows, as given
     probabilities: FloatArray  # (n_rows,)
     row_of_move: Indices  # (n_moves,)
     tuple_of_move: Indices  # (n_moves,) in ascending order
-    ties: Ties | None = None  # which pairs share one law, if any do
+    ties: Ties | None = None  # pairs with the same transition distribution, if there are any
 
     @property
     def space(self) -> LayeredSpace:
@@ -122,17 +122,23 @@ class Layout:
         return np.stack([self.state[s], a, self.state[s_next], self.step[s]], axis=1)
 
     def lay_out(self, values: ArrayLike | MoveFunction) -> FloatArray:
-        """(n_tuples,) a loss or constraint, flat over `space.tuples`; where moves are merged, its expectation.
+        """Return a loss or constraint, (n_tuples,), flat over `space.tuples`; of merged moves, the expectation.
 
-        `values` holds one value for each (state, action), for each (state, action, next_state), or for each
-        row that was given; or it is a function(state, action, next_state, step) that takes arrays of moves. If that
-        returns many values for each move, (…, n_moves), so is the result (…, n_tuples).
+        Parameters
+        ----------
+        values : one value for each row that was given, (n_rows,), for each (state, action), or for each (state,
+            action, next_state); or a function(state, action, next_state, step) that takes arrays of moves. If the
+            function returns several values for each move, (…, n_moves), the result is (…, n_tuples).
+
+        Raises
+        ------
+        InvalidInputError : if the shape is none of these.
         """
         row = self.row_of_move
         state, action, next_state = self.rows[row].T
         if callable(values):
             step = self.step[self.space.tuples[self.tuple_of_move, 0]]
-            charged = floats(values(state, action, next_state, step), "what the function returned", None)
+            charged = floats(values(state, action, next_state, step), "the value of the function", None)
             if charged.shape and charged.shape[-1] != len(row):
                 raise InvalidInputError(f"the function returned shape {charged.shape}; expected {row.shape}")
             return self._merged(np.broadcast_to(charged, (*charged.shape[:-1], len(row))))
@@ -149,10 +155,10 @@ class Layout:
         return self._merged(table[index])
 
     def state_names(self, names: Sequence[str] = ()) -> tuple[str, ...]:
-        """A name for each layered state, from the names of the user's states (or from their numbers)."""
+        """Return a name for each layered state, from the names of the user's states (or from their numbers)."""
         names = texts(names, "names")
         if names and len(names) <= self.state.max():
-            raise InvalidInputError(f"names has {len(names)}; state {self.state.max()} has none")
+            raise InvalidInputError(f"names has {len(names)} entries, none for state {self.state.max()}")
         columns = zip(self.state.tolist(), self.step.tolist(), self.waiting.tolist(), strict=True)
         shown = []
         for s, k, waiting in columns:
@@ -163,7 +169,7 @@ class Layout:
         return (*shown[:-1], "end")
 
     def _merged(self, charged: FloatArray) -> FloatArray:
-        """Flat over moves in, flat over tuples out (last axis): Σ p·charged / Σ p over the moves of each tuple."""
+        """Return values over tuples (last axis) from values over moves: their mean, weighted by probability."""
         flat = np.zeros((*charged.shape[:-1], self.space.n_tuples))
         flat[..., self.tuple_of_move] = charged
         merged = np.bincount(self.tuple_of_move, minlength=self.space.n_tuples)[self.tuple_of_move] > 1
@@ -171,7 +177,7 @@ class Layout:
             p, charged = self.probabilities[self.row_of_move[merged]], charged[..., merged]
             first = np.flatnonzero(np.diff(self.tuple_of_move[merged], prepend=-1))
             mean = np.add.reduceat(p * charged, first, axis=-1) / np.add.reduceat(p, first)
-            # a mean lies between what it is a mean of: rounding must not carry it past a bound such as |f| <= 1
+            # rounding must not carry a mean beyond its terms, past a bound such as |f| <= 1
             least, most = (extreme.reduceat(charged, first, axis=-1) for extreme in (np.minimum, np.maximum))
             flat[..., self.tuple_of_move[merged][first]] = np.clip(mean, least, most)
         return flat
@@ -190,9 +196,9 @@ def layout_of(
     links: Indices,
     chances: FloatArray | None,
 ) -> Layout:
-    """Moves and waits (links, sorted; row -1: a wait) into a layout; those with equal links become one tuple.
+    """Return the layout of moves and waits (sorted links; row -1 is a wait); equal links become one tuple.
 
-    With `chances`, the states of layer 0, in this order, are reached by lot from one more state before them.
+    With `chances`, one more state comes first, from which the states of layer 0 are drawn, in this order.
     """
     p = np.where(row >= 0, P[row], 1.0)
     if chances is not None:
@@ -226,10 +232,10 @@ def layout_of(
 
 
 def tied(layout: Layout, labels: Indices, place: Callable[[int], str] | None = None) -> Layout:
-    """The layout with its ties: where rows have one label, (n_rows,), their moves are one outcome of one law.
+    """Return the layout with ties: rows of the same label, (n_rows,), are the same outcome of tied distributions.
 
-    A pair with one successor has no law to learn and stays on its own, and so does what has no move. What cannot be
-    tied is refused with the `place` of a row.
+    Pairs with one successor, which have nothing to learn, and tuples without a move are not tied. Errors name the
+    `place` of a row.
     """
     labels = np.unique(labels, return_inverse=True)[1].reshape(-1)
     space, P, label = layout.space, layout.probabilities, labels[layout.row_of_move]
@@ -238,7 +244,7 @@ def tied(layout: Layout, labels: Indices, place: Callable[[int], str] | None = N
         return f"row {row} {tuple(layout.rows[row].tolist())}" if place is None else place(row)
 
     alone = space.successors_per_pair[space.pair_of_tuple[layout.tuple_of_move]] == 1
-    # moves that were merged into a tuple stand for the least of their labels
+    # the label of a tuple is the least label of its moves
     least = np.full(space.n_tuples, np.iinfo(np.int64).max)
     np.minimum.at(least, layout.tuple_of_move[~alone], label[~alone])
     own = least == np.iinfo(np.int64).max

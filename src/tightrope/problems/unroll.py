@@ -25,7 +25,7 @@ from tightrope.problems.layout import (
     tied,
 )
 
-#: The longest episode: one step after another is laid out.
+#: The longest episode; layers are built one by one.
 MOST_STEPS = 1_000_000
 
 
@@ -41,12 +41,29 @@ def unroll(
 ) -> Layout:
     """Unroll rows (state, action, next_state), of shape (n_rows, 3), and their probabilities, (n_rows,).
 
-    Only what can be reached from `start` in `n_steps` steps is kept; a row of probability 0 counts as absent.
-    If the MDP changes over time, `steps`, (n_rows,), says at which step, 0..n_steps-1, each row holds; if it does not,
-    a (state, action) has one law at all steps, and the layout's `ties` say so. In a `terminal` state the episode is
-    over: it waits there to the last step, at no charge (rows that start there are left out). Where several
-    (state, action), or one at several of the `steps`, have one law, `ties` says so as in `pad`.
+    Only states that can be reached from `start` within `n_steps` steps are kept.
 
+    Parameters
+    ----------
+    rows : (n_rows, 3) state, action, next_state.
+    probabilities : (n_rows,); a row of probability 0 counts as absent.
+    n_steps : the length of an episode.
+    start : the first state, or {state: probability}.
+    steps : (n_rows,) the step, 0..n_steps-1, at which each row holds, if the MDP changes over time; otherwise a (state,
+        action) has the same distribution at all steps, which the ties of the layout record.
+    terminal : states in which the episode ends: it waits there to the last step, with loss and uses 0.
+    ties : (n_rows,) labels of outcomes, as in `pad`.
+
+    Returns
+    -------
+    Layout : the layered MDP, and the map back to the rows.
+
+    Raises
+    ------
+    InvalidInputError : if the rows are not distributions, or a state is reached from which no row starts.
+
+    Examples
+    --------
     >>> up_or_stay = [(0, 0, 0), (0, 1, 1), (1, 0, 1)]
     >>> layout = unroll(up_or_stay, [1.0, 1.0, 1.0], n_steps=3)
     >>> layout.space.layer_sizes, layout.state.tolist()
@@ -60,7 +77,7 @@ def unroll(
     if np.isin(first_states, over).any():
         raise InvalidInputError(f"start is {start}, a terminal state: the episode would be over before it begins")
 
-    # terminal states become one more state, which has a row of its own (number -1): it stays
+    # terminal states become one more state, with a row (number -1) that leads to itself
     done = int(max(table[:, (0, 2)].max(), first_states.max(), over.max(initial=0))) + 1
     used = np.flatnonzero((P > 0) & ~np.isin(table[:, 0], over))
     stays = np.arange(n_steps if steps is not None else 1) if len(over) else np.empty(0, dtype=np.int64)
@@ -110,18 +127,34 @@ def unroll(
     return tied(layout, np.arange(len(table)) if ties is None else wholes(ties, "ties", (len(table),)))
 
 
-#: A layered state: its depth, the user's state, and whether that is only waited for.
+#: A layered state: its depth, the user's state, and whether this is a state of waiting for it.
 Place = tuple[int, int, bool]
 
 
 def pad(rows: ArrayLike, probabilities: ArrayLike, *, start: Start = 0, ties: ArrayLike | None = None) -> Layout:
     """Pad a graph without loops: rows (state, action, next_state), (n_rows, 3), and probabilities, (n_rows,).
 
-    States where no row starts are where an episode is over. Only what can be reached from `start` is kept; a row of
-    probability 0 counts as absent. Each move that skips layers leads through states in which one waits, which are
-    shared by all who wait for the same state. Where several (state, action) have one law, `ties`, (n_rows,), says so:
-    rows of the same number are the same outcome, and who shares one outcome shares all of them.
+    An episode ends in a state where no row starts. Only states that can be reached from `start` are kept. A move that
+    skips layers passes through states of waiting, which all moves to the same state share.
 
+    Parameters
+    ----------
+    rows : (n_rows, 3) state, action, next_state.
+    probabilities : (n_rows,); a row of probability 0 counts as absent.
+    start : the first state, or {state: probability}.
+    ties : (n_rows,) labels of outcomes: rows of the same label are the same outcome, and (state, action) pairs that
+        share one outcome have the same distribution, with all outcomes in common.
+
+    Returns
+    -------
+    Layout : the layered MDP, and the map back to the rows.
+
+    Raises
+    ------
+    InvalidInputError : if the rows are not distributions, or contain a loop.
+
+    Examples
+    --------
     >>> long_or_short = [(0, 0, 1), (1, 0, 2), (2, 0, 3), (0, 1, 2)]
     >>> layout = pad(long_or_short, [1.0, 1.0, 1.0, 1.0])
     >>> layout.state_names(["home", "lane", "road", "town"])

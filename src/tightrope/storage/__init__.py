@@ -1,1 +1,1 @@
-"""What is on disk: checkpoints of learners, and files that are whole or not there."""
+"""Files: checkpoints of learners, and files that are replaced atomically."""

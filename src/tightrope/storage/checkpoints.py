@@ -1,16 +1,16 @@
-"""Write a learner to a file, and read it back.
+"""Checkpoints: a learner in one file, from which it continues with the same bits.
 
 A file is an uncompressed zip of `learner.json` (the name of the learner, its parameters and its state) and one `.npy`
-for every array that the JSON refers to, once each; `numpy.load` opens it too. Nothing is unpickled, and what is made of
-a file is bounded by its size. No array is read whose header disagrees with the field that it is meant for, and a value
-outside of the limits of its field is refused. The checksums of the zip protect against damage, not against malice: who
-can write the file can write another learner (docs/reference/checkpoints.md).
+for every array that the JSON refers to, once each; `numpy.load` opens it too. Nothing is unpickled, and memory is
+bounded by the size of the file. An array whose header does not match its field is not read, and a value outside the
+limits of its field is refused. The checksums of the zip protect against damage, not against manipulation: anyone who
+can write the file can replace the learner (docs/reference/checkpoints.md).
 
-Whatever has `state` and `restore` may be saved beside its learner in the same file, such as a run half way: `load` is
-for the one, `restore` for the other.
+An object with `state` and `restore`, such as an unfinished run, may be saved beside its learner in the same file:
+`load` reads the learner, `restore` the object.
 
-In the JSON, numbers, texts, lists and null stand for themselves; everything else is an object with one key, which says
-what it is: {"array": …}, {"dict": …}, {"policy": …}.
+In the JSON, numbers, texts, lists and null stand for themselves. Every other value is an object with one key, its kind:
+{"array": …}, {"dict": …}, {"policy": …}.
 """
 
 import dataclasses
@@ -44,17 +44,17 @@ if TYPE_CHECKING:
 DOCUMENT = "learner.json"
 BESIDE = "beside"
 
-#: The most that the JSON may take, in bytes: whatever is large is an array.
+#: The most bytes of the JSON; large values are arrays.
 LARGEST_DOCUMENT = 10_000_000
 
-#: Whole numbers above this have no room in floats, where counts end up.
+#: The largest count: larger whole numbers are not exact as floats.
 LARGEST_COUNT = 2**53
 
 DTYPES = ("bool", "int8", "uint8", "int16", "int32", "int64", "uint64", "float32", "float64")
 
 
 class Stateful(Protocol):
-    """What can be saved beside a learner: `restore` takes what `state` gave, in another object made the same way."""
+    """An object that can be saved beside a learner: `restore` accepts the state of another object of its kind."""
 
     def state(self) -> dict[str, Any]: ...
 
@@ -62,7 +62,12 @@ class Stateful(Protocol):
 
 
 def save(learner: "LearnerBase", path: Path, beside: Stateful | None = None) -> None:
-    """Write `learner` to `path`; a file that is there is replaced only by a whole one."""
+    """Write `learner`, and an object beside it, to `path`; an existing file is replaced atomically.
+
+    Raises
+    ------
+    InvalidInputError : if the file cannot be written, or the learner has a field of a kind that cannot be saved.
+    """
     try:
         with replacing(path) as file:
             write(learner, file, beside)
@@ -71,7 +76,7 @@ def save(learner: "LearnerBase", path: Path, beside: Stateful | None = None) -> 
 
 
 def write(learner: "LearnerBase", file: IO[bytes], beside: Stateful | None = None) -> None:
-    """Write `learner` to an open file; the same learner in the same state gives the same bytes."""
+    """Write `learner` to an open file; equal states give equal bytes."""
     encoder = Encoder()
     state = _written_state(learner)
     document = {
@@ -93,38 +98,44 @@ def write(learner: "LearnerBase", file: IO[bytes], beside: Stateful | None = Non
 
 @contextmanager
 def _writing(file: IO[bytes]) -> Iterator[zipfile.ZipFile]:
-    """An archive that is finished if the block is; half a member it would refuse to close, whatever cut it off."""
+    """Yield an archive that is closed if the block succeeds; closing one with an unfinished member would fail."""
     archive = zipfile.ZipFile(file, "w")
     try:
         yield archive
         archive.close()
     except BaseException:
-        archive.fp = None  # it has nothing to close any more
+        archive.fp = None  # so that its destructor does not close it
         raise
 
 
 def fingerprint(learner: "LearnerBase") -> bytes:
-    """The bytes that `save` would write: equal for learners that will go on alike."""
+    """Return the bytes that `save` would write; learners with equal bytes continue in the same way."""
     buffer = io.BytesIO()
     write(learner, buffer)
     return buffer.getvalue()
 
 
 def load(source: Path | bytes, learners: Mapping[str, type["LearnerBase"]], types: Iterable[type]) -> "LearnerBase":
-    """The learner saved in a file, or its bytes: made anew from its parameters, then given its state.
+    """Return the learner of a checkpoint, created from its parameters and its state.
 
-    `learners` are the classes it may be, by name; `types` the dataclasses that may be among its parameters.
+    Parameters
+    ----------
+    source : a file, or its bytes.
+    learners : the allowed classes of learners, by name.
+    types : the dataclasses that parameters may have as values.
+
+    Raises
+    ------
+    InvalidInputError : if the file cannot be read, is damaged, or is not of a known learner.
     """
     with _opened(source, types) as (document, decoder):
         name = document["learner"]
         if name not in learners:
-            raise InvalidInputError(
-                f"there is no learner {name!r}; a class of your own is given to load beside the path"
-            )
+            raise InvalidInputError(f"there is no learner {name!r}; pass your own class to load, after the path")
         learner = learners[name](**decoder.decode_all(document["parameters"]))
         state = _read_state(learner, document, decoder)
         decoder.refuse_unread(but=BESIDE if BESIDE in document else None)
-        learner.offered(state)  # a state that nothing can be offered in is refused
+        learner.offered(state)  # refuses a state without a policy
         learner.state = state
         return learner
 
@@ -153,21 +164,21 @@ def _read_state(learner: "LearnerBase", document: Mapping[str, Any], decoder: "D
         check_field(learner.space, name, values[name], limits)
     state = dataclasses.replace(fresh, **values)
     counts = getattr(state, "counts", None)
-    if counts is not None and counts.episodes < state.observed:  # more may be counted: those of a log
-        raise InvalidInputError(f"observed is {state.observed}, and its counts are those of {counts.episodes} episodes")
+    if counts is not None and counts.episodes < state.observed:  # counts may include the episodes of a log
+        raise InvalidInputError(f"observed is {state.observed}, but its counts have {counts.episodes} episodes")
     return state
 
 
 def restore(source: Path | bytes, beside: Stateful) -> None:
-    """Bring `beside` into the state of what was saved beside the learner."""
+    """Restore the state of `beside` from what was saved beside the learner."""
     with _opened(source, ()) as (document, decoder):
         if BESIDE not in document:
-            raise InvalidInputError("it holds a learner and nothing beside it")
+            raise InvalidInputError("it contains a learner only, without a run")
         _like(BESIDE, beside, document[BESIDE], decoder)
 
 
 def peek(source: Path | bytes, *keys: str) -> Any:
-    """The value under these keys in the JSON of a file; no array is read."""
+    """Return the value under these keys in the JSON of a file, without reading arrays."""
     with _opened(source, ()) as (document, _):
         value: Any = document
         for key in keys:
@@ -177,7 +188,7 @@ def peek(source: Path | bytes, *keys: str) -> Any:
 
 @contextmanager
 def _opened(source: Path | bytes, types: Iterable[type]) -> Iterator[tuple[dict[str, Any], "Decoder"]]:
-    """The JSON of a file and what reads its arrays; whatever is wrong with either is said in words."""
+    """Yield the JSON of a file and the decoder of its arrays; any error becomes an InvalidInputError with its name."""
     name = "the checkpoint" if isinstance(source, bytes) else printable(source)
     try:
         with _file(source) as (file, size), zipfile.ZipFile(file) as archive:
@@ -187,13 +198,13 @@ def _opened(source: Path | bytes, types: Iterable[type]) -> Iterator[tuple[dict[
         raise InvalidInputError(f"cannot read {name}: {error.strerror or error}") from error
     except InvalidInputError as error:
         raise InvalidInputError(f"{name}: {error}") from error
-    except Exception as error:  # whatever is in the file, it is the file that is wrong
-        raise InvalidInputError(f"{name} is no learner saved by tightrope, or damaged: {error}") from error
+    except Exception as error:  # a damaged file can raise any error
+        raise InvalidInputError(f"{name} is not a checkpoint of tightrope, or is damaged: {error}") from error
 
 
 @contextmanager
 def _file(source: Path | bytes) -> Iterator[tuple[IO[bytes], int]]:
-    """What to read from, and its size."""
+    """Yield an open file, and its size."""
     if isinstance(source, bytes):
         yield io.BytesIO(source), len(source)
         return
@@ -237,19 +248,19 @@ def _like(what: str, fresh: Any, value: Any, decoder: "Decoder") -> Any:
     if type(plain) is not type(fresh):
         raise InvalidInputError(f"{what} is {shown(value)}; expected a {type(fresh).__name__}")
     if isinstance(plain, int) and abs(plain) > LARGEST_COUNT:
-        raise InvalidInputError(f"{what} is {shown(plain)}, which nobody can have counted")
+        raise InvalidInputError(f"{what} is {shown(plain)}; a count is at most {LARGEST_COUNT}")
     return plain
 
 
 class Encoder:
-    """Values as JSON; arrays are put aside by name."""
+    """Converts values to JSON, and collects their arrays by name."""
 
     def __init__(self) -> None:
         self.arrays: dict[str, NDArray[Any]] = {}
         self.spaces: list[LayeredSpace] = []
 
     def encode_all(self, values: Mapping[str, Any], where: str) -> dict[str, Any]:
-        """Each value under its name."""
+        """Return the value of each name, converted."""
         return {name: self.encode(value, f"{where}/{name}") for name, value in values.items()}
 
     def encode(self, value: Any, where: str) -> Any:
@@ -297,7 +308,7 @@ class Encoder:
 
 
 class Decoder:
-    """The other way round."""
+    """Converts JSON and arrays to values."""
 
     def __init__(self, archive: zipfile.ZipFile, types: Mapping[str, type]) -> None:
         self.archive = archive
@@ -306,7 +317,7 @@ class Decoder:
         self.unread = set(archive.namelist()) - {DOCUMENT}
 
     def decode_all(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """Each value under its name."""
+        """Return the value of each name, converted."""
         return {name: self.decode(value) for name, value in values.items()}
 
     def decode(self, value: Any) -> Any:
@@ -336,22 +347,20 @@ class Decoder:
                 return _generator(np.random.default_rng(0), state)
             case "dataclass", {"name": name, "fields": fields}:
                 if name not in self.types:
-                    raise InvalidInputError(
-                        f"there is no {name!r}; a class of your own is given to load beside the path"
-                    )
+                    raise InvalidInputError(f"there is no {name!r}; pass your own class to load, after the path")
                 return self.types[name](**self.decode_all(fields))
             case "dict", dict():
                 return self.decode_all(content)
-        raise InvalidInputError(f"there is no such thing as a {kind!r}")
+        raise InvalidInputError(f"there is no kind of value {kind!r}")
 
     def refuse_unread(self, but: str | None = None) -> None:
-        """Whatever was written was referred to; what lies in the folder `but` is for somebody else to read."""
+        """Refuse members that the JSON does not refer to, except those in the folder `but`."""
         unread = sorted(name for name in self.unread if but is None or not name.startswith(f"{but}/"))
         if unread:
-            raise InvalidInputError(f"nothing refers to {unread[0]!r}, which it holds")
+            raise InvalidInputError(f"it contains {unread[0]!r}, to which nothing refers")
 
     def array(self, value: Mapping[str, str], like: Any = None) -> Any:
-        """The array that `value` refers to, refused unread if it is not `like` this one."""
+        """Return the array that `value` refers to; shape and dtype must be those of `like`, before it is read."""
         member = self.archive.getinfo(f"{value['array']}.npy")
         if member.filename not in self.unread:  # or a small file could ask for any amount of memory
             raise InvalidInputError(f"{value['array']} is referred to twice")
@@ -363,7 +372,7 @@ class Decoder:
             shape, _, dtype = npy.read_array_header_1_0(file)
             size = math.prod(shape) * dtype.itemsize
             if dtype.name not in DTYPES or size != member.file_size - file.tell():
-                raise InvalidInputError(f"{value['array']} claims to be {dtype} of shape {shape}, and is not")
+                raise InvalidInputError(f"{value['array']} is not {dtype} of shape {shape}, as its header says")
             if like is not None and (shape != np.shape(like) or dtype != np.asarray(like).dtype):
                 raise InvalidInputError(
                     f"{value['array']} is {dtype} of shape {shape}; "
@@ -374,14 +383,14 @@ class Decoder:
 
 
 def _generator(rng: np.random.Generator, state: Mapping[str, Any]) -> np.random.Generator:
-    """`rng` in that state, which numpy does not look at."""
+    """Return `rng` in that state, after checking it, which numpy does not."""
     number, increment = state["state"]["state"], state["state"]["inc"]
     if not (0 <= number < 2**128 and 0 <= increment < 2**128 and increment % 2 and state["has_uint32"] in (0, 1)):
-        raise InvalidInputError("the state of its generator is none")
+        raise InvalidInputError("the state of its random generator is invalid")
     rng.bit_generator.state = state
     return rng
 
 
 def _member(name: str) -> zipfile.ZipInfo:
-    """Without the time of writing."""
+    """Return a member without the time of writing, for equal bytes."""
     return zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0))

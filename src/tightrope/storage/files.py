@@ -23,51 +23,59 @@ from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError
 from tightrope.signals import finally_, held
 
-#: What a path can lead to instead of a file.
+#: The kinds of things that a path can lead to instead of a file.
 KINDS: dict[str, Callable[[int], bool]] = {
     "a folder": stat.S_ISDIR,
     "a pipe": stat.S_ISFIFO,
     "a device": lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode),
 }
 
-#: Only where a system has them: not to wait for whoever writes to a pipe, and bytes as they are.
+#: Flags, where the system has them: do not wait for the writer of a pipe, and do not translate line ends.
 UNTOUCHED = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
 @contextmanager
 def open_regular(path: Path) -> Iterator[int]:
-    """A descriptor to read a regular file from; anything else is refused unread, and never waited for.
+    """Open a regular file for reading, and yield its descriptor.
 
-    What the system says (there is no such file, it must not be read) is raised as OSError.
+    Raises
+    ------
+    InvalidInputError : for a folder, a pipe or a device; none of them is read or waited for.
+    OSError : if the file does not exist or cannot be read.
     """
     try:
         descriptor = os.open(path, os.O_RDONLY | UNTOUCHED)
     except ValueError as error:  # a null character
-        raise InvalidInputError(f"{printable(path)} is no name of a file: {printable(error)}") from error
+        raise InvalidInputError(f"{printable(path)} is not a valid file name: {printable(error)}") from error
     try:
-        check_regular(path, os.fstat(descriptor))  # of what is open, which can no longer become something else
+        check_regular(path, os.fstat(descriptor))  # of the open file, which the path cannot change any more
         yield descriptor
     finally:
         os.close(descriptor)
 
 
 def check_regular(path: Path, found: os.stat_result) -> None:
-    """Refuse what is found at `path` if it is no regular file."""
+    """Raise InvalidInputError unless `path`, with this stat result, is a regular file."""
     if not stat.S_ISREG(found.st_mode):
         kind = next((name for name, is_one in KINDS.items() if is_one(found.st_mode)), "something else")
         raise InvalidInputError(f"{printable(path)} is {kind}, not a file")
 
 
-if sys.platform != "win32":  # there nothing is locked, and what was left behind stays
+if sys.platform != "win32":  # on Windows nothing is locked, and leftover temporary files stay
     import fcntl
 
 
 @contextmanager
 def replacing(path: Path) -> Iterator[IO[bytes]]:
-    """Yield an open file; then what was written to it takes the place of `path`, whole and on disk.
+    """Yield an open file that replaces `path` atomically when the block ends, synced to disk.
 
-    If the block raises, `path` is as it was and nothing else is left. The mode of a file that is there is kept. A link
-    keeps pointing where it did, and what it points to is replaced. A folder, a pipe or a device is refused.
+    If the block raises, `path` is unchanged and no temporary file is left. The mode of an existing file is kept. The
+    target of a symbolic link is replaced, not the link.
+
+    Raises
+    ------
+    InvalidInputError : if `path` is a folder, a pipe or a device.
+    OSError : with the name of the file, if it cannot be written.
     """
     with _about(path), ExitStack() as stack:
         target, mode = _target(path)
@@ -89,7 +97,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _about(path: Path) -> Iterator[None]:
-    """An error of the system says which file it is about; that the disk is full, for one, does not."""
+    """Add the path to any OSError, since some, such as a full disk, do not name a file."""
     try:
         yield
     except OSError as error:
@@ -97,30 +105,30 @@ def _about(path: Path) -> Iterator[None]:
 
 
 def _target(path: Path) -> tuple[Path, int | None]:
-    """What `path` leads to, and the permissions of the file that is there; None if there is none."""
+    """Return the file that `path` resolves to, and its permissions (None if it does not exist)."""
     try:
         target = path.resolve()
         found = target.stat()
     except FileNotFoundError:
         return target, None
     except (ValueError, RuntimeError) as error:  # a null character, a link in a circle
-        raise InvalidInputError(f"{printable(path)} is no name of a file: {printable(error)}") from error
+        raise InvalidInputError(f"{printable(path)} is not a valid file name: {printable(error)}") from error
     check_regular(path, found)
     return target, stat.S_IMODE(found.st_mode) & 0o777
 
 
 def _prefix(target: Path) -> str:
-    """What temporary files of this target begin with: short, however long its own name is."""
+    """Return the prefix of the temporary files of this target; its length does not depend on the name."""
     return f".tightrope-{blake2s(os.fsencode(target.name), digest_size=8).hexdigest()}-"
 
 
 def is_temporary(path: Path) -> bool:
-    """Whether it is called like a temporary file of ours."""
+    """Return whether this is the name of a temporary file of `replacing`."""
     return re.fullmatch(r"\.tightrope-[0-9a-f]{16}-[0-9a-f]{16}\.tmp", path.name) is not None
 
 
 def _open_temporary(target: Path, mode: int | None) -> tuple[Path, IO[bytes]]:
-    """A new file beside the target, locked, that nobody may read who may not read the target."""
+    """Open a new, locked file beside the target, readable only by those who may read the target."""
     flags = os.O_RDWR | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
     permissions = 0o666 if mode is None else mode | 0o600
     while True:
@@ -128,19 +136,19 @@ def _open_temporary(target: Path, mode: int | None) -> tuple[Path, IO[bytes]]:
         file = open(temporary, "w+b", opener=lambda name, _: os.open(name, flags, permissions))  # noqa: SIM115
         if lock(file.fileno(), wait=True) is None or temporary.exists():
             return temporary, file
-        file.close()  # removed before it was locked: by someone who took it for a leftover
+        file.close()  # another writer removed it before it was locked
 
 
 def _remove_leftovers(target: Path) -> None:
-    """Remove the temporary files of this target whose writers are gone."""
+    """Remove the temporary files of this target whose writers have ended."""
     for leftover in target.parent.glob(f"{_prefix(target)}*.tmp"):
-        with suppress(OSError, InvalidInputError), open_regular(leftover) as descriptor:  # someone else's, or gone
+        with suppress(OSError, InvalidInputError), open_regular(leftover) as descriptor:  # another user's, or removed
             if lock(descriptor, wait=False):
                 leftover.unlink()
 
 
 def lock(descriptor: int, *, wait: bool) -> bool | None:
-    """Whether the file or folder is locked now, by us; None where that cannot be done. The lock ends with us."""
+    """Lock a file or folder until it is closed; return whether that worked, None where locks are not supported."""
     if sys.platform == "win32":
         return None
     try:
@@ -190,7 +198,7 @@ def _cell(value: Any) -> str:
 
 
 def read_csv(path: Path) -> dict[str, list[str]]:
-    """What `write_csv` wrote, cell by cell."""
+    """Read a file of `write_csv`; return the cells of each column as text."""
     with path.open(newline="", encoding="utf-8") as file:
         heading, *rows = csv.reader(file)
     return {name: [row[k] for row in rows] for k, name in enumerate(heading)}
@@ -198,9 +206,11 @@ def read_csv(path: Path) -> dict[str, list[str]]:
 
 @contextmanager
 def claim_folder(folder: Path, mark: str) -> Iterator[bool]:
-    """Make `folder` for one writer; yield whether it is new, without the file `mark` by which we know it again.
+    """Create or lock a folder of which the file `mark` says that it is ours; yield whether it is new.
 
-    A folder with anything else in it is refused. Until the block ends, nobody else can claim it.
+    Raises
+    ------
+    InvalidInputError : if another process has claimed it, it cannot be written, or it has files but not `mark`.
     """
     with ExitStack() as stack:
         try:
@@ -210,7 +220,7 @@ def claim_folder(folder: Path, mark: str) -> Iterator[bool]:
         except OSError as error:
             raise InvalidInputError(f"cannot write to the folder {folder}: {error.strerror}") from error
         if not new and not (folder / mark).is_file():
-            raise InvalidInputError(f"{folder} holds files that are no study of tightrope; choose another with --out")
+            raise InvalidInputError(f"{folder} has files that are not a study; choose another folder with --out")
         yield new
 
 
@@ -218,7 +228,7 @@ def claim_folder(folder: Path, mark: str) -> Iterator[bool]:
 def locked(
     folder: Path, patience: float = 0.0, remedy: str = "wait until that is done, or choose another folder with --out"
 ) -> Iterator[None]:
-    """Refuse a folder that somebody else holds, and goes on holding for so many seconds."""
+    """Lock a folder; refuse it if another process still has the lock after `patience` seconds."""
     if sys.platform == "win32":  # where folders cannot be locked
         yield
         return
@@ -227,7 +237,7 @@ def locked(
     try:
         while lock(descriptor, wait=False) is False:
             if monotonic() >= until:
-                raise InvalidInputError(f"somebody else is writing to {folder}; {remedy}")
+                raise InvalidInputError(f"another process is writing to {folder}; {remedy}")
             sleep(0.05)
         yield
     finally:

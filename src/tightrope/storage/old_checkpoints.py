@@ -1,8 +1,8 @@
-"""What checkpoints looked like before, and how to read them as if they were written today.
+"""Conversion of checkpoints with older schemas to the present one.
 
-    4   as 3; the fields of a state that are new in it say so (`storage.state.numbers`)
-    3   state by attribute, an object's own inside it; everything but numbers, texts and lists under a key that names it
-    2   state by dotted name ("counts.N"); dictionaries as they are, so that one could be taken for something else
+    4   as 3; the fields of a state declare the schema that introduced them (`storage.state.numbers`)
+    3   state by attribute, nested objects inside; values other than numbers, texts and lists under a key for their kind
+    2   state by dotted name ("counts.N"); dictionaries without a key for their kind
 
 Schema 1 had counts of 64 bits inside an epoch and is refused.
 """
@@ -12,15 +12,15 @@ from typing import Any
 from tightrope import __version__
 from tightrope.errors import InvalidInputError
 
-#: What is written; raised whenever what was written before can no longer be read as it is.
+#: The schema that is written; a change of the format that older readers cannot read increases it.
 SCHEMA = 4
 
-#: How schema 2 told things apart from dictionaries.
+#: The keys for kinds of values in schema 2.
 TAGS = ("float", "array", "space", "mdp", "policy", "generator", "state")
 
 
 def upgraded(document: dict[str, Any]) -> dict[str, Any]:
-    """The document as this version would have written it, but for what learners did not carry then."""
+    """Return the document in the present schema; fields that are new since then are missing."""
     if document["schema"] == 2:
         return document | {
             "parameters": {name: _tagged(value) for name, value in document["parameters"].items()},

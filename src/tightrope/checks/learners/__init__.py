@@ -1,7 +1,7 @@
-"""The contract of a learner as small named checks; `tightrope.checks` offers them.
+"""The contract of a learner as small named checks, for `tightrope.checks`.
 
-Each plays a few episodes on a small world and raises an AssertionError that says what was promised and what happened
-instead. Those about saving are left out for a learner that has no `save`.
+Each plays a few episodes on a small world and raises an AssertionError with the promise and what happened instead.
+A learner without `save` skips the checks of saving.
 """
 
 from collections.abc import Iterator
@@ -18,9 +18,19 @@ __all__ = ["LearnerCheck", "check_learner", "yield_learner_checks"]
 
 
 def check_learner(learner: str | Maker) -> list[str]:
-    """Run every check on a learner, given by its name or by what makes it; return the names of those passed.
+    """Run every check on a learner.
 
-    What makes it is called like `make_learner` without the name: make(problem, episodes=…, seed=…).
+    Parameters
+    ----------
+    learner : the name of a learner, or a function make(problem, *, episodes, seed) that returns a new one.
+
+    Returns
+    -------
+    list : the names of the checks, all passed.
+
+    Raises
+    ------
+    AssertionError : by the first check that fails, with the promise and what happened instead.
     """
     if not __debug__:
         raise InvalidInputError("the checks are assertions; run Python without -O")
@@ -37,7 +47,7 @@ def check_learner(learner: str | Maker) -> list[str]:
 
 
 def yield_learner_checks(*, saving: bool = True) -> Iterator[LearnerCheck]:
-    """The checks of a learner one by one, each a function of what makes it; those about saving only if asked for."""
+    """Yield the checks of a learner, each a function of its maker; those of saving only if `saving`."""
     yield from behaviour.checks
     yield from refusals.checks
     if saving:

@@ -1,4 +1,4 @@
-"""What a learner offers, and what it does with what it is shown."""
+"""Checks of a learner's policies, multipliers and settings, and of how it treats its inputs."""
 
 import copy
 import gc
@@ -71,9 +71,9 @@ def check_looking_at_the_policy_changes_nothing(make: Maker) -> None:
 
     def look(t: int) -> None:
         one, two = learner.policy.probabilities.copy(), learner.policy.probabilities
-        assert np.array_equal(one, two), f"episode {t}: the policy differs when looked at again"
+        assert np.array_equal(one, two), f"episode {t}: the policy differs when it is read again"
 
-    same(drive(at, learner, between=look), drive(at, twin), "looking at the policy changes nothing")
+    same(drive(at, learner, between=look), drive(at, twin), "reading the policy changes nothing")
 
 
 @checks
@@ -86,7 +86,7 @@ def check_a_policy_handed_out_stays_as_it_was(make: Maker) -> None:
 
     drive(at, learner, between=keep)
     for t, (policy, then) in enumerate(handed_out, 1):
-        assert np.array_equal(policy.probabilities, then), f"the policy handed out for episode {t} was changed later"
+        assert np.array_equal(policy.probabilities, then), f"the policy of episode {t} was changed later"
 
 
 @checks
@@ -109,7 +109,7 @@ def check_the_epoch_counts_up_from_one(make: Maker) -> None:
 def check_settings_are_plain_and_stay(make: Maker) -> None:
     at, learner = new(make)
     before = dict(learner.settings)
-    assert before, "settings is empty; a learner says what it runs with, its name at the least"
+    assert before, "settings is empty; it should contain the learner's name and parameters"
     for name, value in before.items():
         plain = isinstance(value, str) or (isinstance(value, int | float) and math.isfinite(value))
         assert isinstance(name, str) and plain, f"the setting {name!r} is {value!r}; expected a finite number or a text"
@@ -130,9 +130,7 @@ def check_observing_does_not_change_its_inputs(make: Maker) -> None:
         try:
             learner.observe(episode)
         except (TypeError, ValueError) as error:
-            raise AssertionError(
-                f"episode {t}: it does not take arrays that must not be written to: {error}"
-            ) from error
+            raise AssertionError(f"episode {t}: it does not accept read-only arrays: {error}") from error
         for name, array in arrays(episode).items():
             assert np.array_equal(array, before[name]), f"episode {t}: observing changed the caller's {name}"
 
@@ -149,7 +147,7 @@ def check_it_keeps_nothing_of_its_inputs(make: Maker) -> None:
     same(
         drive(at, learner, after=spoil),
         drive(at, twin),
-        "what the caller does with the arrays of an episode afterwards is no matter",
+        "the learner does not depend on changes to the arrays of an episode after observe",
     )
 
 
@@ -161,7 +159,7 @@ def check_lists_will_do(make: Maker) -> None:
         episode = at.play(learner.policy, learner.feedback, t, np.random.default_rng([9, t]))
         learner.observe(replace(episode, **{name: array.tolist() for name, array in arrays(episode).items()}))
         twin.observe(episode)
-        same([now(learner)], [now(twin)], "an episode of lists is as good as one of arrays")
+        same([now(learner)], [now(twin)], "an episode of lists gives the same result as one of arrays")
 
 
 @checks
@@ -180,7 +178,7 @@ def check_learners_do_not_share_anything(make: Maker) -> None:
     def meanwhile(t: int) -> None:
         other.observe(at.play(other.policy, other.feedback, t, np.random.default_rng([8, t])))
 
-    same(drive(at, one, between=meanwhile), drive(at, alone), "another learner beside it is no matter")
+    same(drive(at, one, between=meanwhile), drive(at, alone), "learners do not affect each other")
 
 
 @checks
@@ -190,7 +188,7 @@ def check_a_copy_goes_on_the_same_and_alone(make: Maker) -> None:
     twin = copy.deepcopy(learner)  # by `__reduce_ex__` and `__getstate__`, as a copy for a worker is made
     first, last = EPISODES // 2 + 1, EPISODES
     trace = drive(at, learner, first, last)
-    same(drive(at, twin, first, last), trace, "a copy by copy.deepcopy goes on as the learner does, and shares nothing")
+    same(drive(at, twin, first, last), trace, "a copy by copy.deepcopy continues like the learner, and shares nothing")
 
 
 @checks
@@ -204,7 +202,7 @@ def check_acting_is_drawing_from_the_policy(make: Maker) -> None:
         for state in range(at.space.n_states - 1):
             drawn = learner.act(state, np.random.default_rng([t, state]))
             expected = learner.policy.sample(state, np.random.default_rng([t, state]))
-            assert drawn == expected, f"episode {t}, state {state}: it did {drawn}; its policy draws {expected}"
+            assert drawn == expected, f"episode {t}, state {state}: act returned {drawn}; its policy draws {expected}"
 
     same(drive(at, learner, between=act), drive(at, twin), "acting changes nothing")
 
@@ -262,11 +260,11 @@ def _is_policy(at: World, probabilities: FloatArray, when: str) -> None:
     try:
         Policy(at.space, probabilities)
     except InvalidInputError as error:
-        raise AssertionError(f"{when} the policy is none: {error}") from error
+        raise AssertionError(f"{when} the policy is invalid: {error}") from error
 
 
 def _size(thing: object) -> int:
-    """Bytes of the arrays, and 8 for each other object, that can be reached from `thing` without going into code."""
+    """Return the bytes of the arrays reachable from `thing`, plus 8 for each other object; code is left out."""
     total, seen, todo = 0, set(), [thing]
     while todo:
         one = todo.pop()

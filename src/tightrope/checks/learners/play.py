@@ -1,4 +1,4 @@
-"""Small worlds that learners are checked on, and how they are played."""
+"""The small worlds of the checks, and how learners play on them."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,12 +11,12 @@ from tightrope.learners import BanditEpisode, Episode, Learner, Maker
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray, LayeredSpace
 
-#: How many episodes a check plays.
+#: The number of episodes of a check.
 EPISODES = 12
 
 
 class LearnerCheck(Protocol):
-    """A check: raises an AssertionError if the learners made are not as they should be."""
+    """A check: raises an AssertionError if the learners of a maker break the contract."""
 
     __name__: str
 
@@ -24,14 +24,14 @@ class LearnerCheck(Protocol):
 
 
 class Checks(list[LearnerCheck]):
-    """The checks of a module in order, each put here by having this as its decorator."""
+    """The checks of a module in order; used as a decorator, which appends a check."""
 
     def __call__(self, check: LearnerCheck) -> LearnerCheck:
         self.append(check)
         return check
 
     def on_every_world(self, check: Callable[["World", Maker], None]) -> Callable[["World", Maker], None]:
-        """The same for a check that is to be done on each of `WORLDS`."""
+        """Append a check once for each of `WORLDS`."""
         for name, make_world in WORLDS.items():
 
             def on_this_world(make: Maker, make_world: Callable[[], World] = make_world) -> None:
@@ -57,7 +57,7 @@ class World:
 
     @property
     def constraints(self) -> "World":
-        """Whoever asks for the law of the constraints finds its `mean` here."""
+        """The world itself, which has the `mean` of the constraints."""
         return self
 
     @property
@@ -75,7 +75,7 @@ class World:
         return
 
     def play(self, policy: Policy, feedback: str, episode: int, rng: np.random.Generator) -> Any:
-        """One episode under `policy`, shown with this feedback; all arrays are fresh."""
+        """Return an episode under `policy` with this feedback, in new arrays."""
         uniforms = rng.random(2 * self.space.n_layers)
         path = core.sample_path(self.space.native, policy.probabilities, self.mdp.transitions, uniforms)
         states, actions, steps = path
@@ -86,7 +86,7 @@ class World:
 
 
 def world(space: LayeredSpace, n_constraints: int, zeros: float = 0.0, seed: int = 7) -> World:
-    """A random one; a share `zeros` of the transitions has probability 0."""
+    """Return a random world in which a share `zeros` of the transitions has probability 0."""
     rng = np.random.default_rng([seed, space.n_tuples, n_constraints])
     P = rng.exponential(size=space.n_tuples) * (rng.random(space.n_tuples) >= zeros)
     total = space.expand_to_tuples(space.sum_over_successors(P))
@@ -98,7 +98,7 @@ def world(space: LayeredSpace, n_constraints: int, zeros: float = 0.0, seed: int
 
 
 def sparse_space() -> LayeredSpace:
-    """States with one, two and three actions; pairs with one, two and three successors."""
+    """Return a space with one to three actions per state, and one to three successors per pair."""
     tuples = [
         (0, 0, 1), (0, 0, 2), (0, 2, 3), (1, 1, 4), (2, 0, 4), (2, 0, 5), (2, 1, 5), (2, 2, 4), (3, 0, 4), (3, 0, 5),
         (3, 0, 6), (3, 2, 6), (4, 0, 7), (4, 2, 7), (5, 1, 7), (6, 0, 7), (6, 1, 7), (6, 2, 7),
@@ -106,7 +106,7 @@ def sparse_space() -> LayeredSpace:
     return LayeredSpace.from_tuples([1, 3, 3, 1], 3, tuples)
 
 
-#: What every learner has to get along with.
+#: The worlds that every learner has to work on.
 WORLDS: dict[str, Callable[[], World]] = {
     "a_dense_space_with_two_constraints": lambda: world(LayeredSpace.dense([1, 3, 2, 1], 2), 2),
     "a_dense_space_without_constraints": lambda: world(LayeredSpace.dense([1, 3, 2, 1], 2), 0),
@@ -119,7 +119,7 @@ WORLDS: dict[str, Callable[[], World]] = {
 
 
 def ordinary_world() -> World:
-    """Where most checks are done."""
+    """Return the world of most checks."""
     return world(sparse_space(), 2)
 
 
@@ -141,7 +141,7 @@ def drive(
 ) -> Trace:
     """Play episodes first..last; return policy, multipliers and epoch before each, and after the last.
 
-    Episode t is a function of the policy and of t, so that a run can be taken up anywhere.
+    Episode t depends only on the policy and on t, so that a run can continue from any episode.
     """
     trace = []
     for t in range(first, last + 1):
@@ -154,17 +154,17 @@ def drive(
 
 
 def now(learner: Learner) -> tuple[FloatArray, FloatArray, int]:
-    """Policy, multipliers and epoch."""
+    """Return copies of policy and multipliers, and the epoch."""
     return learner.policy.probabilities.copy(), np.array(learner.multipliers), learner.epoch
 
 
 def same(one: Trace, other: Trace, promise: str) -> None:
-    """Bit for bit, as promised."""
+    """Raise an AssertionError with this promise unless two traces have the same bits."""
     for k, ((p, Q, epoch), (p_, Q_, epoch_)) in enumerate(zip(one, other, strict=True)):
         for what, x, y in (("policy", p, p_), ("multipliers", Q, Q_), ("epoch", epoch, epoch_)):
             assert np.array_equal(x, y), f"{promise}; its {what} differs after {k} episodes: {x} and {y}"
 
 
 def arrays(episode: Any) -> dict[str, Any]:
-    """The arrays of an episode by name."""
+    """Return the arrays of an episode by name."""
     return {name: getattr(episode, name) for name in episode.__slots__ if name != "policy"}

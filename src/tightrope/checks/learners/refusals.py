@@ -1,4 +1,4 @@
-"""What a learner refuses, and that it is as before afterwards."""
+"""Checks that a learner refuses invalid episodes, and that its state does not change when it does."""
 
 import math
 from collections.abc import Callable
@@ -14,7 +14,7 @@ checks = Checks()
 
 
 def _refuses(make: Maker, promise: str, *damages: Callable[[World, Any], Any]) -> None:
-    """Each damaged episode is a ValueError with words in it, and then everything goes on as if it had not been."""
+    """Check that each damaged episode raises a ValueError with a message and leaves the learner unchanged."""
     at, learner = new(make)
     _, twin = new(make)
 
@@ -25,13 +25,13 @@ def _refuses(make: Maker, promise: str, *damages: Callable[[World, Any], Any]) -
             try:
                 learner.observe(damaged)
             except ValueError as error:
-                assert str(error), f"{promise}, and says why"
+                assert str(error), f"{promise}, with a message"
             except Exception as error:
                 raise AssertionError(f"{promise}, with a ValueError; it raised {error!r}") from error
             else:
                 raise AssertionError(f"{promise}; it accepted {damaged}")
 
-    same(drive(at, learner, between=offer_damaged), drive(at, twin), f"{promise}, and stays as it was")
+    same(drive(at, learner, between=offer_damaged), drive(at, twin), f"{promise}, and the learner does not change")
 
 
 def _loss_name(episode: Any) -> str:
@@ -71,7 +71,7 @@ def check_it_refuses_feedback_of_the_other_kind(make: Maker) -> None:
 
 @checks
 def check_it_refuses_what_is_no_episode(make: Maker) -> None:
-    _refuses(make, "what is no episode is refused", lambda at, episode: None, lambda at, episode: "an episode")
+    _refuses(make, "an object that is not an episode is refused", lambda at, episode: None, lambda at, episode: "text")
 
 
 @checks

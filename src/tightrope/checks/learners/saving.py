@@ -1,4 +1,4 @@
-"""That a learner goes on where it was saved."""
+"""Checks that a saved and loaded learner continues with the same bits."""
 
 import tempfile
 from pathlib import Path
@@ -18,7 +18,7 @@ def check_saved_in_mid_run_it_goes_on_the_same(make: Maker) -> None:
         drive(at, learner, last=saved_after)
         again = _copy(learner)
         first, last = saved_after + 1, saved_after + EPISODES
-        promise = f"saved after {saved_after} episodes and loaded, it goes on as the one that never stopped"
+        promise = f"saved after {saved_after} episodes and loaded, it continues like the original"
         same(drive(at, again, first, last), drive(at, learner, first, last), promise)
         assert again.settings == learner.settings, f"{promise}; the settings differ"
 
@@ -64,11 +64,11 @@ def check_saved_it_goes_on_the_same_on(at: World, make: Maker) -> None:
     drive(at, learner)
     again = _copy(learner)
     first, last = EPISODES + 1, EPISODES + 3
-    same(drive(at, again, first, last), drive(at, learner, first, last), "saved and loaded, it goes on the same")
+    same(drive(at, again, first, last), drive(at, learner, first, last), "saved and loaded, it continues the same")
 
 
 def _copy(learner: Learner) -> Learner:
-    """By way of a file."""
+    """Save the learner to a file and load it."""
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder, "learner")
         _save(learner, path)

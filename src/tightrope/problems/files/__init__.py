@@ -1,4 +1,4 @@
-"""A user's own problem, in a folder of her own: `load_problem` reads it, `write_example` writes a first one."""
+"""Problems in folders of files: `load_problem` reads one, `write_example` writes an example to begin with."""
 
 from tightrope.problems.files.folder import load_problem, load_with_digest, write_example
 

@@ -1,7 +1,7 @@
-"""A user's table of losses or of what a budget is used for, by name, looked up for every move of a layout.
+"""A table of losses or uses by the names of states and actions, looked up for every move of a layout.
 
-Columns state, action and the value; with next_state or step the value depends on it; with episode (1, 2, … without
-gaps) the table holds one recorded function after another.
+The columns are state, action and the value. With a column next_state or step, the value depends on it. With a column
+episode (1, 2, … without gaps), the table has one recorded function for each episode.
 """
 
 import math
@@ -17,22 +17,22 @@ from tightrope.problems.files.tables import LARGEST_WHOLE, Table
 from tightrope.problems.layout import Indices
 from tightrope.space import FloatArray
 
-#: The columns that say which move a row is about; the first two are needed.
+#: The columns that identify a move; the first two are required.
 MOVE = ("state", "action", "next_state", "step")
 
-#: How many numbers the recorded losses, or all the recorded constraints, may be once they are laid out: with what is
-#: made of them on the way they fit into a gigabyte, and are ready in seconds.
+#: The most numbers that the recorded losses, or all recorded constraints, may have in the layout: with intermediate
+#: arrays they fit into a gigabyte, and take seconds.
 MOST_NUMBERS = 10_000_000
 
-#: A default that stands for a larger share of all entries is worth a warning.
+#: A default that is used for a larger share of all entries causes a warning.
 MUCH = 0.05
 
-#: As many are laid out at once, so that the arrays in between stay small.
+#: So many are laid out at once, to keep intermediate arrays small.
 AT_ONCE = 1_000_000
 
 
 class Charges:
-    """What a table charges for every move; `part` of the declaration, under `keys`, says how to read it."""
+    """The losses or uses of a table; `part` of the declaration, under `keys`, describes how to read it."""
 
     def __init__(self, toml: Toml, table: Table, dynamics: Dynamics, part: Charged, *keys: str) -> None:
         self.toml, self.table, self.dynamics, self.part, self.keys = toml, table, dynamics, part, keys
@@ -54,7 +54,7 @@ class Charges:
         self.largest = float(np.abs([*self.values, default]).max())
 
     def lay_out(self) -> FloatArray:
-        """(n_episodes, n_tuples) in the table's own units."""
+        """Return the values, (n_episodes, n_tuples), in the units of the table."""
         layout = self.dynamics.layout
         self.check_size(self.n_episodes * layout.space.n_tuples)
         order = np.lexsort((self.codes, self.episodes))
@@ -66,29 +66,28 @@ class Charges:
         return laid_out
 
     def warnings(self) -> list[str]:
-        """Whether the default stands for much of what was laid out; it may be for what was not recorded."""
+        """Return a warning if the default was used for many moves, which may merely not have been recorded."""
         share = self._n_defaults / (self.n_episodes * len(self.dynamics.layout.row_of_move))
         if share <= MUCH:
             return []
         return [
-            f"{self.table.path.name} has no row for {share:.0%} of what a policy can meet, and default = "
-            f"{self.part.default:g} in [{'.'.join(self.keys)}] stands for all of it. If these moves were merely not "
-            "recorded, no result can be trusted: build the problem from the record with "
-            "tightrope new NAME --from-log FILE."
+            f"{self.table.path.name} has no row for {share:.0%} of the possible moves, which get default = "
+            f"{self.part.default:g} of [{'.'.join(self.keys)}]. If these moves were merely not recorded, the results "
+            "mean nothing: build the problem from the record with tightrope new NAME --from-log FILE."
         ]
 
     def check_size(self, n_numbers: int) -> None:
-        """Refuse more numbers than fit."""
+        """Raise InvalidInputError if the layout has more numbers than fit into memory."""
         if n_numbers > MOST_NUMBERS:
             raise InvalidInputError(
-                f"{self.table.path}: laid out, {self.n_episodes} episodes make {n_numbers} numbers, and at most "
+                f"{self.table.path}: {self.n_episodes} episodes have {n_numbers} numbers in the layout, and at most "
                 f"{MOST_NUMBERS} fit; record fewer episodes, or lower n_steps in {self.toml.path.name}"
             )
 
     def _charged(
         self, rows_of_episodes: list[Indices], state: Indices, action: Indices, next_state: Indices, step: Indices
     ) -> FloatArray:
-        """(…, n_moves) the values of many moves in several episodes, whose rows are sorted by their codes."""
+        """Return the values of moves in several episodes, (…, n_moves); rows of an episode are sorted by code."""
         every = dict(zip(MOVE, (state, action, next_state, step), strict=True))
         wanted = self._codes(*(every[name] for name in self.columns))
         charged = np.empty((len(rows_of_episodes), len(wanted)))
@@ -110,19 +109,19 @@ class Charges:
         remedy = f"add one, or set default in [{'.'.join(self.keys)}] of {self.toml.path.name}"
         if self.has_episodes and 2 * len(self.table) < needed:
             remedy = (
-                "this looks like a record of the paths that were played, which says nothing of other moves: build the "
-                f"problem from it with tightrope new NAME --from-log {self.table.path.name}"
+                "this looks like a record of the paths that were played, without other moves: build the problem from "
+                f"it with tightrope new NAME --from-log {self.table.path.name}"
             )
         return InvalidInputError(f"{self.table.path}: there is no row for {self._name(move)}{during}; {remedy}")
 
     def _codes(self, *columns: Indices) -> Indices:
-        """One number for each row of these columns, another for each other one."""
+        """Return a code for each row of these columns; different rows have different codes."""
         n_states, n_actions = len(self.dynamics.states), len(self.dynamics.actions)
         sizes = dict(zip(MOVE, (n_states, n_actions, n_states, self.dynamics.n_steps), strict=True))
         if math.prod(sizes[name] for name in self.columns) > LARGEST_WHOLE:
             raise InvalidInputError(
-                f"{self.table.path}: {n_states} states, {n_actions} actions and {self.dynamics.n_steps} steps are too "
-                "many to tell all moves apart"
+                f"{self.table.path}: {n_states} states, {n_actions} actions and {self.dynamics.n_steps} steps have "
+                "more moves than can be numbered; merge states, or lower n_steps"
             )
         codes = np.zeros(len(columns[0]), dtype=np.int64)
         for name, column in zip(self.columns, columns, strict=True):
@@ -130,7 +129,7 @@ class Charges:
         return codes
 
     def _moves(self) -> Indices:
-        """(n_rows, n_columns) the moves that the rows are about, in numbers."""
+        """Return the move of each row, (n_rows, n_columns), as numbers."""
         table, dynamics = self.table, self.dynamics
         columns = []
         for name in self.columns:
@@ -148,7 +147,7 @@ class Charges:
         return np.stack([column for column in columns if column is not None], axis=1)
 
     def _check_moves(self) -> None:
-        """Refuse a move that cannot happen, whatever the step."""
+        """Refuse a move that is not in the table of transitions."""
         width = 3 if "next_state" in self.columns else 2
         sizes = (len(self.dynamics.states), len(self.dynamics.actions), len(self.dynamics.states))[:width]
         given, possible = (np.ravel_multi_index(m[:, :width].T, sizes) for m in (self.moves, self.dynamics.rows))
@@ -168,13 +167,10 @@ class Charges:
         return ", ".join(shown)
 
     def _check_bounds(self) -> None:
-        if self.part.bounds is None:
+        bounds = self.toml.bounds(self.part, *self.keys)
+        if bounds is None:
             return
-        low, high = self.part.bounds
-        if not low < high:
-            raise InvalidInputError(
-                f"{self.toml.where(*self.keys, 'bounds')}: bounds are {low:g} and {high:g}; the second should be larger"
-            )
+        low, high = bounds
         default = self.part.default
         if default is not None and not low <= default <= high:
             raise InvalidInputError(f"{self.toml.where(*self.keys, 'default')}: {default:g} lies outside the bounds")
@@ -185,13 +181,13 @@ class Charges:
             )
 
     def _check_episodes(self) -> None:
-        """Refuse a gap, and two values for one move."""
+        """Refuse a gap between episodes, and two values for one move."""
         there = np.unique(self.episodes)
         for k in np.flatnonzero(there != np.arange(1, len(there) + 1))[:1].tolist():
             row = int(np.argmax(self.episodes > k + 1))
             raise InvalidInputError(
                 f"{self.table.where(row, 'episode')}: episode {self.episodes[row]}, but there is no episode "
-                f"{k + 1}; they count 1, 2, 3, … without gaps"
+                f"{k + 1}; number them 1, 2, 3, … without gaps"
             )
         order = np.lexsort((self.codes, self.episodes))
         same = (np.diff(self.codes[order]) == 0) & (np.diff(self.episodes[order]) == 0)

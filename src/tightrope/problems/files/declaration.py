@@ -1,4 +1,4 @@
-"""`problem.toml`: what a problem in a folder consists of, and on which line it says so.
+"""`problem.toml`: the declaration of a problem in a folder, with the line of every key.
 
 Unknown keys are errors. See `docs/how-to/your-own-problem.md` for what each of them means.
 """
@@ -19,14 +19,14 @@ Choice = str | dict[str, Any]
 
 
 class FileTable(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """A table of a form that is a file, and which column holds its value."""
+    """A table of a form: its file, and the column of its values."""
 
     file: str
     column: str | None = None
 
 
 class Charged(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """What is charged for moves, by a table, or by a form of several."""
+    """Losses or uses of moves, from one table, or from a form that combines several."""
 
     table: str | None = None
     form: str | None = None
@@ -37,20 +37,20 @@ class Charged(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=T
 
 
 class LossDeclaration(Charged, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """`[loss]`."""
+    """The table `[loss]` of the declaration."""
 
     bounds: tuple[float, float]
     sequence: Choice | None = None
 
 
 class ConstraintDeclaration(Charged, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """`[constraints.NAME]`."""
+    """A table `[constraints.NAME]` of the declaration."""
 
     budget: float
 
 
 class Declaration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """The whole file; `constraints` are read one by one, so that an error can name the one it is about."""
+    """The whole file; `constraints` are read one by one, so that an error can name the constraint."""
 
     n_steps: Annotated[int, msgspec.Meta(ge=1)]
     start: str | dict[str, float]
@@ -67,7 +67,7 @@ class Declaration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_on
 
 
 class Toml(TomlFile):
-    """A declaration and the text that it was read from."""
+    """A declaration and the text of its file."""
 
     about = "a problem"
 
@@ -89,7 +89,7 @@ class Toml(TomlFile):
         return parts | {("constraints", name): part for name, part in self.constraints.items()}
 
     def file_table(self, name: str) -> FileTable | None:
-        """The file of a table of a form; None for one that is written into the declaration."""
+        """Return the file of a table of a form; None if its numbers are in the declaration."""
         given = self.whole.tables[name]
         if isinstance(given, str):
             return FileTable(file=given)
@@ -100,6 +100,15 @@ class Toml(TomlFile):
         raise InvalidInputError(
             f"{self.where('tables', name)}: {name} is {given!r}; expected a file, numbers by name, or a list of numbers"
         )
+
+    def bounds(self, part: Charged, *keys: str) -> tuple[float, float] | None:
+        """Return the bounds of this part of the declaration, if it has any, after checking their order."""
+        if part.bounds is not None and not part.bounds[0] < part.bounds[1]:
+            low, high = part.bounds
+            raise InvalidInputError(
+                f"{self.where(*keys, 'bounds')}: bounds are {low:g} and {high:g}; the second should be larger"
+            )
+        return part.bounds
 
     def _check_charged(self, keys: tuple[str, ...], part: Charged) -> None:
         named = f"[{'.'.join(keys)}]"
@@ -114,7 +123,7 @@ class Toml(TomlFile):
         try:
             return super()._bytes()
         except InvalidInputError:
-            with suppress(OSError):  # a name that is too long, which is said already
+            with suppress(OSError):  # the name is too long, which the first error says
                 if not self.path.parent.is_dir():
                     raise InvalidInputError(f"there is no folder {printable(self.path.parent)}") from None
                 if not self.path.exists():

@@ -1,7 +1,7 @@
-"""A user's table of transitions, by name: numbered, checked with the line of whatever is wrong, and laid out in layers.
+"""A table of transitions by name: states and actions are numbered, rows are checked, and moves laid out in layers.
 
-Columns state, action, next_state, probability; with a column step (0..n_steps-1) the rows hold at that step only; with
-a column outcome, rows of one name are the same outcome of one law.
+The columns are state, action, next_state and probability (or count). With a column step (0..n_steps-1), a row holds at
+that step only. With a column outcome, rows of the same name are the same outcome of a tied transition distribution.
 """
 
 import difflib
@@ -17,24 +17,24 @@ from tightrope.problems.layout import Indices, Layout, Start, tied
 from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray
 
-#: How far probabilities may be from summing to one: they may have been written with six digits.
+#: The largest distance of a sum of probabilities from one: they may be rounded to six digits.
 ROUNDING = 1e-5
 
-#: How many steps an episode may have, and how many moves it may choose from, each counted at every step where it can be
-#: met: so much is laid out in seconds and fits into a gigabyte.
+#: The most steps of an episode, and the most moves, counted at every step where they are possible: these are laid out
+#: in seconds and fit into a gigabyte.
 MOST_STEPS = 10_000
 MOST_MOVES = 2_000_000
 
 
 class Dynamics:
-    """The states and actions of a problem, in the order in which the table brings them up, and their layout."""
+    """The states and actions of a problem, in the order of the table, and their layout."""
 
     def __init__(self, toml: Toml, table: Table) -> None:
         self.toml, self.table, self.n_steps = toml, table, toml.whole.n_steps
         if self.n_steps > MOST_STEPS:
             raise InvalidInputError(
                 f"{toml.where('n_steps')}: {self.n_steps} steps, and an episode has at most {MOST_STEPS}; "
-                "let a step stand for more time"
+                "use longer steps"
             )
         columns = [table.names(name) for name in ("state", "action", "next_state")]
         self.states = _numbered(name for pair in zip(columns[0], columns[2], strict=True) for name in pair)
@@ -59,7 +59,7 @@ class Dynamics:
             self.layout = self._tied(self.layout)
 
     def step_column(self, table: Table) -> Indices | None:
-        """The cells of the column step, if there is one, each from 0 to n_steps - 1."""
+        """Return the column step of a table, each from 0 to n_steps - 1; None if there is no such column."""
         if "step" not in table.columns:
             return None
         steps = table.whole_numbers("step", at_least=0)
@@ -71,7 +71,7 @@ class Dynamics:
         return steps
 
     def _tied(self, layout: Layout) -> Layout:
-        """The layout, tied where the column outcome says so; a row without a name is an outcome of its own."""
+        """Return the layout with the ties of the column outcome; a row without a name has its own outcome."""
         names = self.table.names("outcome", optional=True)
         numbers = _numbered(name for name in names if name)
         labels = np.array([numbers[name] if name else len(numbers) + row for row, name in enumerate(names)])
@@ -83,7 +83,7 @@ class Dynamics:
 
     def _declared(self, key: str, name: str) -> int:
         if name not in self.states:
-            raise not_known(f"{self.toml.where(key)}: {key} names a state that no row has,", name, self.states)
+            raise not_known(f"{self.toml.where(key)}: {key} is a state that is in no row,", name, self.states)
         return self.states[name]
 
     def _start(self) -> Start:
@@ -99,11 +99,11 @@ class Dynamics:
         return {number: p for number, p in numbers.items() if p > 0}
 
     def _probabilities(self) -> FloatArray:
-        """The column of probabilities, those of every pair scaled to sum to exactly one."""
+        """Return the probability of each row, (n_rows,); those of a pair are scaled to sum to exactly one."""
         table, counted = self.table, "count" in self.table.columns
         if counted == ("probability" in table.columns):
             both = (
-                "are both columns probability and count; drop one" if counted else "is no column probability, nor count"
+                "are both columns probability and count; drop one" if counted else "is no column probability or count"
             )
             raise InvalidInputError(f"{table.heading}: there {both}")
         p = table.whole_numbers("count", at_least=0).astype(np.float64) if counted else table.numbers("probability")
@@ -138,9 +138,9 @@ class Dynamics:
         return p / totals[pair]
 
     def _check_moves(self, p: FloatArray) -> None:
-        """Refuse a state that can be met where no row starts, one that cannot be met at all, and too many moves.
+        """Refuse reachable states without rows, unreachable states, and too many moves.
 
-        The moves of every step are counted here, before anything of that size is made.
+        The moves of every step are counted here, before arrays of that size are allocated.
         """
         start = self._start()
         layer = np.array(sorted(start) if isinstance(start, Mapping) else [start])
@@ -166,7 +166,7 @@ class Dynamics:
             if n_moves > MOST_MOVES:
                 raise InvalidInputError(
                     f"{self.toml.where('n_steps')}: {self.n_steps if settled else k + 1} steps have {n_moves} moves, "
-                    f"and at most {MOST_MOVES} are laid out; lower n_steps, or merge states"
+                    f"and at most {MOST_MOVES} are possible; lower n_steps, or merge states"
                 )
             if settled:
                 break
@@ -176,21 +176,21 @@ class Dynamics:
                 then = f"in {self.n_steps} steps" if self.steps is None else f"at step {self.steps[row]}"
                 raise InvalidInputError(
                     f"{self.table.where(row, 'state')}: {self._state(self.rows[row, 0])} cannot be reached from the "
-                    f"start {then}; drop its rows, mend those that should lead there, or set allow_unreachable = "
+                    f"start {then}; drop its rows, correct those that should lead there, or set allow_unreachable = "
                     f"true in {self.toml.path.name}"
                 )
 
     def _place(self, state: Indices, step: Indices | int | None) -> Indices:
-        """One number for a state and a step; without a column step, all steps are alike."""
+        """Return one number for a state and a step; without a column step, for the state alone."""
         return state if self.steps is None or step is None else state + np.multiply(step, len(self.states))
 
     def _stuck(self, state: int, k: int, before: Indices) -> InvalidInputError:
-        """What to say of a state that is met at step k, by some of the rows `before`, where no row starts."""
+        """Return the error for a state that is reached at step k, by some of the rows `before`, and has no rows."""
         led = before[self.rows[before, 2] == state]
         where = self.table.where(led[0], "next_state") if len(led) else self.toml.where("start")
         then = "" if self.steps is None else f" at step {k}"
         return InvalidInputError(
-            f"{where}: {self._state(state)} can be met at step {k}, but no row starts there{then}; "
+            f"{where}: {self._state(state)} can be reached at step {k}, but no row starts there{then}; "
             f"add one, or list it as terminal in {self.toml.path.name}"
         )
 
@@ -203,7 +203,7 @@ class Dynamics:
 
 
 def not_known(complaint: str, name: str, known: Collection[str]) -> InvalidInputError:
-    """As `unknown`, but a long list is cut short."""
+    """Return the error of `unknown`; of a long list it names only the nearest entry."""
     if len(known) <= SHOWN:
         return unknown(complaint, name, known)
     near = difflib.get_close_matches(name, known, n=1)

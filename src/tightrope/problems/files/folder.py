@@ -1,6 +1,6 @@
 """A problem from a folder: `problem.toml` and the tables that it names. See `docs/how-to/your-own-problem.md`.
 
-What is wrong is said with file, line and column, in the names and units of the files.
+Errors name the file, the line and the column, in the names and units of the files.
 """
 
 import hashlib
@@ -27,18 +27,27 @@ from tightrope.problems.losses import LossChoice
 from tightrope.space import FloatArray
 from tightrope.storage.files import write_bytes
 
-#: The columns that say what a row is about; only what is charged can have episodes.
+#: The columns that identify a row; only losses and uses can also have episodes.
 KEYS = ("state", "action", "next_state", "step")
 
 
 def load_problem(
     folder: str | PathLike[str], *, losses: LossChoice | None = None, noise: NoiseChoice | None = None
 ) -> Problem:
-    """The problem in `folder`.
+    """Read the problem in `folder`.
 
-    `losses`, if given, is how its losses follow one another, `noise` how what is used is drawn around its mean,
-    whatever the folder says. Losses and constraints are scaled to meet Assumption 2; the problem carries the way back
-    to their own units.
+    Losses and constraints are scaled to Assumption 2; `Problem.units` converts back.
+
+    Parameters
+    ----------
+    folder : the folder with `problem.toml` and its tables.
+    losses : a loss sequence, in place of the one in the folder.
+    noise : the noise of the constraints, in place of the one in the folder.
+
+    Raises
+    ------
+    InvalidInputError : if anything in the files is wrong, with file, line and column.
+    InfeasibleError : if no policy can meet the budgets.
     """
     return load_with_digest(file_path(folder, "folder"), losses=losses, noise=noise)[0]
 
@@ -50,10 +59,13 @@ def load_with_digest(
     noise: NoiseChoice | None = None,
     any_budgets: bool = False,
 ) -> tuple[Problem, str]:
-    """`load_problem`, and a digest of every byte that was read for it, wherever the tables lie: edited, it is another.
+    """Read a problem as `load_problem` does, and return it with a digest of every byte that was read.
 
-    Moved or copied as a whole, it is the same; what lies beside it unread is no part of it. `any_budgets`: whether
-    those that no policy can meet are let in, for whoever wants to know why.
+    The digest changes with the files, not with the place of the folder, nor with files that are not read.
+
+    Parameters
+    ----------
+    any_budgets : accept budgets that no policy can meet, for `tightrope check`.
     """
     folder = Path(folder)
     toml = Toml(folder / FILE)
@@ -63,7 +75,7 @@ def load_with_digest(
     charges = _charges(toml, files, dynamics, "loss")
     scenarios, warnings = charges.lay_out(), charges.warnings()
     low, high = toml.loss.bounds
-    if layout.waiting[:-1].any() or layout.step[0] < 0:  # there nothing is charged, and that is a loss too
+    if layout.waiting[:-1].any() or layout.step[0] < 0:  # waiting and a random start have the loss 0
         low, high = min(low, 0.0), max(high, 0.0)
     uses, largest = _read_uses(toml, files, dynamics, warnings)
 
@@ -103,12 +115,12 @@ def load_with_digest(
 
 
 def name_of(folder: Path) -> str:
-    """What a folder is called, in characters that can be written anywhere: what is not UTF-8 is spelt out."""
+    """Return the name of a folder; bytes that are not UTF-8 are escaped."""
     return os.fsencode(folder.resolve().name).decode(errors="backslashreplace")
 
 
 class Files:
-    """The tables of a folder, each read once, with no column that nobody asks for."""
+    """The tables of a folder; each is read once, and may have no unknown column."""
 
     def __init__(self, toml: Toml) -> None:
         self.toml = toml
@@ -130,7 +142,7 @@ class Files:
                 raise InvalidInputError(f"{toml.where('tables', name)}: no form has the table {name}; drop it")
 
     def open(self, *keys: str) -> Table:
-        """The table that this key of the declaration names."""
+        """Return the table that this key of the declaration names."""
         toml = self.toml
         name, needed = toml.whole.transitions, ["state", "action", "next_state"]
         if keys != ("transitions",):
@@ -139,7 +151,7 @@ class Files:
         return self._opened(name, needed, *keys)
 
     def open_form(self, form: Form) -> dict[str, Table]:
-        """The tables of a form that are files, by the names they have there."""
+        """Return the tables of a form that are files, by their names in the form."""
         found = {}
         for name, axes in form.factors.items():
             if place := columns(self.toml, name, axes):
@@ -157,7 +169,7 @@ class Files:
 
     @property
     def digest(self) -> str:
-        """Of all that was read so far: the names by which the declaration calls the files, and what is in them."""
+        """The digest of the files that were read so far, by their names in the declaration and their content."""
         return self._digest.hexdigest()
 
     def _note(self, name: str, data: bytes) -> None:
@@ -176,7 +188,7 @@ class Files:
 
 
 def _files_in(folder: Path) -> list[str]:
-    """The names of the files in a folder, as far as they can be seen and written."""
+    """Return the printable names of the files in a folder; empty if it cannot be read."""
     try:
         with os.scandir(folder) as entries:
             return [entry.name for entry in entries if entry.is_file() and entry.name.isprintable()]
@@ -185,7 +197,7 @@ def _files_in(folder: Path) -> list[str]:
 
 
 def _charges(toml: Toml, files: Files, dynamics: Dynamics, *keys: str) -> Charges | FormCharges:
-    """What this part of the declaration charges."""
+    """Return the losses or uses of this part of the declaration."""
     part = toml.charged[keys]
     if part.form is None:
         return Charges(toml, files.open(*keys, "table"), dynamics, part, *keys)
@@ -193,9 +205,9 @@ def _charges(toml: Toml, files: Files, dynamics: Dynamics, *keys: str) -> Charge
 
 
 def _read_uses(toml: Toml, files: Files, dynamics: Dynamics, warnings: list[str]) -> tuple[FloatArray, FloatArray]:
-    """(n_episodes, I, n_tuples) what moves use of each budget, and (I,) the largest use there can be, in own units.
+    """Return the uses, (n_episodes, I, n_tuples), and the largest possible use of each budget, (I,), in own units.
 
-    Adds to `warnings`.
+    New warnings are appended to `warnings`.
     """
     tables, largest, n_steps = [], [], dynamics.n_steps
     for name, constraint in toml.constraints.items():
@@ -206,7 +218,7 @@ def _read_uses(toml: Toml, files: Files, dynamics: Dynamics, warnings: list[str]
         warnings += charges.warnings()
         most = charges.largest if constraint.bounds is None else float(np.abs(constraint.bounds).max())
         if most == 0:
-            raise InvalidInputError(f"{charges.what} is 0 everywhere; nothing needs a budget")
+            raise InvalidInputError(f"{charges.what} is 0 everywhere, so its budget has no effect; drop it")
         if abs(constraint.budget) > n_steps * most:
             budget = f"{toml.where(*keys, 'budget')}: a budget of {constraint.budget:g} {constraint.unit} for {name!r}"
             steps = f"but {n_steps} steps use"
@@ -220,7 +232,7 @@ def _read_uses(toml: Toml, files: Files, dynamics: Dynamics, warnings: list[str]
     if len(lengths) > 1:
         raise InvalidInputError(
             f"{toml.where('constraints')}: the tables of the constraints have {sorted(lengths)} episodes; "
-            "an episode of one belongs to the same of the others, so all need equally many"
+            "each episode needs a value of every constraint, so all need equally many"
         )
     uses = np.zeros((*(lengths or {1}), len(tables), dynamics.layout.space.n_tuples))
     for i, table in enumerate(tables):
@@ -229,7 +241,7 @@ def _read_uses(toml: Toml, files: Files, dynamics: Dynamics, warnings: list[str]
 
 
 def _check_feasible(toml: Toml, problem: Problem) -> None:
-    """Refuse budgets that no policy can meet, in the words of the files."""
+    """Refuse budgets that no policy can meet, with the names and units of the files."""
     mdp, g, budgets = problem.mdp, problem.constraints.mean, problem.budgets
     allowed = TOLERANCE * problem.space.n_layers
     for i, (name, constraint) in enumerate(toml.constraints.items()):

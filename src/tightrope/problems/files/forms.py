@@ -1,8 +1,8 @@
-"""What a form charges, in a folder: named tables, looked up by the names of states and actions.
+"""Losses or uses from a form: an expression of named tables, indexed by the names of states and actions.
 
-A table of a form is a file with a column for each of its axes and one for its value, called like the table unless
-`{ file = …, column = … }` says otherwise; or it is written into problem.toml: numbers by name, for an axis of states or
-actions, or a list, for steps or episodes.
+A table of a form is a file with a column for each of its axes and one for its value, which has the name of the table
+unless `{ file = …, column = … }` gives another. Or its numbers are in problem.toml: by name, for an axis of states or
+actions, or as a list, for steps or episodes.
 """
 
 from functools import partial
@@ -25,7 +25,7 @@ NAMED, COUNTED = ("state", "action", "next_state"), ("episode", "step")
 
 
 def parsed(toml: Toml, part: Charged, *keys: str) -> Form:
-    """The form of this part of the declaration, all of whose tables are declared."""
+    """Parse the form of this part of the declaration, and check that its tables are declared."""
     with toml.blaming(*keys, "form"):
         form = parse(part.form or "")
     for name, axes in form.factors.items():
@@ -36,20 +36,20 @@ def parsed(toml: Toml, part: Charged, *keys: str) -> Form:
             kind, right = ("numbers by name", NAMED) if isinstance(given, dict) else ("a list of numbers", COUNTED)
             if len(axes) != 1 or axes[0] not in right:
                 raise InvalidInputError(
-                    f"{toml.where('tables', name)}: {kind} for a table over {', '.join(axes)}; that is for one of "
-                    f"{', '.join(right)}, and any other table is a file"
+                    f"{toml.where('tables', name)}: {kind} for a table over {', '.join(axes)}; {kind} are for one axis "
+                    f"of {', '.join(right)}; put any other table into a file"
                 )
     return form
 
 
 def columns(toml: Toml, name: str, axes: tuple[str, ...]) -> tuple[str, list[str]] | None:
-    """The file of a table of a form and the columns that it needs; None for one that is in problem.toml itself."""
+    """Return the file of a table of a form and the columns that it needs; None if it is in problem.toml itself."""
     file = toml.file_table(name)
     return None if file is None else (file.file, [*axes, file.column or name])
 
 
 class FormCharges:
-    """What a form charges for every move; with the interface of `Charges`."""
+    """The losses or uses of a form for every move; it has the interface of `Charges`."""
 
     def __init__(self, toml: Toml, tables: dict[str, Table], dynamics: Dynamics, part: Charged, *keys: str) -> None:
         self.toml, self.dynamics, self.part, self.keys = toml, dynamics, part, keys
@@ -66,7 +66,7 @@ class FormCharges:
         return f"{self.toml.where(*self.keys, 'form')}: {self.form.text}"
 
     def lay_out(self) -> FloatArray:
-        """(n_episodes, n_tuples) in the form's own units."""
+        """Return the values, (n_episodes, n_tuples), in the units of the form."""
         layout = self.dynamics.layout
         self.check_size(self.n_episodes * layout.space.n_tuples)
         laid_out = np.empty((self.n_episodes, layout.space.n_tuples))
@@ -78,7 +78,7 @@ class FormCharges:
         return laid_out
 
     def warnings(self) -> list[str]:
-        """None: a form has no default."""
+        """Return no warnings: a form has no default."""
         return []
 
     def check_size(self, n_numbers: int) -> None:
@@ -122,12 +122,12 @@ class FormCharges:
         return array
 
     def _numbers(self, table: Table, axis: str) -> Indices:
-        """The cells of an axis as numbers, from 0."""
+        """Return the cells of an axis as numbers from 0."""
         if axis == "episode":
             return table.whole_numbers("episode", at_least=1) - 1
         if axis == "step":
             steps = self.dynamics.step_column(table)
-            assert steps is not None  # the column is needed, and was looked for
+            assert steps is not None  # a required column, which was checked
             return steps
         known = self.dynamics.actions if axis == "action" else self.dynamics.states
         names = table.names(axis)
@@ -160,7 +160,7 @@ class FormCharges:
         return float(value)
 
     def _check_whole(self, arrays: dict[str, FloatArray]) -> None:
-        """Refuse an entry that a move needs and no row gives."""
+        """Refuse a table without a value for a possible move."""
         layout = self.dynamics.layout
         state, action, next_state = layout.rows[layout.row_of_move].T
         step = layout.step[layout.space.tuples[layout.tuple_of_move, 0]]
@@ -182,14 +182,11 @@ class FormCharges:
         return f"{axis} {list(self.dynamics.actions if axis == 'action' else self.dynamics.states)[number]!r}"
 
     def _check_bounds(self, laid_out: FloatArray) -> None:
-        if self.part.bounds is None:
+        bounds = self.toml.bounds(self.part, *self.keys)
+        if bounds is None:
             return
-        low, high = self.part.bounds
-        if not low < high:
-            raise InvalidInputError(
-                f"{self.toml.where(*self.keys, 'bounds')}: bounds are {low:g} and {high:g}; the second should be larger"
-            )
-        moves = laid_out[:, self.dynamics.layout.tuple_of_move]  # who waits is charged nothing
+        low, high = bounds
+        moves = laid_out[:, self.dynamics.layout.tuple_of_move]  # waiting has the loss 0
         outside = ~((low <= moves) & (moves <= high))
         if outside.any():
             episode, j = np.argwhere(outside)[0].tolist()

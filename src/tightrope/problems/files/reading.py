@@ -1,4 +1,4 @@
-"""Files from anywhere: regular ones, and no more of them than there is room for."""
+"""Reading of files from users: regular files of limited size, and TOML with the line of every key."""
 
 import math
 import os
@@ -17,9 +17,12 @@ from tightrope.storage.files import open_regular
 
 
 def read_regular(path: Path, limit: int) -> bytes:
-    """All of a regular file of at most `limit` bytes; anything else is refused unread, and never waited for.
+    """Read a regular file of at most `limit` bytes.
 
-    What the system says (there is no such file, it must not be read) is raised as OSError.
+    Raises
+    ------
+    InvalidInputError : if it is larger, or a folder, pipe or device, which are not opened.
+    OSError : if the file does not exist or cannot be read.
     """
     with open_regular(path) as descriptor:
         _check_size(path, os.fstat(descriptor).st_size, limit)
@@ -30,7 +33,7 @@ def read_regular(path: Path, limit: int) -> bytes:
 
 
 def decode(path: Path, data: bytes) -> str:
-    """The text of a file, refused with the line of the first byte that is not UTF-8."""
+    """Decode the text of a file; InvalidInputError names the line of the first byte that is not UTF-8."""
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -46,7 +49,7 @@ def _check_size(path: Path, size: int, limit: int) -> None:
     if size > limit:
         found, most = f"{size / 1e6:.1f} MB", f"{limit / 1e6:g}"
         raise InvalidInputError(
-            f"{printable(path)} has {found}, and at most {most} are read; leave out what can be left out"
+            f"{printable(path)} has {found}, and at most {most} MB are read; leave out rows or columns"
         )
 
 
@@ -63,10 +66,10 @@ Part = TypeVar("Part", bound=msgspec.Struct)
 
 
 class TomlFile:
-    """What is in the file, as plain values, and on which line each stands."""
+    """The content of a TOML file as plain values, with the line of every key; unknown keys are errors."""
 
-    about: ClassVar[str]  #: what such a file describes, in words
-    ours: ClassVar[tuple[str, ...]] = ()  #: keys that are for us to write, and not told about
+    about: ClassVar[str]  #: what such a file describes, for errors
+    ours: ClassVar[tuple[str, ...]] = ()  #: keys that only tightrope writes, not suggested in errors
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -85,7 +88,7 @@ class TomlFile:
         except ValueError as error:  # of tomllib, or of Python for a number with thousands of digits
             raise InvalidInputError(f"{printable(path)} is no valid TOML: {error}") from error
         except RecursionError as error:
-            raise InvalidInputError(f"{printable(path)}: brackets within brackets without end; close them") from error
+            raise InvalidInputError(f"{printable(path)}: brackets are nested too deeply; close them") from error
 
     def _bytes(self) -> bytes:
         try:
@@ -96,13 +99,13 @@ class TomlFile:
             raise InvalidInputError(f"{printable(self.path)} cannot be read: {error.strerror or error}") from error
 
     def where(self, *keys: str) -> str:
-        """The file, and the line of the key with this path if it has one of its own."""
+        """Return the path of the file, with the line of this key if it has one."""
         line = _line_of(self.text, keys)
         return printable(self.path) if line is None else f"{printable(self.path)}, line {line}"
 
     @contextmanager
     def blaming(self, *keys: str, when: bool = True) -> Iterator[None]:
-        """Whatever input is refused inside is the fault of this key (when it is)."""
+        """Prefix any InvalidInputError raised inside with the place of this key, if `when`."""
         try:
             yield
         except InvalidInputError as error:
@@ -111,12 +114,12 @@ class TomlFile:
             raise type(error)(f"{self.where(*keys)}: {error}") from error
 
     def _check_numbers(self, content: Any, *keys: str) -> None:
-        """TOML knows inf and nan, and numbers of any size; nothing here can be any of them."""
+        """Refuse inf, nan and huge numbers, which TOML allows."""
         if isinstance(content, float) and not math.isfinite(content):
-            raise InvalidInputError(f"{self.where(*keys)}: {content} in {'.'.join(keys)}; a number should be there")
+            raise InvalidInputError(f"{self.where(*keys)}: {content} in {'.'.join(keys)}; expected a finite number")
         if isinstance(content, int | float) and abs(content) > LARGEST_NUMBER:
             raise InvalidInputError(
-                f"{self.where(*keys)}: the number in {'.'.join(keys)} is too large to reckon with; choose a larger unit"
+                f"{self.where(*keys)}: the number in {'.'.join(keys)} is too large; choose a larger unit"
             )
         if isinstance(content, dict):
             for key, inner in content.items():
@@ -126,7 +129,7 @@ class TomlFile:
                 self._check_numbers(inner, *keys)
 
     def read(self, content: dict[str, Any], kind: type[Part], *keys: str) -> Part:
-        """A part of the file as a struct, refused with the line that is wrong."""
+        """Convert a part of the file to a struct; errors name the line."""
         for key in content:
             if key not in kind.__struct_fields__:
                 table = f"[{'.'.join(keys)}]" if keys else self.about
@@ -145,14 +148,14 @@ class TomlFile:
 
 
 def _line_of(text: str, keys: tuple[str, ...]) -> int | None:
-    """The line of a key, or else of the nearest table or key that it is inside of; None at the top."""
-    best: tuple[int, int] | None = None  # how many of the keys match, line
+    """Return the line of a key, or of the nearest table or key that contains it; None if there is none."""
+    best: tuple[int, int] | None = None  # number of keys that match, line
     table: list[str] = []
     for number, line in enumerate(text.splitlines(), start=1):
         try:
             parsed: Any = tomllib.loads(line)
         except (ValueError, RecursionError):
-            # the first line of a value that goes on, or a line inside one
+            # a line of a value that spans several lines
             match = re.match(r"\s*([\w-]+)\s*=", line)
             parsed = {match[1]: None} if match else {}
         path = []

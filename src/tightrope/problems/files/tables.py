@@ -1,8 +1,8 @@
-"""Tables on disk, CSV or Parquet, whose every cell knows where it stands.
+"""Tables in CSV or Parquet files, with the line and column of every cell for errors.
 
-A CSV file is UTF-8 (a byte-order mark and any kind of line end are fine), separated by commas, and its first line names
-the columns. Parquet needs the extra `parquet`. What is too much is refused before anything is made of it, and columns
-are checked before the first row.
+A CSV file is UTF-8 (with or without a byte-order mark, with any line ends), separated by commas, and its first line
+names the columns. Parquet needs the extra `parquet`. Files that are too large are refused before they are parsed, and
+columns are checked before the rows.
 """
 
 import csv
@@ -22,20 +22,20 @@ from tightrope.errors import InvalidInputError, missing
 from tightrope.problems.files.reading import LARGEST_NUMBER, decode
 from tightrope.space import FloatArray
 
-#: How many bytes a table may have, how many lines (or rows), and how many cells: so much fits into a gigabyte.
+#: The most bytes, lines (or rows) and cells of a table: these fit into a gigabyte.
 MOST_BYTES = 64_000_000
 MOST_LINES = 1_000_000
 MOST_CELLS = 10_000_000
 
-#: Above this, not every whole number is a float.
+#: Above this, some whole numbers are not representable as floats.
 LARGEST_WHOLE = 2**53
 
-#: How many names an error lists.
+#: The most names that an error lists.
 SHOWN = 12
 
 
 class Table:
-    """Columns of cells, and the line of each row (None: a format without lines)."""
+    """The columns of a table, and the line of each row (None: the format has no lines)."""
 
     def __init__(self, path: Path, columns: Mapping[str, Sequence[Any]], lines: Sequence[int] | None) -> None:
         self.path = path
@@ -46,38 +46,38 @@ class Table:
         return len(next(iter(self.columns.values())))
 
     def place(self, row: int) -> str:
-        """The place of a row within the table."""
+        """Return the place of a row within the table."""
         return f"row {row + 1}" if self.lines is None else f"line {self.lines[row]}"
 
     def where(self, row: int, column: str | None = None) -> str:
-        """The place of a row, or of its cell in `column`."""
+        """Return the file and the place of a row, or of its cell in `column`."""
         cell = "" if column is None else f", column {list(self.columns).index(column) + 1} ({column})"
         return f"{self.path}, {self.place(row)}{cell}"
 
     @property
     def heading(self) -> str:
-        """The place of the names of its columns."""
+        """The file and the line of the column names."""
         return str(self.path) if self.lines is None else f"{self.path}, line 1"
 
     def check_columns(self, needed: Collection[str], known: Collection[str] | None) -> None:
-        """Refuse the lack of a needed column, and a column that nobody knows (`known` None: there is none)."""
+        """Refuse a table without a needed column, or with one that is not `known` (None: any is allowed)."""
         head = self.heading
         for name in needed:
             if name not in self.columns:
                 raise InvalidInputError(f"{head}: there is no column {name!r} (there is {listed(self.columns)})")
         for k, name in enumerate(self.columns):
             if known is not None and name not in known:
-                raise unknown(f"{head}, column {k + 1}: there is no use for a column", name, known)
+                raise unknown(f"{head}, column {k + 1}: unknown column", name, known)
 
     def names(self, column: str, *, optional: bool = False) -> list[str]:
-        """The cells of a column as names; unless they are optional, none of them empty."""
+        """Return the cells of a column as names; empty ones are refused unless `optional`."""
         names = ["" if cell is None else str(cell).strip() for cell in self.columns[column]]
         if not optional and "" in names:
             raise InvalidInputError(f"{self.where(names.index(''), column)}: the cell is empty")
         return names
 
     def numbers(self, column: str) -> FloatArray:
-        """The cells of a column as numbers, finite and not absurdly large."""
+        """Return the cells of a column as finite floats, (n_rows,)."""
         cells = self.columns[column]
         numbers = np.array([_number(cell) for cell in cells])
         for row in np.flatnonzero(~np.isfinite(numbers))[:1].tolist():
@@ -86,24 +86,22 @@ class Table:
                 f"{self.where(row, column)}: {shown or 'empty'} where a number should be, such as 0.25"
             )
         for row in np.flatnonzero(np.abs(numbers) > LARGEST_NUMBER)[:1].tolist():
-            raise InvalidInputError(
-                f"{self.where(row, column)}: {numbers[row]:g} is too large to reckon with; choose a larger unit"
-            )
+            raise InvalidInputError(f"{self.where(row, column)}: {numbers[row]:g} is too large; choose a larger unit")
         return numbers
 
     def whole_numbers(self, column: str, at_least: int) -> NDArray[np.int64]:
-        """The cells of a column as whole numbers."""
+        """Return the cells of a column as integers, (n_rows,)."""
         numbers = self.numbers(column)
         whole = (numbers == np.floor(numbers)) & (at_least <= numbers) & (numbers <= LARGEST_WHOLE)
         for row in np.flatnonzero(~whole)[:1].tolist():
             raise InvalidInputError(
-                f"{self.where(row, column)}: {numbers[row]:g} is no whole number from {at_least} up"
+                f"{self.where(row, column)}: {numbers[row]:g} is not a whole number of at least {at_least}"
             )
         return numbers.astype(np.int64)
 
 
 def _number(cell: Any) -> float:
-    """What is no number becomes nan; neither is true or false one."""
+    """Return a cell as a float; nan if it is not a number (true and false are not)."""
     try:
         return math.nan if isinstance(cell, bool) else float(cell)
     except (TypeError, ValueError, OverflowError):
@@ -111,7 +109,12 @@ def _number(cell: Any) -> float:
 
 
 def read_table(path: Path, data: bytes, needed: Collection[str], known: Collection[str] | None) -> Table:
-    """The table in `data`, read from `path`: Parquet if it is called so, else CSV. Its columns are checked."""
+    """Parse the table in `data`, the bytes of `path`: Parquet if its suffix says so, else CSV.
+
+    Parameters
+    ----------
+    needed, known : columns that it must have, and may have (None: any).
+    """
     if path.suffix.lower() in (".parquet", ".pq"):
         return _read_parquet(path, data, needed, known)
     try:
@@ -122,7 +125,7 @@ def read_table(path: Path, data: bytes, needed: Collection[str], known: Collecti
 
 
 def listed(names: Iterable[str]) -> str:
-    """The first few names."""
+    """Return the first few names as text, separated by commas."""
     names = iter(names)
     shown = list(islice(names, SHOWN))
     return ", ".join([*shown, "…"] if next(names, None) is not None else shown)
@@ -160,13 +163,13 @@ def _read_csv(path: Path, data: bytes, needed: Collection[str], known: Collectio
 
 
 def _check_amount(path: Path, **amounts: int) -> None:
-    """Refuse more than fits, before it is taken apart."""
+    """Refuse a file with more lines or cells than fit into memory, before it is parsed."""
     for what, amount in amounts.items():
         most = MOST_CELLS if what == "cells" else MOST_LINES
         if amount > most:
             raise InvalidInputError(
-                f"{path} has {amount} {what}, and at most {most} are read; record fewer episodes, or let a default "
-                "stand for rows that are alike"
+                f"{path} has {amount} {what}, and at most {most} are read; record fewer episodes, or set a default "
+                "for rows with equal values"
             )
 
 
@@ -176,7 +179,7 @@ def _check_heading(where: str, head: Sequence[str]) -> None:
     seen: set[str] = set()
     for k, name in enumerate(head):
         if not name or name in seen:
-            complaint = f"the name {name!r} comes twice" if name else "the name is empty"
+            complaint = f"the name {name!r} occurs twice" if name else "the name is empty"
             raise InvalidInputError(f"{where}, column {k + 1}: {complaint}")
         seen.add(name)
 
@@ -190,19 +193,19 @@ def _read_parquet(path: Path, data: bytes, needed: Collection[str], known: Colle
     try:
         file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data))
         _check_schema(path, file, needed, known)
-        # text is kept once however often it comes, as small files can hold a great deal of it
+        # repeated text is stored once: a small file can expand to a large amount
         text = [field.name for field in file.schema_arrow if pyarrow.types.is_string(field.type)]
         file = pyarrow.parquet.ParquetFile(pyarrow.BufferReader(data), read_dictionary=text)
         columns = {name: _cells(column) for name, column in zip(file.schema_arrow.names, file.read(), strict=True)}
     except InvalidInputError:
         raise
-    except Exception as error:  # whatever pyarrow stumbles over, it is the file that is wrong
-        raise InvalidInputError(f"{path} is no Parquet file, or damaged: {error}") from error
+    except Exception as error:  # pyarrow raises many kinds of errors, all about the file
+        raise InvalidInputError(f"{path} is not a Parquet file, or it is damaged: {error}") from error
     return Table(path, columns, None)
 
 
 def _check_schema(path: Path, file: Any, needed: Collection[str], known: Collection[str] | None) -> None:
-    """Refuse wrong columns and too many rows, before any of them is read."""
+    """Refuse wrong columns and too many rows before any row is read."""
     from pyarrow import types
 
     names = file.schema_arrow.names
@@ -218,7 +221,7 @@ def _check_schema(path: Path, file: Any, needed: Collection[str], known: Collect
 
 
 def _cells(column: Any) -> list[Any]:
-    """The cells of a column; equal texts are one and the same object."""
+    """Return the cells of a column; equal texts are the same object."""
     cells: list[Any] = []
     for chunk in column.chunks:
         if hasattr(chunk, "dictionary"):

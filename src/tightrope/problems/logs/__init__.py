@@ -1,5 +1,5 @@
-"""Recorded episodes: read and mended (`log`), made into a problem (`estimate`, `folder`), and what they say of a policy
-(`evaluation`)."""
+"""Recorded episodes: read and cleaned (`log`), estimated as a problem (`estimate`, `folder`), and used to evaluate
+policies (`evaluation`)."""
 
 from tightrope.problems.logs.estimate import problem_from_log
 from tightrope.problems.logs.evaluation import Estimate, Evaluation, evaluate

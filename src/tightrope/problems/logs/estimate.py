@@ -1,9 +1,8 @@
-"""A problem from a log: the moves that were seen, how often, and what they cost on average.
+"""A problem estimated from a log: the moves that were seen, their frequencies, and their mean losses and uses.
 
-Nothing is made up. A pair of a state and an action that was never tried is not in the problem, since nothing is known
-of where it leads or what it costs; how many there are is a warning of the problem. What is in it is estimated: the law
-of a pair by its frequencies, its loss and uses by their means. `check`, `run` and everything else then speak of the
-estimated problem; `evaluate` says how far that may be from the truth.
+A pair of a state and an action that was never tried is not in the problem, since nothing is known about it; a warning
+of the problem gives the number of such pairs. Transition distributions are estimated by frequencies, losses and uses by
+means. `check`, `run` and all other commands use the estimated problem; `evaluate` bounds the error of the estimate.
 """
 
 import math
@@ -23,13 +22,13 @@ from tightrope.problems.logs.log import END, OVER, Column, Log, Names, read_log
 from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray
 
-#: Moves that differ between steps more than chance makes them in so many of all logs are worth a note.
+#: Significance level of the tests whether moves and losses differ between steps.
 SIGNIFICANT = 1e-3
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Estimated:
-    """What a log says of a problem."""
+    """The estimate of a problem from a log."""
 
     log: Log
     by_step: bool
@@ -37,7 +36,7 @@ class Estimated:
     actions: tuple[str, ...]
     rows: Indices  # (n_rows, 3) state, action, next_state
     steps: Indices | None  # (n_rows,) by step
-    counts: Indices  # (n_rows,) how often each was seen
+    counts: Indices  # (n_rows,) the number of times that each was seen
     pairs: Indices  # (n_pairs, 2) state, action; by step (n_pairs, 3), the step first
     loss: FloatArray  # (n_pairs,) means
     uses: FloatArray  # (n_budgets, n_pairs)
@@ -47,7 +46,7 @@ class Estimated:
 
     @property
     def probabilities(self) -> FloatArray:
-        """(n_rows,) the frequencies."""
+        """(n_rows,) the frequencies of the rows of each pair."""
         at = np.zeros(len(self.rows), dtype=np.int64) if self.steps is None else self.steps
         _, pair = np.unique(np.column_stack([at, self.rows[:, :2]]), axis=0, return_inverse=True)
         pair = pair.reshape(-1)
@@ -55,7 +54,7 @@ class Estimated:
         return frequencies
 
     def layout(self) -> Layout:
-        """The moves in layers."""
+        """Return the moves in layers."""
         start = next(iter(self.start)) if len(self.start) == 1 else self.start
         return unroll(
             self.rows,
@@ -67,7 +66,7 @@ class Estimated:
         )
 
     def lay_out(self, layout: Layout, values: FloatArray) -> FloatArray:
-        """(n_tuples,) the means of pairs, by tuple."""
+        """Return the means of pairs, (n_pairs,), as an array over tuples, (n_tuples,)."""
         keys = {tuple(pair): i for i, pair in enumerate(self.pairs.tolist())}
 
         def charged(state: Indices, action: Indices, next_state: Indices, step: Indices) -> FloatArray:
@@ -78,30 +77,32 @@ class Estimated:
 
 
 def estimated(log: Log, *, by_step: bool = False, terminal: Sequence[str] = ()) -> Estimated:
-    """What `log` says of a problem; `by_step`: whether every step has laws and means of its own.
+    """Estimate a problem from `log`; with `by_step`, every step has its own distributions and means.
 
-    Raises InvalidInputError, with the row, where a state can be met of which only the arrival was recorded.
+    Raises
+    ------
+    InvalidInputError : with the row, if a state can be reached in which no action was recorded.
     """
     states = tuple(dict.fromkeys(name for pair in zip(log.state, log.next_state, strict=True) for name in pair))
     actions = tuple(dict.fromkeys(log.action.tolist()))
     s, a, then = _index(states, log.state), _index(actions, log.action), _index(states, log.next_state)
     for name in terminal:
         if name not in states:
-            raise unknown("terminal names a state that the log does not have,", name, states)
+            raise unknown("terminal has a state that is not in the log,", name, states)
         for row in np.flatnonzero(log.state == name)[:1].tolist():
             raise InvalidInputError(
-                f"{log.place[row]}: a step begins in {name!r}, which is to be terminal; end episodes there, or do not "
-                "name it"
+                f"{log.place[row]}: a step begins in {name!r}, which is terminal; end episodes there, or leave it out "
+                "of terminal"
             )
     begins = set(s.tolist())
     last = np.append(np.diff(log.episode) != 0, True)
-    # no episode goes on there, and some were over there before the last step
+    # states where no episode continues, and some ended before the last step
     ended = set(then[last & (log.step < log.n_steps - 1)].tolist())
     over = {k for k in ended if k not in begins} | {states.index(name) for name in terminal}
     for row in np.flatnonzero(log.state == OVER)[:1].tolist() if over else ():
         raise InvalidInputError(
-            f"{log.place[row]}: episodes that are over wait in a state called {OVER!r}, and here a step begins in one; "
-            "rename that state"
+            f"{log.place[row]}: a step begins in the state {OVER!r}, a name that is reserved for episodes that ended "
+            "early; rename that state"
         )
     known = np.ones(len(s), dtype=bool) if log.ends_known or by_step else ~last | np.isin(then, list(over))
     key = [log.step, s, a] if by_step else [s, a]
@@ -148,15 +149,15 @@ def _refuse_unknown(
     rows: Indices,
     over: set[int],
 ) -> None:
-    """Refuse what can be met, with one law for all steps, and of which nothing is known."""
-    remedy = "use by_step (--by-step), so that every step stands for itself, or record longer episodes"
+    """Refuse pairs and states that can be reached if all steps are alike, but without recorded moves."""
+    remedy = "use by_step (--by-step) to estimate every step separately, or record longer episodes"
     seen = {tuple(row) for row in rows[:, :2].tolist()}
     for state, action in pairs.tolist():
         if (state, action) not in seen:
             row = int(np.flatnonzero((s == state) & (a == action))[0])
             raise InvalidInputError(
                 f"{log.place[row]}: {actions[action]!r} in {states[state]!r} was only seen at the end of episodes, and "
-                f"where it leads was not recorded; {remedy}, or record next_state"
+                f"its next state was not recorded; {remedy}, or record next_state"
             )
     layer, begins = {int(k) for k in s[log.step == 0]}, set(s.tolist())
     successors: dict[int, set[int]] = {}
@@ -167,19 +168,19 @@ def _refuse_unknown(
         for state in sorted(layer - over - begins):
             row = int(np.flatnonzero(then == state)[0])
             raise InvalidInputError(
-                f"{log.place[row]}: {states[state]!r} was only seen at the end of episodes: nothing is known of what "
-                f"can be done there, and it can be met at step {step}; {remedy}, or, if an episode is over there, name "
-                f"it as terminal"
+                f"{log.place[row]}: {states[state]!r} was only seen at the end of episodes, so its actions are "
+                f"unknown, but it can be reached at step {step}; {remedy}, or, if episodes end there, name it in "
+                "terminal"
             )
 
 
 def _noted(made: Estimated, s: Indices, a: Indices, then: Indices, pair: Indices) -> Estimated:
-    """What whoever uses the estimate should know."""
+    """Return the estimate with notes on its limitations."""
     log, notes = made.log, list(made.log.notes)
     if log.n_left_out:
         total = log.n_episodes + log.n_left_out
         notes.append(f"{log.n_left_out} of {total} episodes ({log.n_left_out / total:.1%}) are left out.")
-    notes += [f"An episode is over in {made.states[k]!r}." for k in made.terminal if made.states[k] != END]
+    notes += [f"An episode ends in {made.states[k]!r}." for k in made.terminal if made.states[k] != END]
     begins, tried = np.unique(s), {(int(x), int(y)) for x, y in zip(s, a, strict=True)}
     untried = [(int(x), y) for x in begins for y in range(len(made.actions)) if (int(x), y) not in tried]
     if untried:
@@ -194,26 +195,26 @@ def _noted(made: Estimated, s: Indices, a: Indices, then: Indices, pair: Indices
     if (few < 5).any():
         notes.append(
             f"{int((few < 5).sum())} of {len(few)} pairs that were tried were tried fewer than 5 times: their means "
-            "and frequencies are little more than guesses."
+            "and frequencies are very inaccurate."
         )
     layers = _layers_note(log, made.states, s)
     if layers:
         notes.append(layers)
     if not made.by_step and _differ_between_steps(log, pair, then):
         notes.append(
-            "Where moves lead differs between steps by more than chance, and here one law stands for all steps; "
-            "use by_step (--by-step) to keep steps apart."
+            "The next states of a pair differ between steps by more than chance, and here all steps have the same "
+            "distribution; use by_step (--by-step) to estimate every step separately."
         )
     if not made.by_step and _costs_differ(log, pair):
         notes.append(
-            "The losses of a pair differ between steps by more than chance, and here their mean stands for all steps; "
-            "use by_step (--by-step) to keep steps apart."
+            "The losses of a pair differ between steps by more than chance, and here all steps have the same mean; "
+            "use by_step (--by-step) to estimate every step separately."
         )
     return Estimated(**{**vars(made), "notes": tuple(notes)})
 
 
 def _layers_note(log: Log, states: tuple[str, ...], s: Indices) -> str:
-    """Where nearly all states belong to one step, those that do not may be mistakes."""
+    """Return a note on states that occur at several steps, if nearly all others occur at one: they may be mistakes."""
     seen = np.unique(np.column_stack([s, log.step]), axis=0)
     at, times = np.unique(seen[:, 0], return_counts=True)
     double = at[times > 1]
@@ -225,7 +226,7 @@ def _layers_note(log: Log, states: tuple[str, ...], s: Indices) -> str:
 
 
 def _differ_between_steps(log: Log, pair: Indices, then: Indices) -> bool:
-    """A G-test: whether the frequencies of successors of pairs depend on the step. The last step has none."""
+    """Test by a G-test whether the frequencies of successors depend on the step (the last step is left out)."""
     inner = log.step < log.n_steps - 1
     G, freedom = 0.0, 0
     for p in np.unique(pair[inner]).tolist():
@@ -233,7 +234,7 @@ def _differ_between_steps(log: Log, pair: Indices, then: Indices) -> bool:
         table = np.zeros((log.n_steps, int(then[here].max()) + 1))
         np.add.at(table, (log.step[here], then[here]), 1)
         table = table[table.sum(axis=1) >= 5]
-        rare = table.sum(axis=0) < 2 * len(table)  # too seldom for a test: counted together, or not at all
+        rare = table.sum(axis=0) < 2 * len(table)  # too rare for a test: pooled, or left out
         table = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
         table = table[:, table.sum(axis=0) >= 2 * len(table)]
         table = table[table.sum(axis=1) > 0]
@@ -246,7 +247,7 @@ def _differ_between_steps(log: Log, pair: Indices, then: Indices) -> bool:
 
 
 def _costs_differ(log: Log, pair: Indices) -> bool:
-    """An analysis of variance: whether the mean loss of pairs depends on the step."""
+    """Test by an analysis of variance whether the mean loss of a pair depends on the step."""
     group = pair * log.n_steps + log.step
     n = np.bincount(group)
     mean = np.bincount(group, log.loss) / np.maximum(n, 1)
@@ -274,23 +275,26 @@ def problem_from_log(
     units: Mapping[str, str] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> Problem:
-    """The problem that a log of recorded episodes says there is: `Problem.from_log`.
+    """Estimate a problem from a log of recorded episodes; also available as `Problem.from_log`.
 
     Parameters
     ----------
-    log : a file (CSV or Parquet), a data frame, a dict of columns, or a `Log`: see `read_log`, as for `columns` and
-        `bins`.
-    budgets : for each budget its limit for an episode, by the name of its column.
-    by_step : whether every step has laws and losses of its own; else a state and an action have one law at all steps.
-    terminal : states in which an episode is over, besides those in which episodes were seen to be.
-    units : what "loss" and the budgets are measured in, for headings.
-    bounds : the least and the largest value that a step can ever have, for "loss" and the budgets; else what was
-        recorded.
+    log, columns, bins : a log, and how to read it: see `read_log`.
+    budgets : from the column of each budget to its limit per episode.
+    by_step : estimate every step separately; otherwise a (state, action) has the same distribution and loss at all
+        steps.
+    terminal : states in which episodes end, besides those in which recorded episodes ended.
+    units : the units of "loss" and of the budgets, for headings.
+    bounds : the least and the largest possible value of a step, for "loss" and the budgets; by default the recorded
+        ones.
 
     Returns
     -------
-    Problem
-        On the pairs that were tried; its `warnings` say what is missing. Its losses are fixed: the means.
+    Problem : with the pairs that were tried and fixed losses, the means; its `warnings` list the limitations.
+
+    Raises
+    ------
+    InvalidInputError : with the row, if the log cannot be read, exceeds the bounds, or does not determine the problem.
     """
     units, bounds = dict(units or {}), dict(bounds or {})
     limits = checked_limits(budgets, units, bounds)
@@ -299,7 +303,7 @@ def problem_from_log(
     )
     layout = made.layout()
     low, high = loss_bounds(made.log, bounds.get("loss"))
-    if layout.waiting[:-1].any() or layout.step[0] < 0:  # there nothing is charged, and that is a loss too
+    if layout.waiting[:-1].any() or layout.step[0] < 0:  # waiting and a random start have the loss 0
         low, high = min(low, 0.0), max(high, 0.0)
     return Problem.from_units(
         name=name,
@@ -323,7 +327,7 @@ def problem_from_log(
 def checked_limits(
     budgets: Mapping[str, float], units: Mapping[str, str], bounds: Mapping[str, tuple[float, float]]
 ) -> dict[str, float]:
-    """The limits of budgets; raises InvalidInputError for one that is no number, and for units and bounds of others."""
+    """Return the limits of budgets; refuse one that is not a number, and units and bounds of unknown budgets."""
     limits = {
         budget: checked_number(limit, f"the budget of {budget}", -LARGEST_NUMBER, LARGEST_NUMBER)
         for budget, limit in budgets.items()
@@ -335,7 +339,7 @@ def checked_limits(
 
 
 def loss_bounds(log: Log, given: tuple[float, float] | None) -> tuple[float, float]:
-    """The least and the largest loss: as given, which must hold what was recorded, or what was recorded."""
+    """Return the least and the largest loss: the given bounds, which must contain the log, or those of the log."""
     least, most = float(log.loss.min()), float(log.loss.max())
     if given is None:
         return (least, most) if least < most else (min(least, 0.0), max(most, 1.0))
@@ -349,12 +353,12 @@ def loss_bounds(log: Log, given: tuple[float, float] | None) -> tuple[float, flo
 
 
 def largest_use(log: Log, budget: str, given: tuple[float, float] | None) -> float:
-    """The largest |use| of a budget in a step."""
+    """Return the largest |use| of a budget in a step: by the given bounds, or by the log."""
     used = log.uses[log.budgets.index(budget)]
     if given is None:
         most = float(np.abs(used).max())
         if most == 0:
-            raise InvalidInputError(f"the log uses nothing of {budget!r}; drop it")
+            raise InvalidInputError(f"the uses of {budget!r} are all 0 in the log; drop this budget")
         return most
     low, high = given
     for row in np.flatnonzero(~((low <= used) & (used <= high)))[:1].tolist():

@@ -1,20 +1,20 @@
-"""What a policy would have cost and used, from episodes that others played: off-policy evaluation with intervals.
+"""Off-policy evaluation: the expected loss and uses of a policy, with intervals, from a log of other policies.
 
 **By the model.** P̂ are the frequencies of the log and ĉ(s,a) its mean costs. The true model lies in the KL balls of
 `confidence.rules` with probability 1 − δ/2, and the least and the largest cost of the policy over all models in them
-bound what is due to the dynamics. What is due to noise in the costs is bounded by an empirical Bernstein inequality,
+bound the error of the dynamics. The error from noise in the costs is bounded by an empirical Bernstein inequality,
 
     √(2 V log(6/δ)) + 3 R m log(6/δ) + R Σ_few w_g,    V = Σ_g w_g² s_g² / N_g,    m = max_g w_g / N_g,
 
-over groups g of visits with one mean: w_g is the largest share of an episode that the policy can spend there under any
-model of the set, N_g how often the log was there, s_g² the variance there and R the range of costs; a group with fewer
-than 5 visits may have any mean. Where costs never vary within a group, there is no noise. Valid for any number of
-episodes, and wide.
+over groups g of visits with the same mean: w_g is the largest share of an episode that the policy can spend there under
+any model of the set, N_g the number of visits in the log, s_g² the variance there and R the range of costs; a group
+with fewer than 5 visits may have any mean. If costs never vary within a group, there is no noise. These intervals are
+valid for any number of episodes, and wide.
 
-**By importance.** Where the log says with which probability b every action was chosen, an episode of it is worth
-Σ_k c_k Π_{j<=k} π(a_j|s_j) / b_j: that is what the policy costs, in expectation, whatever the model. The interval is
-Student's with half the error, to make up for skewed weights: right for many episodes, narrow where the policy is like
-the one that played, and refused where few episodes carry all the weight.
+**By importance.** If the log has the probability b of every action, Σ_k c_k Π_{j<=k} π(a_j|s_j) / b_j of an episode has
+the expected cost of the policy as its expectation under any model. The interval is Student's at half the error
+probability, to allow for skewed weights. It is asymptotically valid, narrow if the policy is close to the one that was
+played, and not given if few episodes have all the weight.
 """
 
 import math
@@ -39,19 +39,19 @@ from tightrope.problems.logs.log import OVER, Log, read_log
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.ties import Ties
 
-#: A policy that does what the log never shows with a larger probability, in an episode, is not evaluated.
+#: The largest probability, per episode, of pairs that the log does not have; beyond it, a policy is not evaluated.
 MOST_UNKNOWN = 0.05
 
-#: Of what was seen fewer times, the mean may be anything.
+#: A group with fewer visits may have any mean.
 FEW = 5
 
-#: Importance weights that are worth fewer episodes say nothing.
+#: The least effective number of episodes for importance weighting.
 LEAST_EPISODES = 20
 
 
 @dataclass(frozen=True)
 class Estimate:
-    """What an episode costs, or uses, on average."""
+    """The expected loss or use of an episode, with an interval."""
 
     value: float
     low: float
@@ -66,22 +66,22 @@ class Estimate:
 
 @dataclass(frozen=True, kw_only=True)
 class Evaluation:
-    """What a log says of a policy, in the units of the log, for an episode; printed, it is a table."""
+    """Estimates of the loss and the uses of a policy per episode, in the units of the log; it prints as a table."""
 
-    level: float  # with which probability each interval holds
+    level: float  # probability of each interval
     episodes: int
-    unknown: float  # with which probability an episode of the policy does what the log never shows
-    model: dict[str, Estimate]  # "loss" and the budgets
-    importance: dict[str, Estimate] | None  # None where no probabilities are logged, or they say nothing: `why`
-    effective: float | None  # how many episodes of the policy itself would be worth as much
-    why: str
+    unknown: float  # probability that an episode of the policy reaches a pair that the log does not have
+    model: dict[str, Estimate]  # of "loss" and the budgets
+    importance: dict[str, Estimate] | None  # None without probabilities, or if `effective` is too small
+    effective: float | None  # effective number of episodes of the importance weights
+    why: str  # why `importance` is None
 
     def __str__(self) -> str:
         return "\n".join(self.lines())
 
     def lines(self, units: Mapping[str, str] | None = None) -> list[str]:
-        """The table, line by line; `units` are those of "loss" and the budgets."""
-        lines = [f"{self.episodes} episodes; each interval holds with probability {self.level:g}; for an episode", ""]
+        """Return the lines of the table; `units` are those of "loss" and the budgets."""
+        lines = [f"{self.episodes} episodes; values per episode; intervals have probability {self.level:g}", ""]
         rows = [
             (f"{name}, {units[name]}" if units and units.get(name) else name, by, str(found[name]))
             for name in self.model
@@ -93,7 +93,7 @@ class Evaluation:
         if self.why:
             lines.append(self.why)
         if self.unknown > 0:
-            lines.append(f"The policy does what the log never shows in {self.unknown:.1%} of episodes.")
+            lines.append(f"The policy takes actions that the log does not have in {self.unknown:.1%} of episodes.")
         return lines
 
 
@@ -106,20 +106,24 @@ def evaluate(
     bounds: Mapping[str, tuple[float, float]] | None = None,
     budgets: tuple[str, ...] = (),
 ) -> Evaluation:
-    """Estimate loss and uses of a policy from the log of others.
+    """Estimate the loss and the uses of a policy from a log of other policies.
 
     Parameters
     ----------
-    policy : on the space of a problem, whose states have names; or a learner, whose policy it is.
-    log : what `read_log` takes; with `budgets`, if it is not a `Log` already.
-    by_step : whether every step has laws and costs of its own; else what a state and an action do is pooled over steps.
-    level : with which probability each interval holds.
-    bounds : the least and the largest value of a step, for "loss" and the budgets; else what was recorded.
+    policy : a policy on the space of a problem with named states, or a learner, for its policy.
+    log : a `Log`, or anything that `read_log` accepts, with `budgets`.
+    by_step : estimate every step separately; otherwise a state and an action are pooled over steps.
+    level : the probability of each interval.
+    bounds : the least and the largest possible value of a step, for "loss" and the budgets; by default the recorded
+        ones.
+
+    Returns
+    -------
+    Evaluation : an estimate and an interval of the loss and of each use, per episode.
 
     Raises
     ------
-    InvalidInputError
-        Where the log cannot tell: the policy does what the log never shows in more than 5 % of its episodes.
+    InvalidInputError : if the policy takes actions that the log does not have in more than 5 % of its episodes.
     """
     played = instance(getattr(policy, "policy", policy), "policy", Policy)
     level = checked_number(level, "level", 0.5, 1 - 1e-9)
@@ -131,9 +135,9 @@ def evaluate(
     unknown = data.unknown()
     if unknown > MOST_UNKNOWN:
         raise InvalidInputError(
-            f"the log cannot tell: in {unknown:.0%} of its episodes the policy does what the log never shows, such as "
-            f"{data.untried()}; at most {MOST_UNKNOWN:.0%} are taken. Record episodes in which that is tried, or "
-            "evaluate a policy that keeps to what was"
+            f"the policy takes actions that the log does not have in {unknown:.0%} of its episodes, such as "
+            f"{data.untried()}; at most {MOST_UNKNOWN:.0%} are allowed. Record episodes with these actions, or "
+            "evaluate a policy without them"
         )
     weighted, effective, why = _by_importance(data, 1 - level)
     return Evaluation(
@@ -157,7 +161,7 @@ class _Data:
         begins = int(space.n_layers > log.n_steps)
         self.names = ("loss", *log.budgets)
         rows = np.array([log.loss, *log.uses])
-        self.costs = np.zeros((len(self.names), *self.paths.shape))  # what waits costs nothing
+        self.costs = np.zeros((len(self.names), *self.paths.shape))  # waiting costs nothing
         self.costs[:, log.episode, log.step + begins] = rows
         self.behaviour = np.ones(self.paths.shape)
         if log.probability is not None:
@@ -174,11 +178,11 @@ class _Data:
         self.mean, self.variance = self._moments()
 
     def _idle(self) -> NDArray[np.bool_]:
-        """(n_pairs,) where nothing is decided: before the start, and where one waits."""
+        """Return (n_pairs,) whether a pair has no choice: before a random start, and while waiting."""
         space, log = self.space, self.log
         # a state of the log may have that name too
         waits = [_base(space.state_name(s)) == OVER and OVER not in log.state for s in range(space.n_states)]
-        waits[0] |= space.n_layers > log.n_steps  # a start by lot
+        waits[0] |= space.n_layers > log.n_steps  # a random start
         idle: NDArray[np.bool_] = np.array(waits)[space.pairs[:, 0]]
         return idle
 
@@ -193,7 +197,7 @@ class _Data:
         return low, high
 
     def _moments(self) -> tuple[FloatArray, FloatArray]:
-        """(n_costs, n_pairs) mean and variance of what was paid at each pair, of all that share a mean."""
+        """Return mean and variance of the costs at each pair, (n_costs, n_pairs), pooled over its group."""
         group = self.group[self.space.pair_of_tuple[self.paths]].ravel()
         n = np.maximum(np.bincount(group, minlength=self.space.n_pairs), 1)
         means, variances = [], []
@@ -206,14 +210,14 @@ class _Data:
 
     @property
     def lacking(self) -> NDArray[np.bool_]:
-        """(n_pairs,) of which the log knows nothing."""
+        """(n_pairs,) whether the log has no visit to the group of a pair."""
         lacking: NDArray[np.bool_] = (self.visits == 0) & ~self._idle()
         return lacking
 
     def unknown(self) -> float:
-        """The probability that an episode of the policy meets a pair of which the log knows nothing."""
+        """Return the probability that an episode of the policy reaches a pair without visits in the log."""
         space, lacking = self.space, self.lacking
-        V = np.zeros(space.n_states)  # the probability from there on
+        V = np.zeros(space.n_states)  # the probability from each state
         P = self.model.transitions
         for layer in range(space.n_layers - 1, -1, -1):
             for state in space.states_of(layer):
@@ -227,13 +231,13 @@ class _Data:
         return float(V[0])
 
     def untried(self) -> str:
-        """What the policy does most often of it."""
+        """Return the names of the most frequent action of the policy without visits in the log."""
         met = self.space.sum_over_successors(self.model.occupancy(self.policy)) * self.lacking
         s, a = self.space.pairs[int(np.argmax(met))].tolist()
         return f"{self.space.action_name(a)!r} in {self.space.state_name(s)!r}"
 
     def shares(self, bounds: Bounds) -> FloatArray:
-        """(n_groups,) the most that an episode can spend in each group, on average, over all models of the set."""
+        """Return the largest expected time in each group per episode, (n_groups,), over all models of the set."""
         theta = self.space.sum_over_successors(self.model.occupancy(self.policy))
         shares = np.zeros(self.space.n_pairs)
         possible = np.bincount(self.group, self.policy.probabilities, minlength=self.space.n_pairs) > 0
@@ -246,13 +250,13 @@ class _Data:
 
 
 def _base(name: str) -> str:
-    """The name of a state without its step."""
+    """Return the name of a state without its step."""
     head, separator, step = name.rpartition(", step ")
     return head if separator and step.isdigit() else name
 
 
 def _pooled(space: LayeredSpace) -> tuple[Ties | None, Indices]:
-    """Ties of pairs that are called alike at all steps, and (n_pairs,) the group of each."""
+    """Return the ties of pairs with equal names at all steps, and the group of each pair, (n_pairs,)."""
     bases = [_base(space.state_name(s)) for s in range(space.n_states)]
     groups: dict[tuple[str, int], int] = {}
     group = np.array([groups.setdefault((bases[s], a), len(groups)) for s, a in space.pairs.tolist()])
@@ -315,8 +319,8 @@ def _by_importance(data: _Data, delta: float) -> tuple[dict[str, Estimate] | Non
             None,
             effective,
             (
-                f"By importance nothing can be told: its weights are worth {effective:.1f} episodes, and fewer than "
-                f"{LEAST_EPISODES} say nothing."
+                f"No estimate by importance: the effective number of episodes is {effective:.1f}, and at least "
+                f"{LEAST_EPISODES} are needed."
             ),
         )
     n = len(last)
@@ -330,7 +334,7 @@ def _by_importance(data: _Data, delta: float) -> tuple[dict[str, Estimate] | Non
 
 
 def student_quantile(p: float, freedom: int) -> float:
-    """The p-quantile, 1/2 <= p <= 1, of Student's t with `freedom` >= 1 degrees of freedom, by Newton's method.
+    """Return the p-quantile, 1/2 <= p <= 1, of Student's t with `freedom` >= 1 degrees of freedom.
 
     References
     ----------
@@ -348,7 +352,7 @@ def student_quantile(p: float, freedom: int) -> float:
 
 
 def _student(t: float, freedom: int) -> tuple[float, float]:
-    """P(|T| <= t) and the density at t."""
+    """Return P(|T| <= t) and the density at t."""
     angle = math.atan(t / math.sqrt(freedom))
     sine, cosine = math.sin(angle), math.cos(angle)
     if freedom % 2:

@@ -1,4 +1,4 @@
-"""A problem folder from a log: the tables that it says there are, and the log itself, read and mended."""
+"""A problem folder from a log: the estimated tables, and the log itself after repairs."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -33,7 +33,7 @@ start = {start}
 terminal = {terminal}
 transitions = "transitions.csv"   # state, action, next_state and how often that was seen
 allow_unreachable = true
-log = "{log}"                   # the episodes themselves, as they were read
+log = "{log}"                   # the recorded episodes
 warnings = {warnings}
 
 [loss]
@@ -64,9 +64,9 @@ def write_from_log(
     units: Mapping[str, str] | None = None,
     bounds: Mapping[str, tuple[float, float]] | None = None,
 ) -> tuple[list[Path], Estimated]:
-    """Write the problem of a log to `folder`, which must not exist yet; returns the files and what was estimated.
+    """Write the problem of a log to a new folder; return its files and the estimate.
 
-    The arguments are those of `problem_from_log`; nothing is written if anything is wrong.
+    Parameters are those of `problem_from_log`; `folder` must not exist. Nothing is written if an error is raised.
     """
     named, given = dict(units or {}), dict(bounds or {})
     limits = checked_limits(budgets, named, given)
@@ -107,7 +107,7 @@ def write_from_log(
 
 
 def log_of(folder: Path) -> Log:
-    """The log that a problem folder was made from, or names in `log`."""
+    """Return the log that `problem.toml` names."""
     toml = Toml(folder / FILE)
     if toml.whole.log is None:
         raise InvalidInputError(f'{toml.path} names no log; add log = "FILE", or make the folder with --from-log')
@@ -115,13 +115,13 @@ def log_of(folder: Path) -> Log:
 
 
 def has_steps(folder: Path) -> bool:
-    """Whether the transitions of a problem folder differ between steps."""
+    """Return whether the transitions of a problem folder have a column step."""
     path = folder / Toml(folder / FILE).whole.transitions
     return "step" in read_table(path, read_regular(path, MOST_BYTES), (), None).columns
 
 
 def best_within(problem: Problem) -> Policy:
-    """The best policy of an estimated problem, within its budgets; its losses are the same in all episodes."""
+    """Return the best policy within the budgets of an estimated problem, whose losses are the same in all episodes."""
     loss = problem.losses.begin(np.random.default_rng(0)).loss(1)
     return solve_cmdp(problem.mdp, loss, problem.constraints.mean, problem.budgets).policy
 

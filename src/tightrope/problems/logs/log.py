@@ -1,18 +1,18 @@
-"""A log: recorded episodes, one row a step, whoever played them.
+"""A log: recorded episodes, one row per step, of any policy.
 
 Columns, all of which may have other names:
 
-    episode      which episode the row belongs to, a name or a number
-    step         0, 1, 2, … within the episode, or 1, 2, 3, …; optional: else the order of the rows
-    state        where a step begins: one column or several, names or numbers in bins
-    action       what was done
-    next_state   where it led; optional: else the state of the next row
-    loss         what the step cost
-    probability  the chance with which that action was chosen there; optional, for importance weighting
-    …            one column for each budget: what the step used of it
+    episode      the episode of the row, a name or a number
+    step         0, 1, 2, … within the episode, or 1, 2, 3, …; if missing, the order of the rows
+    state        the state before the step: one column or several, names or numbers in bins
+    action       the action taken
+    next_state   the state after the step; if missing, the state of the next row
+    loss         the loss of the step
+    probability  the probability of the action under the policy that was played; optional, for importance weighting
+    …            one column for each budget: the use of the step
 
-What is wrong is refused with its row, or mended and noted with it: see `Log.notes`. An episode of which a part is
-missing is left out as a whole, since a path that ends nowhere is no path.
+Errors name the row. Problems that can be repaired are repaired and listed in `Log.notes`. Episodes with missing steps
+are left out.
 """
 
 from collections.abc import Mapping, Sequence
@@ -33,25 +33,25 @@ from tightrope.problems.files.tables import MOST_BYTES, Table, read_table
 from tightrope.problems.layout import Indices
 from tightrope.space import FloatArray, LayeredSpace
 
-#: What a log has columns for, besides those of budgets.
+#: The columns of a log, besides those of budgets.
 ROLES = ("episode", "step", "state", "action", "next_state", "loss", "probability")
 
-#: Without these there is no log.
+#: The columns that are required.
 NEEDED = ("episode", "state", "action", "loss")
 
-#: How many rows a note lists.
+#: The most rows that a note lists.
 SHOWN = 5
 
-#: If a smaller share of episodes is as long as the longest, those are taken for mistakes, not all others for cut short.
+#: If a smaller share of episodes is as long as the longest, those are reported as mistakes, not the others as short.
 FEW_WHOLE = 0.05
 
-#: What the last state of an episode is called where nothing is recorded of it.
+#: The name of the last state of an episode if it was not recorded.
 END = "end"
 
-#: What the state is called in which an episode waits that is over.
+#: The name of the state in which an episode waits that ended early.
 OVER = "done"
 
-#: The name of a column, or of several whose cells make one name.
+#: The name of a column, or of several whose cells are joined to one name.
 Column = str | Sequence[str]
 
 Names = NDArray[np.object_]
@@ -59,7 +59,7 @@ Names = NDArray[np.object_]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Log:
-    """Whole episodes, sorted by episode and step; rows that did not fit are in `notes`."""
+    """Complete episodes, sorted by episode and step; `notes` lists what was repaired or left out."""
 
     episode: Indices  # (n_rows,) from 0
     step: Indices  # (n_rows,) from 0
@@ -70,15 +70,15 @@ class Log:
     uses: FloatArray  # (n_budgets, n_rows)
     budgets: tuple[str, ...]
     probability: FloatArray | None  # (n_rows,)
-    place: Sequence[str]  # (n_rows,) where each row stood: "line 17"
+    place: Sequence[str]  # (n_rows,) the place of each row: "line 17"
     n_steps: int  # of the longest episode
-    n_left_out: int  # episodes of which a part was missing
+    n_left_out: int  # episodes with missing steps
     ends_known: bool  # whether the last next_state of an episode was recorded
-    notes: tuple[str, ...]  # what was mended and left out, with rows
+    notes: tuple[str, ...]  # what was repaired and left out, with rows
 
     @property
     def n_episodes(self) -> int:
-        """How many are whole."""
+        """The number of complete episodes."""
         return int(self.episode[-1]) + 1
 
     @property
@@ -87,10 +87,17 @@ class Log:
         return np.append(np.flatnonzero(np.diff(self.episode, prepend=-1)), len(self.episode))
 
     def paths(self, space: LayeredSpace) -> list[Indices]:
-        """The tuples of every episode in a space whose states have the names that a problem from this log gives them.
+        """Return the tuples of every episode in the space of a problem that was estimated from this log.
 
-        A state is called "NAME, step K", or NAME where that is the name of a state; what is over waits in "done, step
-        K". Raises InvalidInputError, with the row, for what the space does not have.
+        States are found by the name "NAME, step K", or by NAME. An episode that ended early waits in "done, step K".
+
+        Returns
+        -------
+        list : for each episode, (L,) the indices of its tuples.
+
+        Raises
+        ------
+        InvalidInputError : with the row, if the space does not have a state, an action or a move of the log.
         """
         numbers, actions = _state_numbers(space), {name: a for a, name in enumerate(space.action_names)}
         ends = pairwise(self.first.tolist())
@@ -99,7 +106,7 @@ class Log:
     def _path(
         self, space: LayeredSpace, numbers: Mapping[str, int], actions: Mapping[str, int], first: int, last: int
     ) -> Indices:
-        begins = int(space.n_layers > self.n_steps)  # a start by lot is a step of its own
+        begins = int(space.n_layers > self.n_steps)  # the draw of a random start is a step of its own
         states, chosen = [0][:begins], [0][:begins]
         for row in range(first, last):
             state, step = str(self.state[row]), int(self.step[row])
@@ -107,7 +114,7 @@ class Log:
             if self.action[row] not in actions:
                 raise unknown(f"{self.place[row]}: there is no action", self.action[row], actions)
             chosen.append(actions[str(self.action[row])])
-        for step in range(last - first, space.n_layers - begins):  # it is over, and waits
+        for step in range(last - first, space.n_layers - begins):  # the episode has ended, and waits
             states.append(_number(numbers, OVER, step, self.place[last - 1]))
             chosen.append(0)
         try:
@@ -124,8 +131,8 @@ class Log:
 def _state_numbers(space: LayeredSpace) -> dict[str, int]:
     if not space.state_names or not space.action_names:
         raise InvalidInputError(
-            "the states and actions of this space have no names, and a log goes by names; use the space of the "
-            "problem: problem.space"
+            "the states and actions of this space have no names, which a log needs; use the space of the problem: "
+            "problem.space"
         )
     return {name: s for s, name in enumerate(space.state_names)}
 
@@ -144,28 +151,37 @@ def read_log(
     columns: Mapping[str, Column] | None = None,
     bins: Mapping[str, Sequence[float]] | None = None,
 ) -> Log:
-    """Read a log and mend what can be mended.
+    """Read a log of recorded episodes.
 
     Parameters
     ----------
-    source : a file, CSV or Parquet; or columns by name, as a dict or a data frame has them; or a log.
-    budgets : the names of the budgets, each of which has a column.
-    columns : the names of columns, for those of `ROLES` and of the budgets that are called differently. For state and
-        next_state there may be several; then a name is made of all of them.
-    bins : edges, ascending, for each column of states or actions that holds numbers; k edges make k + 1 bins.
-        Those of a column of states hold for that of next states too.
+    source : a CSV or Parquet file, a data frame, a dict of columns, or a `Log`, which is returned as given.
+    budgets : the names of the budgets; each has a column.
+    columns : other names of columns, for those of `ROLES` and of the budgets. State and next_state may have several
+        columns, whose cells are joined to one name.
+    bins : edges, ascending, for each column of states or actions that contains numbers; k edges make k + 1 bins.
+        The edges of a column of states also apply to the column of next states.
+
+    Returns
+    -------
+    Log : the complete episodes; `notes` lists what was repaired or left out.
 
     Raises
     ------
-    InvalidInputError
-        With the row, for a missing column, an empty cell, a number that is none, a step that is no whole number, two
-        rows that contradict each other, a probability outside (0, 1], and if no episode is whole.
+    InvalidInputError : with the row, for a missing column, an empty cell, a cell that is not a number, a step that is
+        not whole, two rows that contradict each other, a probability outside (0, 1], or if no episode is complete.
+
+    Examples
+    --------
+    >>> log = read_log({"episode": [1, 1], "state": ["a", "b"], "action": ["go", "go"], "loss": [2, 1]})
+    >>> log, log.loss.tolist()
+    (Log(1 episodes of up to 2 steps, budgets []), [2.0, 1.0])
     """
     if isinstance(budgets, str):
         raise InvalidInputError(f"budgets is {budgets!r}; expected a list of names: [{budgets!r}]")
     if isinstance(source, Log):
         if budgets and tuple(budgets) != source.budgets:
-            raise InvalidInputError(f"the log has the budgets {list(source.budgets)}; asked for are {list(budgets)}")
+            raise InvalidInputError(f"the log has the budgets {list(source.budgets)}, not {list(budgets)}")
         return source
     return _Reader(_table(source), tuple(budgets), dict(columns or {}), dict(bins or {})).log()
 
@@ -189,7 +205,7 @@ def _table(source: Any) -> Table:
 
 
 class _Reader:
-    """A table on its way to a log."""
+    """Converts a table to a log."""
 
     def __init__(
         self, table: Table, budgets: tuple[str, ...], columns: dict[str, Column], bins: dict[str, Sequence[float]]
@@ -197,7 +213,7 @@ class _Reader:
         self.table, self.budgets, self.bins, self.notes = table, budgets, bins, list[str]()
         for budget in budgets:
             if budget in ROLES or budgets.count(budget) > 1:
-                raise InvalidInputError(f"no budget can be called {budget!r}: the log has that already")
+                raise InvalidInputError(f"{budget!r} cannot be the name of a budget: the log has such a column already")
         for role in columns:
             if role not in (*ROLES, *budgets):
                 raise unknown("a log has no column", role, (*ROLES, *budgets))
@@ -212,11 +228,11 @@ class _Reader:
             elif needed:
                 raise InvalidInputError(
                     f"{table.path}: there is no column {missing[0]!r} for {role} (there is "
-                    f"{', '.join(table.columns)}); name the one that it is"
+                    f"{', '.join(table.columns)}); give its name in columns"
                 )
         for here, then in zip(self.columns["state"], self.columns.get("next_state", ()), strict=False):
             if here in bins:
-                bins.setdefault(then, bins[here])  # a state has one name, wherever it stands
+                bins.setdefault(then, bins[here])  # state and next_state need the same names
         used = {name for names in self.columns.values() for name in names}
         for column, edges in bins.items():
             if column not in used:
@@ -226,7 +242,7 @@ class _Reader:
                 raise InvalidInputError(f"the edges of {column} are {list(edges)}; they should ascend")
 
     def log(self) -> Log:
-        """All of it."""
+        """Return the log of the table."""
         table = self.table
         episode = np.array(table.names(self.columns["episode"][0]), dtype=object)
         _, number = _numbered(episode)
@@ -237,8 +253,8 @@ class _Reader:
         if chance is not None:
             for row in np.flatnonzero(~((chance > 0) & (chance <= 1)))[:1].tolist():
                 raise InvalidInputError(
-                    f"{table.where(row, self.columns['probability'][0])}: {chance[row]:g} is no probability of what "
-                    "was done, which is above 0 and at most 1"
+                    f"{table.where(row, self.columns['probability'][0])}: {chance[row]:g} is not a probability of the "
+                    "action taken, which is above 0 and at most 1"
                 )
         state, action = self._names("state"), self._names("action")
         then = self._names("next_state") if "next_state" in self.columns else None
@@ -254,7 +270,7 @@ class _Reader:
         then, ends_known = self._successors(number, state, then, order)
         keep, n_steps, n_left_out = self._whole(number, step, state, then, order, ends_known)
         if not keep.any():
-            raise InvalidInputError(f"{table.path}: no episode is whole. " + " ".join(self.notes))
+            raise InvalidInputError(f"{table.path}: no episode is complete. " + " ".join(self.notes))
         _, again = _numbered(number[keep])
         self._note_similar((state[keep], order[keep]), (action[keep], order[keep]))
         return Log(
@@ -278,7 +294,7 @@ class _Reader:
         return f"{self.table.path}, {self.table.place(row)}"
 
     def _rows(self, rows: Indices) -> str:
-        """(lines 3, 17, … and 4 more)"""
+        """Return the first few rows as text: " (lines 3, 17 and 4 more)"."""
         if not len(rows):
             return ""
         word = "row" if self.table.lines is None else "line"
@@ -287,7 +303,7 @@ class _Reader:
         return f" ({word}{'s' * (len(rows) > 1)} {', '.join(numbers)}{more})"
 
     def _names(self, role: str) -> Names:
-        """The cells of the columns of a role as one name each; numbers with edges by their bin."""
+        """Return the cells of the columns of a role, joined to one name per row; numbers with edges by their bin."""
         parts = [
             self._binned(column) if column in self.bins else self.table.names(column) for column in self.columns[role]
         ]
@@ -316,7 +332,7 @@ class _Reader:
         return step
 
     def _without_twins(self, order: Indices, number: Indices, step: Indices, *values: Any) -> Indices:
-        """Rows that say the same twice count once; rows that contradict each other are refused."""
+        """Return the order without repeated rows; rows that contradict each other are refused."""
         same = (np.diff(number[order]) == 0) & (np.diff(step[order]) == 0)
         twins = np.flatnonzero(same) + 1
         for i in twins.tolist():
@@ -324,18 +340,18 @@ class _Reader:
             for value in values:
                 if value is not None and not np.array_equal(value[..., row], value[..., before]):
                     raise InvalidInputError(
-                        f"{self._place(max(row, before))}: another row for the same episode and step says something "
-                        f"else ({self.table.place(min(row, before))}); delete one"
+                        f"{self._place(max(row, before))}: another row for the same episode and step has other values "
+                        f"({self.table.place(min(row, before))}); delete one"
                     )
         if len(twins):
-            self.notes.append(f"{_count(len(twins), 'row')} came twice, counted once{self._rows(order[twins])}.")
+            self.notes.append(f"{_count(len(twins), 'row')} occurred twice, counted once{self._rows(order[twins])}.")
         return np.delete(order, twins)
 
     def _from_zero(self, number: Indices, step: Indices, order: Indices) -> Indices:
-        """Steps that count from 1 count from 0."""
+        """Return the steps, counted from 0."""
         first = np.flatnonzero(np.diff(number, prepend=-1))
         if step.min() >= 1 and (step[first] == 1).mean() > 0.5:
-            self.notes.append("Steps count from 1 there, and from 0 here.")
+            self.notes.append("Steps count from 1 in the log, and from 0 in the problem.")
             return step - 1
         return step
 
@@ -350,7 +366,7 @@ class _Reader:
     def _whole(
         self, number: Indices, step: Indices, state: Names, then: Names, order: Indices, ends_known: bool
     ) -> tuple[NDArray[np.bool_], int, int]:
-        """Which rows are of whole episodes, how many steps those have at most, and how many episodes are not."""
+        """Return which rows belong to complete episodes, their largest number of steps, and how many are incomplete."""
         first = np.flatnonzero(np.diff(number, prepend=-1))
         last = np.append(first[1:], len(number)) - 1
         follows = np.append(np.diff(number) == 0, False)
@@ -381,19 +397,19 @@ class _Reader:
             if len(cut) > len(longest) and len(longest) < FEW_WHOLE * int(good[last].sum()):
                 raise InvalidInputError(
                     f"{self.table.path}: {len(cut)} episodes{self._rows(order[cut])} have fewer than {n_steps} steps "
-                    f"and end in states where others go on; {len(longest)} have {n_steps}{self._rows(longest)}. If "
+                    f"and end in states where others continue; {len(longest)} have {n_steps}{self._rows(longest)}. If "
                     "those are too long by mistake, correct or delete them; else record all episodes to the same step"
                 )
             bad[number[cut]] = True
             self.notes.append(
                 f"Left out: {_count(len(cut), 'episode')} with fewer than {n_steps} steps, cut short in a state where "
-                f"others go on{self._rows(order[cut])}."
+                f"others continue{self._rows(order[cut])}."
             )
         over = [k for k in short if then[k] not in begins]
         if over and not ends_known:
             self.notes.append(
-                f"{_count(len(over), 'episode')} with fewer than {n_steps} steps count as over"
-                f"{self._rows(order[over])}; without next_state it cannot be told whether they were cut short."
+                f"{_count(len(over), 'episode')} with fewer than {n_steps} steps count as complete"
+                f"{self._rows(order[over])}; without next_state it is unknown whether they were cut short."
             )
         return ~bad[number], n_steps, int(bad.sum())
 
@@ -408,7 +424,7 @@ class _Reader:
 
 
 def _numbered(names: NDArray[Any]) -> tuple[list[Any], Indices]:
-    """Numbers from 0, in the order in which names first come."""
+    """Return the distinct names in order of appearance, and the number of each entry."""
     numbers: dict[Any, int] = {}
     index = np.array([numbers.setdefault(name, len(numbers)) for name in names.tolist()], dtype=np.int64)
     return list(numbers), index
