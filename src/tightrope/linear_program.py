@@ -10,7 +10,7 @@ from tightrope.space import FloatArray, IntArray
 if TYPE_CHECKING:
     from highspy.highs import HighsCallbackEvent
 
-#: Seconds between two looks at whether a solve is over; signals are handled in between.
+#: Seconds between two checks whether a solve has ended; signals are handled in between.
 LOOK_EVERY = 0.1
 
 Method = Literal["ipx", "simplex"]

@@ -106,7 +106,7 @@ def test_tables_are_written_between_their_marks(monkeypatch: pytest.MonkeyPatch)
     )
     assert "old" not in written
     assert overview.written_into(written) == written
-    with pytest.raises(InvalidInputError, match="no place for a table: <!-- sizes -->"):
+    with pytest.raises(InvalidInputError, match="the page needs the marks <!-- sizes -->"):
         overview.written_into("nothing")
 
 

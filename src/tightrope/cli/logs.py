@@ -49,7 +49,7 @@ def new_from_log(
     terminal: Sequence[str],
     by_step: bool,
 ) -> None:
-    """Write the problem of a log, and say what is missing."""
+    """Write the problem of a log, and print its limitations."""
     limits = {}
     for name, values in _numbers("--bounds", bounds).items():
         if len(values) != 2 or not values[0] < values[1]:

@@ -9,7 +9,7 @@ from tightrope.space import FloatArray
 #: How many times the seeds are resampled, and the share of the means inside the band.
 RESAMPLES, LEVEL = 1000, 0.95
 
-#: The band, in words.
+#: The description of the band.
 SPREAD = f"{100 * LEVEL:.0f} % bootstrap interval of the mean over seeds"
 
 #: A power of T is fitted to the last factor of ten in episodes, and to this many records at least.

@@ -39,7 +39,7 @@ WITHOUT_UNITS = ("episode", "multiplier_norm", "epoch")
 #: The packages that decide on bits, besides tightrope.
 PACKAGES = ("numpy", "highspy", "joblib")
 
-#: "running" in a folder that nobody holds: the run was interrupted, and continues from its checkpoint.
+#: "running" in a folder that is not locked: the run was interrupted, and continues from its checkpoint.
 Status = Literal["running", "finished", "stopped", "failed"]
 
 
@@ -78,7 +78,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Report(msgspec.Struct, frozen=True, kw_only=True):
-    """`run.json`: the same for the same run on the same machine, whatever interrupted it."""
+    """The content of `run.json`; it does not depend on interruptions of the run."""
 
     status: Status
     words: str = ""  # why it failed, or where and why it was stopped

@@ -1,4 +1,4 @@
-"""Worker processes that end when this one does, whatever ends it.
+"""Worker processes that end when this one does, also by SIGKILL.
 
 A worker is this module as a program. It reads one line of JSON from stdin for each job, calls `worker.answer` with it,
 and writes the text that it returns to stdout, as JSON. Before that the function may ask: it writes an object, and reads

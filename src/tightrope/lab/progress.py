@@ -27,14 +27,14 @@ def silence(episodes: int, runs: int, episodes_before: int, runs_before: int) ->
 
 
 class Estimate:
-    """The remaining time, if the rest takes as long as what was done."""
+    """An estimate of the remaining time, from the time of the episodes so far."""
 
     def __init__(self, episodes: int, before: int, clock: Callable[[], float] = monotonic) -> None:
         self.episodes, self.before, self.clock = episodes, before, clock
         self.began: float | None = None
 
     def __call__(self, done: int) -> str:
-        """In words; nothing before the first episode, up to which everything is imported and made."""
+        """Return the estimate as text; empty before the first episode, since imports come first."""
         if done <= self.before:
             return ""
         if self.began is None:
@@ -45,7 +45,7 @@ class Estimate:
 
 
 def lasting(seconds: float) -> str:
-    """A duration in words."""
+    """Return a duration as text."""
     for unit, name in ((86_400, "days"), (3_600, "h"), (60, "min")):
         if seconds >= 1.5 * unit:
             return f"{seconds / unit:.0f} {name}"

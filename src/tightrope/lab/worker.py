@@ -1,4 +1,4 @@
-"""Plays one run in its folder, from its checkpoint if there is one. A failure is returned as words."""
+"""Plays one run in its folder, from its checkpoint if there is one. A failure is returned as a message."""
 
 import json
 import traceback
@@ -36,7 +36,7 @@ class Task:
     configuration: Configuration
     folder: str
     save_every: float  # seconds between checkpoints
-    told: bool = False  # whether a callback in another process is called at its records
+    told: bool = False  # whether records are sent to a callback in another process
 
     def message(self) -> dict[str, Any]:
         """The task as plain data."""

@@ -41,9 +41,9 @@ class ActorCritic(LearnerBase[ActorCriticState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : T; it changes nothing.
-    trace : λ; with 1 the critic averages what was lost from each pair on, as is proved of features in general.
+    trace : λ; with 1 the critic averages the losses after each pair, the case proved for general features.
     critic_power, actor_power : γ_t and β_t are t to the minus that.
     """
 
@@ -64,11 +64,11 @@ class ActorCritic(LearnerBase[ActorCriticState]):
         return ActorCriticState(preferences=np.zeros(self.space.n_pairs), values=np.zeros(self.space.n_pairs))
 
     def offer(self, state: ActorCriticState) -> Offer:
-        """Line 1."""
+        """Return the next policy (line 1)."""
         return Offer(softmax(self.space, state.preferences), np.zeros(len(self.budgets)))
 
     def step(self, state: ActorCriticState, seen: Seen) -> ActorCriticState:
-        """Lines 2 and 3."""
+        """Return the next state (lines 2 and 3)."""
         H, t, pairs = self.space.n_layers, state.observed + 1, self.space.pair_of_tuple[seen.path]
         met = state.values[pairs]
         gradient = log_gradient(self.offered(state).policy, seen.path, met)

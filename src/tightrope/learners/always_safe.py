@@ -59,7 +59,7 @@ class AlwaysSafe(CountingLearner[AlwaysSafeState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the confidence terms are set for.
     classes : (n_states,) the class of each state.
     class_transitions : (n_tuples,) how likely the pair is to lead to the class of the tuple's last state.

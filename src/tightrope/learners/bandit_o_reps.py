@@ -28,7 +28,7 @@ class BanditOREPS(LearnerBase[MirrorState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : T, the number of episodes that the parameters are set for.
     model : the true one.
     learning_rate : η; by default sqrt(L log(|S||A|/L) / (T|S||A|)), which gives the published regret
@@ -61,13 +61,13 @@ class BanditOREPS(LearnerBase[MirrorState]):
 
     @property
     def confidence_set(self) -> ConfidenceSet:
-        """The model."""
+        """The set of models that contains the true one only."""
         return self._mirror_step.set_of(self.state.counts)
 
     def offer(self, state: MirrorState) -> Offer:
         return Offer(policy_of_measure(self.space, state.theta), np.zeros(len(self.budgets)))
 
     def step(self, state: MirrorState, seen: Seen) -> MirrorState:
-        """Lines 2 and 3."""
+        """Return the next state (lines 2 and 3)."""
         estimate = unbiased(self.model, seen.policy, seen.path, (seen.loss + 1) / 2, state.observed + 1)
         return stepped(self._mirror_step, state, seen, self.learning_rate * estimate)

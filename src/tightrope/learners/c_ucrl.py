@@ -52,7 +52,7 @@ class CUCRL(CountingLearner[CUCRLState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : T; it changes nothing.
     model : the true one.
     safe_policy : π_0.

@@ -45,7 +45,7 @@ class DOPE(CountingLearner[AveragesState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the confidence terms are set for.
     safe_policy, safe_usage : π_b, and (I,) what it uses of each budget in expectation.
     level : δ, the probability that an estimate may be outside its confidence interval.
@@ -76,12 +76,12 @@ class DOPE(CountingLearner[AveragesState]):
         return AveragesState(**no_sums(self.space, len(self.budgets), self.ties))
 
     def step(self, state: AveragesState, seen: Seen) -> AveragesState:
-        """Line 1."""
+        """Return the next state (line 1)."""
         counts, cost_sum = sums_after(state, seen, self.space)
         return AveragesState(observed=state.observed + 1, counts=counts, cost_sum=cost_sum)
 
     def offer(self, state: AveragesState) -> Offer:
-        """Lines 2 to 4."""
+        """Return the next policy (lines 2 to 4)."""
         averages = estimates(state.counts, state.cost_sum)
         H, box = self.space.n_layers, self._radii.box(averages)
         beta_l = np.minimum(self._radii.of_costs(averages.visits), 1.0)

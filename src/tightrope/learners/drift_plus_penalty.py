@@ -39,7 +39,7 @@ class DriftPlusPenalty(LearnerBase[DriftState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : T, the number of episodes that the parameters are set for.
     model : the true one.
     alpha, V : α and V; by default the published T and √T.
@@ -72,7 +72,7 @@ class DriftPlusPenalty(LearnerBase[DriftState]):
         return Offer(Policy.from_occupancy(self.space, theta), state.multipliers)
 
     def step(self, state: DriftState, seen: Seen) -> DriftState:
-        """Lines 1 and 3."""
+        """Return the next state (lines 1 and 3)."""
         Q, c = state.multipliers, self.budgets
         f, g = self._per_pair(seen.loss), self._per_pair(seen.constraints)
         x = self._projector.from_(state.solver).solve(state.x - core.weigh(self.V, f, Q, g, 2 * self.alpha))

@@ -6,7 +6,7 @@ In every episode t, with losses ℓ in [0, 1], for bases i = 1, …, N with rate
 2. q_{t+1,i} = argmin over the occupancy measures q of the model of η_i <ℓ^t, q> + D(q, q̃_{t,i}),
    q̃_{t,i} = (1 − α) q_{t,i} + α q_1.
 
-Against one fixed policy a slow base is best; against policies that change, a fast one. Nobody knows how fast the losses
+Against one fixed policy a slow base is best; against policies that change, a fast one. It is unknown how the losses
 will change; the weights find the base for it, and the dynamic regret, against any sequence of policies whose measures
 move by P_T in all, is of order L √(T log(|S||A|/L) + T P_T log(LT) / L).
 
@@ -68,7 +68,7 @@ class DynamicOREPS(LearnerBase[DynamicState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : T, the number of episodes that the parameters are set for.
     model : the true one.
     learning_rate : η_1, that of the slowest base; by default √(log(|S||A|/L) / T), as O-REPS.
@@ -105,7 +105,7 @@ class DynamicOREPS(LearnerBase[DynamicState]):
 
     @property
     def confidence_set(self) -> ConfidenceSet:
-        """The model."""
+        """The set of models that contains the true one only."""
         return self._mirror_step.set_of(self.state.counts)
 
     def initial(self) -> DynamicState:
@@ -123,7 +123,7 @@ class DynamicOREPS(LearnerBase[DynamicState]):
         return Offer(policy_of_measure(self.space, state.theta), np.zeros(len(self.budgets)))
 
     def step(self, state: DynamicState, seen: Seen) -> DynamicState:
-        """Line 2, and line 1 for the next episode."""
+        """Return the next state (line 2, and line 1 for the next episode)."""
         losses, measures = (seen.loss + 1) / 2, np.empty_like(state.measures)
         base_losses = state.base_losses + inner(state.measures, losses)
         projectors, known = self._projectors.from_(state.solvers), self._mirror_step.set_of(state.counts)

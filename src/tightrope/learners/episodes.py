@@ -1,4 +1,4 @@
-"""What is shown to a learner after an episode, and the checks that it is within Assumption 2."""
+"""Episodes as learners observe them, and the check that they are within Assumption 2."""
 
 from dataclasses import FrozenInstanceError, dataclass
 from typing import Any, Literal, Self
@@ -17,7 +17,11 @@ from tightrope.units import BOUND_TOLERANCE
 
 @dataclass(frozen=True, slots=True)
 class Episode:
-    """What is known after an episode: the trajectory, and (full information) the loss and constraint functions."""
+    """An episode with full information: the path, and the loss and constraint functions.
+
+    >>> Episode(states=[0, 1, 3], actions=[0, 1], loss=[0.5, 0.0, 1.0, -1.0], constraints=[[0.1, 0.0, 0.2, 0.3]])
+    Episode(states=[0, 1, 3], actions=[0, 1], loss=[0.5, 0.0, 1.0, -1.0], constraints=[[0.1, 0.0, 0.2, 0.3]])
+    """
 
     states: ArrayLike  #: (L + 1,)
     actions: ArrayLike  #: (L,)
@@ -26,7 +30,7 @@ class Episode:
 
 
 class CheckedEpisode(Episode):
-    """One that was found right (as by `checked_parts`), as the arrays that gave: not checked again for its space."""
+    """An episode that `checked_parts` has checked, with its arrays; it is not checked again for its space."""
 
     __slots__ = ("path", "space")
 
@@ -36,12 +40,12 @@ class CheckedEpisode(Episode):
     path: NDArray[np.int64]  #: (L,) the tuple of each step
 
     def __new__(cls, *parts: ArrayLike, **by_name: ArrayLike) -> Any:
-        """What is made of its parts, as by `replace`, is an episode that was not checked."""
+        """Return an unchecked `Episode`, since `replace` calls this with other fields."""
         return Episode(*parts, **by_name)
 
     @classmethod
     def of(cls, space: LayeredSpace, path: NDArray[np.int64], loss: FloatArray, constraints: FloatArray) -> Self:
-        """That was found right."""
+        """Return an episode that has been checked."""
         episode, put = object.__new__(cls), object.__setattr__  # it is frozen
         put(episode, "space", space)
         put(episode, "path", path)
@@ -51,12 +55,12 @@ class CheckedEpisode(Episode):
 
     @property
     def states(self) -> NDArray[np.int64]:
-        """(L + 1,)"""
+        """(L + 1,) the states of the path."""
         return self.space.trajectory(self.path)[0]
 
     @property
     def actions(self) -> NDArray[np.int64]:
-        """(L,)"""
+        """(L,) the actions of the path."""
         return self.space.trajectory(self.path)[1]
 
     def __setattr__(self, name: str, value: object) -> None:
@@ -68,17 +72,21 @@ class CheckedEpisode(Episode):
 
 @dataclass(frozen=True, slots=True)
 class BanditEpisode:
-    """What is known after an episode with bandit feedback: the trajectory, and what each of its steps cost."""
+    """An episode with bandit feedback: the path, and the losses and constraints of its steps.
+
+    >>> BanditEpisode(states=[0, 1, 3], actions=[0, 1], losses=[0.5, -1.0], constraints=[[0.1, 0.3]])
+    BanditEpisode(states=[0, 1, 3], actions=[0, 1], losses=[0.5, -1.0], constraints=[[0.1, 0.3]], policy=None)
+    """
 
     states: ArrayLike  #: (L + 1,)
     actions: ArrayLike  #: (L,)
     losses: ArrayLike  #: (L,) f^t at each step
     constraints: ArrayLike  #: (I, L) g^t at each step
-    policy: Policy | None = None  #: which played it; None: that of the learner that observes it
+    policy: Policy | None = None  #: the policy that played it; None: that of the learner that observes it
 
 
 def checked_budgets(space: LayeredSpace, budgets: ArrayLike) -> FloatArray:
-    """Budgets as a float array that meets Assumption 2 (3): Σ|c_i| <= L."""
+    """Return budgets as a float array (I,), after checking Assumption 2 (3): Σ|c_i| <= L."""
     c = floats(budgets if real(budgets) is None else [budgets], "budgets", ("n_constraints",)).copy()
     if not np.isfinite(c).all():
         raise InvalidInputError(f"budget {int(np.argmin(np.isfinite(c)))} is {c[np.argmin(np.isfinite(c))]}")
@@ -95,7 +103,7 @@ def checked_budgets(space: LayeredSpace, budgets: ArrayLike) -> FloatArray:
 def checked_episode(
     space: LayeredSpace, n_constraints: int, number: int, episode: Episode
 ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
-    """The episode as (path, f, g), refused with its number if it cannot have happened or breaks Assumption 2."""
+    """Return the episode as (path, f, g); refuse one that is impossible or breaks Assumption 2, with its number."""
     if isinstance(episode, CheckedEpisode) and episode.space is space and len(episode.constraints) == n_constraints:
         return episode.path, episode.loss, episode.constraints
     _check_kind(episode, Episode, "full", number)
@@ -106,7 +114,7 @@ def checked_episode(
 def checked_bandit_episode(
     space: LayeredSpace, n_constraints: int, number: int, episode: BanditEpisode
 ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
-    """The episode as (path, losses, constraints), refused as by `checked_episode`."""
+    """Return the episode as (path, losses, constraints), after the checks of `checked_episode`."""
     _check_kind(episode, BanditEpisode, "bandit", number)
     told = (episode.states, episode.actions, episode.losses, episode.constraints)
     return checked_parts(space, n_constraints, number, "bandit", *told)
@@ -127,7 +135,7 @@ def checked_parts(
     feedback: Literal["full", "bandit"],
     *parts: ArrayLike,
 ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
-    """What there is to know of an episode as (path, f, g), f and g whole or along the path; or a refusal.
+    """Return an episode as (path, f, g), with f and g whole or along the path, after checking it.
 
     Its parts: states, actions, loss and constraints.
     """
@@ -146,7 +154,7 @@ def shaped_parts(
     loss: ArrayLike,
     constraints: ArrayLike,
 ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
-    """The same, be f and g within Assumption 2 or not."""
+    """Return the parts of an episode as `checked_parts` does, without checking Assumption 2."""
     n, what = (space.n_tuples, "loss") if feedback == "full" else (space.n_layers, "losses")
     try:
         path = space.path(states, actions)
@@ -156,10 +164,10 @@ def shaped_parts(
 
 
 def refuse_beyond(tuples: IntArray, f: FloatArray, g: FloatArray, number: int) -> None:
-    """Refuse a loss (n,) and constraints (I, n) at n tuples that are not within Assumption 2, in episode `number`."""
+    """Refuse a loss (n,) and constraints (I, n) at n tuples beyond Assumption 2, in episode `number`."""
     if core.within(f, g, 1 + BOUND_TOLERANCE):
         return
-    # NaN is picked by every max and argmax, and passes no comparison
+    # max and argmax return NaN if there is one, and NaN fails every comparison
     if not max(f.max(), -f.min()) <= 1 + BOUND_TOLERANCE:
         j = int(np.argmax(np.abs(f)))
         s, a, s_next = tuples[j]

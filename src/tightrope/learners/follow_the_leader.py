@@ -41,9 +41,9 @@ class FollowTheLeader(CountingLearner[LeaderState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : T; it changes nothing.
-    growth : plan anew when the number of episodes grew by this share; 0 plans after every episode, an LP each.
+    growth : solve an LP whenever the number of episodes has grown by this share; 0 solves one after every episode.
     """
 
     name = "follow-the-leader"
@@ -70,7 +70,7 @@ class FollowTheLeader(CountingLearner[LeaderState]):
         return Offer(state.policy, state.multipliers, state.counts.epoch)
 
     def step(self, state: LeaderState, seen: Seen) -> LeaderState:
-        """Lines 1 and 2."""
+        """Return the next state (lines 1 and 2)."""
         t, counts = state.observed + 1, state.counts.counted(seen.path)
         f, g = state.total_loss + seen.loss, state.total_constraints + seen.constraints
         policy, multipliers, planned_at = state.policy, state.multipliers, state.planned_at

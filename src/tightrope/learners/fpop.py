@@ -7,7 +7,7 @@ In every episode t, with ℓ^τ the losses and R_{t-1} = Σ_{τ<t} ℓ^τ their 
 2. Play π_t of (π_t, P_t) = argmin over the policies π and the models P in the confidence set of <R_{t-1} − Y, θ^{P,π}>:
    one pass of extended value iteration. Y is a head start for every pair, as in follow the perturbed leader.
 3. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
-   epoch: fold the counts in and draw the confidence set anew, an L1 ball around the frequencies of radius
+   epoch: fold the counts in and compute the confidence set, an L1 ball around the frequencies of radius
    sqrt(2 |S_{k(s)+1}| log(T|S||A|/δ) / max(1, N(s,a))).
 
 Feedback: full information. Needs to know: the space, the number of episodes T, and random numbers of its own. Budgets
@@ -44,7 +44,7 @@ class FPOP(CountingLearner[FPOPState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : T, the number of episodes that the parameters are set for.
     rng : where the perturbation is drawn from, once.
     learning_rate : η; by default the smaller of 1/(|S||A|), up to which Theorem 1 holds, and
@@ -79,7 +79,7 @@ class FPOP(CountingLearner[FPOPState]):
         )
 
     def step(self, state: FPOPState, seen: Seen) -> FPOPState:
-        """Line 3."""
+        """Return the next state (line 3)."""
         return FPOPState(
             observed=state.observed + 1,
             counts=state.counts.counted(seen.path),
@@ -88,7 +88,7 @@ class FPOP(CountingLearner[FPOPState]):
         )
 
     def offer(self, state: FPOPState) -> Offer:
-        """Line 2."""
+        """Return the next policy (line 2)."""
         cost = state.total_loss - self.space.expand_to_tuples(state.perturbation)
         policy = optimistic_policy(self.space, self.set_of(state.counts), cost)
         return Offer(policy, np.zeros(len(self.budgets)), state.counts.epoch)

@@ -14,19 +14,19 @@ from tightrope.units import Units
 
 
 class InUnits:
-    """`learner` as it is to somebody who counts in euros and litres: what goes in and comes out is in these units.
+    """A learner whose episodes, budgets and prices are in the user's units, such as euros and litres.
 
     units = tr.Units.of_bounds(loss_bounds=(0, 40), use_bounds=[3, 120])   # of a step: euros; litres, minutes
     learner = tr.InUnits(tr.UCPDPractical(space, budgets=units.scaled_budgets([30, 900])), units)
 
-    The learner inside is in the units of Assumption 2. It is the one to save; what is loaded is wrapped again.
+    The learner inside, `learner`, is in the units of Assumption 2. Save that one, and wrap it again after loading.
     """
 
     def __init__(self, learner: Learner, units: Units) -> None:
         self.learner: Learner = having(learner, "learner", "space", "budgets", "observe")
         self.units = instance(units, "units", Units)
         if isinstance(learner, InUnits):
-            raise InvalidInputError("the learner is in units of its own already; give the one inside, learner.learner")
+            raise InvalidInputError("the learner is an InUnits already; give the one inside, learner.learner")
         if len(units.constraint_scales) != len(learner.budgets):
             raise InvalidInputError(
                 f"the units are for {len(units.constraint_scales)} constraints; the learner has {len(learner.budgets)}"

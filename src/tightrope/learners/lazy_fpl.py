@@ -49,7 +49,7 @@ class LazyFPL(LearnerBase[LazyFPLState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : T; it changes nothing.
     model : the true one.
     rng : where perturbations are drawn from.

@@ -28,7 +28,7 @@ class MDPE(LearnerBase[ExpertsState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : T, the number of episodes that the parameters are set for.
     model : the true one.
     learning_rate : η; by default √(8 log|A| / T) / L, for which the regret is at most L² √(T log|A| / 2).
@@ -50,12 +50,12 @@ class MDPE(LearnerBase[ExpertsState]):
         return ExpertsState(total_values=np.zeros(self.space.n_pairs))
 
     def offer(self, state: ExpertsState) -> Offer:
-        """Line 1."""
+        """Return the next policy (line 1)."""
         policy = exponential_weights(self.space, state.total_values, self.learning_rate)
         return Offer(policy, np.zeros(len(self.budgets)))
 
     def step(self, state: ExpertsState, seen: Seen) -> ExpertsState:
-        """Line 2."""
+        """Return the next state (line 2)."""
         losses = self.space.sum_over_successors(self.model.transitions * (seen.loss + 1) / 2)
         values = action_values(self.model, self.offered(state).policy, losses)
         return ExpertsState(observed=state.observed + 1, total_values=state.total_values + values)

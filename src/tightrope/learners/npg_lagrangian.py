@@ -53,7 +53,7 @@ class NPGLagrangian(CountingLearner[NPGState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the steps are set for.
     policy_step : η; by default √(8 log A / K) / H.
     dual_step : η_λ; by default 1/√K.
@@ -84,7 +84,7 @@ class NPGLagrangian(CountingLearner[NPGState]):
         return Offer(state.policy, state.multipliers, state.counts.epoch)
 
     def step(self, state: NPGState, seen: Seen) -> NPGState:
-        """Lines 2 to 5."""
+        """Return the next state (lines 2 to 5)."""
         counts, cost_sum = sums_after(state, seen, self.space)
         used, policy = improved(state.policy, estimates(counts, cost_sum), state.multipliers, self.policy_step)
         return NPGState(

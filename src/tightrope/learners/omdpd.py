@@ -2,10 +2,10 @@
 
 In every episode t, from θ^1 = θ̂^1, the measure of the uniform policy where every successor is as likely, and w^0 = 0:
 1. Play π_t(a|s) ∝ Σ_s' θ^t(s,a,s').
-2. λ_i ← λ_i + α [<g_i^t, θ^t> − c_i]_+: what is over a budget is never taken back.
+2. λ_i ← λ_i + α [<g_i^t, θ^t> − c_i]_+: the price of a budget never falls.
 3. The price of budget i is q_i = Φ'(λ_i) / V with the potential Φ(x) = e^{βx} − 1, and at most 2 (β/V) (1 + 2VT).
 4. w^t = f^t + Σ_i q_i g_i^t over the budgets that were exceeded: a gradient at θ^t of f^t + Σ_i q_i [g_i^t − c_i]_+.
-5. Count the trajectory; at the end of an epoch draw the confidence set Δ anew.
+5. Count the trajectory; at the end of an epoch compute the confidence set Δ.
 6. θ̂^{t+1} = argmin over θ in Δ of η_t <w^t, θ> + D(θ, (1 − γ) θ̂^t + γ uniform).
 7. θ^{t+1} = argmin over θ in Δ of η_{t+1} <w^t, θ> + D(θ, (1 − γ) θ̂^{t+1} + γ uniform): the same step again, as w^t is
    the best guess of w^{t+1}. η_t = √(E / (L + Σ_{τ<t} Σ_k max |w^τ − w^{τ-1}|²)), the max over the tuples of layer k;
@@ -57,7 +57,7 @@ class OMDPD(CountingLearner[OMDPDState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : T, the number of episodes that the parameters are set for.
     confidence, level, radius_scale, renewal, ties : as in `UCPD`, with other defaults.
     alpha : α, how much of a violation counts; the more, the less is violated.
@@ -109,14 +109,14 @@ class OMDPD(CountingLearner[OMDPDState]):
 
     @property
     def confidence_set(self) -> ConfidenceSet:
-        """Δ of the epoch."""
+        """The confidence set Δ of the epoch."""
         return self._mirror_step.set_of(self.state.counts)
 
     def offer(self, state: OMDPDState) -> Offer:
         return Offer(policy_of_measure(self.space, state.theta), self._prices(state.excess), state.counts.epoch)
 
     def step(self, state: OMDPDState, seen: Seen) -> OMDPDState:
-        """Lines 2 to 7."""
+        """Return the next state (lines 2 to 7)."""
         path, f, g, _ = seen
         over = inner(g, state.theta) - self.budgets
         excess = state.excess + self.alpha * np.maximum(over, 0.0)

@@ -32,7 +32,7 @@ class OnlineSSP(LearnerBase[ExpertsState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : T, the number of episodes that the parameters are set for.
     model : the true one.
     learning_rate : η; by default √(2α log|A| / (T|A|)) / L.
@@ -59,13 +59,13 @@ class OnlineSSP(LearnerBase[ExpertsState]):
         return ExpertsState(total_values=np.zeros(self.space.n_pairs))
 
     def offer(self, state: ExpertsState) -> Offer:
-        """Line 1."""
+        """Return the next policy (line 1)."""
         weighted = exponential_weights(self.space, state.total_values, self.learning_rate).probabilities
         even, gamma = Policy.uniform(self.space).probabilities, self.exploration
         return Offer(Policy.unchecked(self.space, (1 - gamma) * weighted + gamma * even), np.zeros(len(self.budgets)))
 
     def step(self, state: ExpertsState, seen: Seen) -> ExpertsState:
-        """Lines 2 and 3."""
+        """Return the next state (lines 2 and 3)."""
         estimate = unbiased(self.model, seen.policy, seen.path, (seen.loss + 1) / 2, state.observed + 1)
         of_pairs = estimate[self.space.csr.pair_ptr[:-1]]  # the same at every successor
         values = action_values(self.model, self.offered(state).policy, of_pairs)

@@ -53,7 +53,7 @@ class OPDOP(CountingLearner[OPDOPState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the parameters are set for.
     slack : what some policy leaves of every budget (Slater's condition).
     policy_step, dual_step, mixing : α, η and θ; by default the published √(log A) / (H² √K), 1/√K and 1/K.
@@ -87,7 +87,7 @@ class OPDOP(CountingLearner[OPDOPState]):
         if "largest" not in self.parameters:
             self.default_to(largest=2 * largest_multiplier(self.space, self.slack))
         self.beta = float(H * np.sqrt(max(self.space.layer_sizes) * log(self.space.n_pairs * K / self.level)))
-        self.least = self.space.n_layers - self.alpha  #: (I,) b: how much of each utility is asked for
+        self.least = self.space.n_layers - self.alpha  #: (I,) b: the required amount of each utility
         self.reported["beta"] = self.beta
 
     def initial(self) -> OPDOPState:
@@ -105,7 +105,7 @@ class OPDOP(CountingLearner[OPDOPState]):
         return Offer(state.policy, state.multipliers, state.counts.epoch)
 
     def step(self, state: OPDOPState, seen: Seen) -> OPDOPState:
-        """Lines 3, 4 and 5 for this episode, and line 1 for the next one."""
+        """Return the next state (lines 3, 4 and 5 for this episode, and line 1 for the next one)."""
         counts, cost_sum = sums_after(state, seen, self.space)
         Y = np.clip(state.multipliers + self.dual_step * (self.least - state.V_first[1:]), 0.0, self.largest)
         V_first, Q = self._evaluate(counts, cost_sum, state.policy)

@@ -35,7 +35,7 @@ class OptCMDP(CountingLearner[AveragesState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the confidence terms are set for.
     level : δ, the probability that an estimate may be outside its confidence interval.
     radius_scale : multiplies β^c and β^p; 1 is the published one.
@@ -58,7 +58,7 @@ class OptCMDP(CountingLearner[AveragesState]):
         return AveragesState(**no_sums(self.space, len(self.budgets), self.ties))
 
     def step(self, state: AveragesState, seen: Seen) -> AveragesState:
-        """Line 1."""
+        """Return the next state (line 1)."""
         counts, cost_sum = sums_after(state, seen, self.space)
         return AveragesState(observed=state.observed + 1, counts=counts, cost_sum=cost_sum)
 

@@ -57,7 +57,7 @@ class OptDualCMDP(CountingLearner[OptDualState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the parameters are set for.
     slack : what some policy leaves of every budget (Slater's condition).
     rho : ρ, a bound on the optimal multipliers; by default H/γ, γ = slack/2 in the units of the publication.
@@ -93,7 +93,7 @@ class OptDualCMDP(CountingLearner[OptDualState]):
         return OptDualState(**no_sums(self.space, n, self.ties), multipliers=np.zeros(n))
 
     def step(self, state: OptDualState, seen: Seen) -> OptDualState:
-        """Line 4."""
+        """Return the next state (line 4)."""
         over = self._response(state).usage - self.alpha
         counts, cost_sum = sums_after(state, seen, self.space)
         prices = np.maximum(state.multipliers + self.dual_step * over, 0.0)

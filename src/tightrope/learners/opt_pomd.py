@@ -43,7 +43,7 @@ class OptPOMD(CountingLearner[OptPOMDState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : K, the number of episodes that the parameters are set for.
     exploration : γ; by default (L² √(log|A|/K) / n)^(2/3), n the number of pairs, or 1 if that is less.
     learning_rate : η; by default √(γ log|A| / K) / L.
@@ -72,12 +72,12 @@ class OptPOMD(CountingLearner[OptPOMDState]):
         return OptPOMDState(counts=Counts(self.space, self.ties), total_values=np.zeros(self.space.n_pairs))
 
     def offer(self, state: OptPOMDState) -> Offer:
-        """Line 1."""
+        """Return the next policy (line 1)."""
         policy = exponential_weights(self.space, state.total_values, self.learning_rate)
         return Offer(policy, np.zeros(len(self.budgets)), state.counts.epoch)
 
     def step(self, state: OptPOMDState, seen: Seen) -> OptPOMDState:
-        """Lines 2 to 4."""
+        """Return the next state (lines 2 to 4)."""
         box = self.set_of(state.counts)
         estimate = estimated(seen.policy, box, seen.path, (seen.loss + 1) / 2, self.exploration)
         values = self._least_values(box, self.offered(state).policy, estimate)

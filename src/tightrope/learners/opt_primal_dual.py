@@ -51,7 +51,7 @@ class OptPrimalDual(CountingLearner[OptPrimalDualState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the parameters are set for.
     slack : what some policy leaves of every budget (Slater's condition).
     rho : ρ, the largest multiplier; by default H/γ, γ = slack/2 in the units of the publication.
@@ -95,7 +95,7 @@ class OptPrimalDual(CountingLearner[OptPrimalDualState]):
         return Offer(state.policy, state.multipliers, state.counts.epoch)
 
     def step(self, state: OptPrimalDualState, seen: Seen) -> OptPrimalDualState:
-        """Lines 1, 2, 4 and 5."""
+        """Return the next state (lines 1, 2, 4 and 5)."""
         prices = state.multipliers
         V, Q = self._evaluate(estimates(state.counts, state.cost_sum), state.policy)
         counts, cost_sum = sums_after(state, seen, self.space)

@@ -47,7 +47,7 @@ class OptPessLP(CountingLearner[AveragesState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the confidence terms are set for.
     safe_policy, safe_usage : π_b, and (I,) what it uses of each budget in expectation.
     level : δ, the probability that an estimate may be outside its confidence interval.
@@ -78,12 +78,12 @@ class OptPessLP(CountingLearner[AveragesState]):
         return AveragesState(**no_sums(self.space, len(self.budgets), self.ties))
 
     def step(self, state: AveragesState, seen: Seen) -> AveragesState:
-        """Line 1."""
+        """Return the next state (line 1)."""
         counts, cost_sum = sums_after(state, seen, self.space)
         return AveragesState(observed=state.observed + 1, counts=counts, cost_sum=cost_sum)
 
     def offer(self, state: AveragesState) -> Offer:
-        """Lines 2 to 4."""
+        """Return the next policy (lines 2 to 4)."""
         averages = estimates(state.counts, state.cost_sum)
         space, H, S = self.space, self.space.n_layers, max(self.space.layer_sizes)
         width = self._beta(averages.visits) + S * H * self._beta(averages.N)  # the same count, unless pairs are tied

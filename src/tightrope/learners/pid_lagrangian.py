@@ -41,7 +41,7 @@ class PIDLagrangian(CountingLearner[PIDState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the steps are set for.
     policy_step : η; by default √(8 log A / K) / H.
     dual_step : K_I; by default 1/√K.
@@ -74,7 +74,7 @@ class PIDLagrangian(CountingLearner[PIDState]):
         return Offer(state.policy, state.multipliers, state.counts.epoch)
 
     def step(self, state: PIDState, seen: Seen) -> PIDState:
-        """Lines 2 to 5."""
+        """Return the next state (lines 2 to 5)."""
         counts, cost_sum = sums_after(state, seen, self.space)
         used, policy = improved(state.policy, estimates(counts, cost_sum), state.multipliers, self.policy_step)
         prices, integrals = self._prices(state, used)

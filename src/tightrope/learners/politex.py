@@ -40,7 +40,7 @@ class Politex(CountingLearner[PolitexState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : T, the number of episodes that the parameters are set for.
     phase_length : τ; by default √T, as many phases as episodes in each.
     learning_rate : η; by default √(8 log|A| τ/T) / L, T/τ the number of phases and L the largest value.
@@ -66,7 +66,7 @@ class Politex(CountingLearner[PolitexState]):
         return PolitexState(**sums, total_values=np.zeros(self.space.n_pairs))
 
     def offer(self, state: PolitexState) -> Offer:
-        """Line 1."""
+        """Return the next policy (line 1)."""
         policy = exponential_weights(self.space, state.total_values, self.learning_rate)
         return Offer(policy, np.zeros(len(self.budgets)), epoch=1 + self._phases_after(state.observed))
 

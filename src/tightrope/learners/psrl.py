@@ -55,7 +55,7 @@ class PSRL(CountingLearner[PSRLState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : T; it changes nothing.
     rng : where models are drawn from.
     prior : a, how many visits every successor, and either loss, has had beforehand.

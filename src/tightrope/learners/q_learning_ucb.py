@@ -42,7 +42,7 @@ class QLearningUCB(LearnerBase[QLearningState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : K, the number of episodes that the bonus is set for.
     level : p, the probability that some value may not be optimistic.
     radius_scale : c, which multiplies the bonus; with 1 the proof holds.
@@ -66,11 +66,11 @@ class QLearningUCB(LearnerBase[QLearningState]):
         return QLearningState(visits=np.zeros(n, dtype=np.int64), values=np.zeros(n))
 
     def offer(self, state: QLearningState) -> Offer:
-        """Line 1."""
+        """Return the next policy (line 1)."""
         return Offer(greedy(self.space, state.values), np.zeros(len(self.budgets)))
 
     def step(self, state: QLearningState, seen: Seen) -> QLearningState:
-        """Line 2."""
+        """Return the next state (line 2)."""
         path, losses, _, _ = seen
         space, visits, Q, H = self.space, state.visits.copy(), state.values.copy(), self.space.n_layers
         V, pairs = np.maximum(least_values(space, Q), 0.0), space.pair_of_tuple[path]

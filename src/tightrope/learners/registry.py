@@ -1,4 +1,4 @@
-"""Learners by name: `LEARNERS` lists them, `make_learner` makes one, `load` goes on with one."""
+"""Learners by name: `LEARNERS` lists them, `make_learner` makes one, `load` reads a checkpoint."""
 
 from collections.abc import Callable, Mapping
 from os import PathLike

@@ -44,7 +44,7 @@ class ReinforceLagrangian(LearnerBase[ReinforceState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : T, the number of episodes that the dual step is set for.
     policy_step : η; by default 1/L.
     dual_step : η_λ; by default 1/√T.
@@ -75,11 +75,11 @@ class ReinforceLagrangian(LearnerBase[ReinforceState]):
         )
 
     def offer(self, state: ReinforceState) -> Offer:
-        """Line 1."""
+        """Return the next policy (line 1)."""
         return Offer(softmax(self.space, state.preferences), state.multipliers)
 
     def step(self, state: ReinforceState, seen: Seen) -> ReinforceState:
-        """Lines 2, 3 and 4."""
+        """Return the next state (lines 2, 3 and 4)."""
         path, losses, g, _ = seen
         states = self.space.tuples[path, 0]
         to_go = np.cumsum(np.vstack([losses, g])[:, ::-1], axis=1)[:, ::-1]  # (1 + I, L) F_k, G_k

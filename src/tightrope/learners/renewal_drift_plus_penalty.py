@@ -9,7 +9,7 @@ A constrained problem becomes one without constraints in every frame, at the pri
 deterministic; what meets the budgets is their average. The loss is within O(1/V) of the best, Q within O(V).
 
 `drift-plus-penalty` is another publication's: it takes steps of a gradient from the measure before, and its losses may
-change as they like. Here every frame is planned anew on averages, which is for losses whose mean does not change.
+change as they like. Here every frame is planned on averages, which is for losses whose mean does not change.
 
 Feedback: full information. Needs to know: the space, the budgets, the number of episodes T and the model.
 Where we depart from the publication: it knows what a policy is expected to cost, here averages stand for that; it
@@ -44,7 +44,7 @@ class RenewalDriftPlusPenalty(LearnerBase[RenewalState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : T, the number of episodes that V is set for.
     model : the true one.
     V : weight of the loss; by default √T.
@@ -70,13 +70,13 @@ class RenewalDriftPlusPenalty(LearnerBase[RenewalState]):
         )
 
     def offer(self, state: RenewalState) -> Offer:
-        """Line 1."""
+        """Return the next policy (line 1)."""
         Q = state.multipliers
         priced = core.weigh(self.V, state.mean_loss, Q, state.mean_constraints, 1.0)
         return Offer(best_policy(self.model, priced)[1], Q)
 
     def step(self, state: RenewalState, seen: Seen) -> RenewalState:
-        """Line 3."""
+        """Return the next state (line 3)."""
         path, f, g, _ = seen
         t = state.observed + 1
         return RenewalState(

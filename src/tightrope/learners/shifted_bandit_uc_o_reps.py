@@ -52,7 +52,7 @@ class ShiftedBanditUCOREPS(CountingLearner[MirrorState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : T, the number of episodes that the parameters are set for.
     shift : α; by default sqrt(W|S|/L) (|A|/T)^(1/4), W the largest layer, or 1/2 if that is less. It balances the terms
         L|S| sqrt(|A|T) W/α and α L² T of the bound: regret of the published order, L^(3/2) |S| |A|^(1/4) T^(3/4).
@@ -91,15 +91,15 @@ class ShiftedBanditUCOREPS(CountingLearner[MirrorState]):
 
     @property
     def confidence_set(self) -> ConfidenceSet:
-        """Δ of the epoch."""
+        """The confidence set Δ of the epoch."""
         return self._mirror_step.set_of(self.state.counts)
 
     def offer(self, state: MirrorState) -> Offer:
-        """Line 1."""
+        """Return the next policy (line 1)."""
         return Offer(policy_of_measure(self.space, state.theta), np.zeros(len(self.budgets)), state.counts.epoch)
 
     def step(self, state: MirrorState, seen: Seen) -> MirrorState:
-        """Lines 2 to 4."""
+        """Return the next state (lines 2 to 4)."""
         self._check_played(state, seen.path)
         cost = self.learning_rate * self.estimate(state.theta, seen.path, (seen.loss + 1) / 2)
         counts, reference = state.counts.counted(seen.path), positive(self.space, state.theta)
@@ -114,7 +114,7 @@ class ShiftedBanditUCOREPS(CountingLearner[MirrorState]):
             s, a, _ = self.space.tuples[path[k]]
             raise InvalidInputError(
                 f"episode {state.observed + 1}: step {k} took action {a} at state {s}, to which the policy gives "
-                f"probability {played[k]:.3g}; play what `policy` says, or learn with uob-reps, which bears others"
+                f"probability {played[k]:.3g}; play `policy`, or use the learner uob-reps, which accepts other policies"
             )
 
     def estimate(self, theta: FloatArray, path: NDArray[np.int64], losses: FloatArray) -> FloatArray:

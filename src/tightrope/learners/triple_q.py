@@ -56,7 +56,7 @@ class TripleQ(LearnerBase[TripleQState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the parameters are set for.
     tuning : whose bonuses and steps: "published", or those of the authors' "code".
     eta, tightness : η and ε; by default those of the tuning.
@@ -100,13 +100,13 @@ class TripleQ(LearnerBase[TripleQState]):
         )
 
     def offer(self, state: TripleQState) -> Offer:
-        """Line 1."""
+        """Return the next policy (line 1)."""
         prices = state.queues / self.eta
         policy = greedy(self.space, -core.weigh(1.0, state.values[0], prices, state.values[1:], 1.0))
         return Offer(policy, prices, epoch=1 + state.observed // self.frame)
 
     def step(self, state: TripleQState, seen: Seen) -> TripleQState:
-        """Lines 2, 3 and, if a frame ends, 4."""
+        """Return the next state (lines 2, 3 and, if a frame ends, 4)."""
         path, losses, g, _ = seen
         space, pairs = self.space, self.space.pair_of_tuple[path]
         visits, values, queues = state.visits.copy(), state.values.copy(), state.queues

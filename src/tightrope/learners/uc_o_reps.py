@@ -3,7 +3,7 @@
 In every episode t:
 1. Play π_t(a|s) ∝ Σ_s' q_t(s,a,s'); q_1 as θ^1 of `ucpd`.
 2. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
-   epoch: fold the counts in and draw the confidence set Δ anew around the frequencies.
+   epoch: fold the counts in and compute the confidence set Δ around the frequencies.
 3. q_{t+1} = argmin over q in Δ of η <f^t, q> + D(q, q_t).
 
 That is UCPD without budgets and without mixing; budgets given to it are not looked at.
@@ -31,7 +31,7 @@ class UCOREPS(CountingLearner[MirrorState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : T, the number of episodes that the parameters are set for.
     confidence : the name of a confidence rule, or a rule of your own (`tightrope.confidence`).
     learning_rate : η; by default sqrt(log(|S|²|A|/L²) / T), which balances the two terms of the published bound
@@ -66,15 +66,15 @@ class UCOREPS(CountingLearner[MirrorState]):
 
     @property
     def confidence_set(self) -> ConfidenceSet:
-        """Δ of the epoch."""
+        """The confidence set Δ of the epoch."""
         return self._mirror_step.set_of(self.state.counts)
 
     def offer(self, state: MirrorState) -> Offer:
-        """Line 1."""
+        """Return the next policy (line 1)."""
         return Offer(policy_of_measure(self.space, state.theta), np.zeros(len(self.budgets)), state.counts.epoch)
 
     def step(self, state: MirrorState, seen: Seen) -> MirrorState:
-        """Lines 2 and 3."""
+        """Return the next state (lines 2 and 3)."""
         counts, reference = state.counts.counted(seen.path), positive(self.space, state.theta)
         theta, solver = self._mirror_step(state.solver, counts, reference, self.learning_rate * seen.loss)
         return MirrorState(observed=state.observed + 1, counts=counts, theta=theta, solver=solver)

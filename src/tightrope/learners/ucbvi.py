@@ -40,11 +40,11 @@ class UCBVIState(CountingState):
 class UCBVI(CountingLearner[UCBVIState]):
     """Value iteration with a bonus for the unseen: stochastic losses, unknown dynamics, no budgets.
 
-    It plans anew after every episode, so every episode is an epoch.
+    It plans after every episode, so every episode is an epoch.
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : T, the number of episodes that the parameters are set for.
     level : δ, the probability that some value may not be optimistic.
     radius_scale : multiplies the bonus; 1 is the published one.

@@ -7,7 +7,7 @@ In every episode t:
 2. Play π_t(a|s) ∝ Σ_s' θ^t(s,a,s').
 3. Q_i(t) = max{Q_i(t-1) + <g_i^{t-1}, θ^t> − c_i, 0}: the constraints seen last with the measure just chosen.
 4. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
-   epoch: fold the counts in and draw the confidence set Δ anew around the frequencies.
+   epoch: fold the counts in and compute the confidence set Δ around the frequencies.
 
 Three options, each off in the publication, are written next to the line that they change (docs/explanation/theory.md):
 - charge="played" in 3: Q_i(t) = max{Q_i(t-1) + e_i, 0}, e_i = ĝ_i^{t-1}(π_{t-1}) − c_i what the policy just played uses
@@ -125,7 +125,7 @@ class UCPD(CountingLearner[UCPDState]):
 
     @property
     def confidence_set(self) -> ConfidenceSet:
-        """Δ of the epoch."""
+        """The confidence set Δ of the epoch."""
         return self._mirror_step.set_of(self.state.counts)
 
     def offer(self, state: UCPDState) -> Offer:
@@ -134,7 +134,7 @@ class UCPD(CountingLearner[UCPDState]):
         )
 
     def step(self, state: UCPDState, seen: Seen) -> UCPDState:
-        """Lines 6 to 15 of Algorithm 1 for episode t, then θ and Q for episode t + 1."""
+        """Return the next state (lines 6 to 15 of Algorithm 1 for episode t, then θ and Q for episode t + 1)."""
         path, f, g, _ = seen
         Q, c, mean = state.multipliers, self.budgets, state.mean_constraints
         if self.draws == "mean":
@@ -158,7 +158,7 @@ class UCPD(CountingLearner[UCPDState]):
 
 
 class UCPDKnown(UCPD):
-    """UCPD that is told the dynamics: adversarial losses, budgets that hold in the long run.
+    """UCPD with known dynamics: adversarial losses, budgets that hold in the long run.
 
     Parameters
     ----------
@@ -169,7 +169,7 @@ class UCPDKnown(UCPD):
     name = "ucpd-known"
     needs = ("model",)
 
-    model: LayeredMDP = field()  # known: none of what is said about confidence sets applies
+    model: LayeredMDP = field()  # known, so the parameters of confidence sets do not apply
     ties: Ties | None = field(init=False, default=None)
     confidence: str | ConfidenceRule = field(init=False, default="")
     level: float = field(init=False, default=0.0)

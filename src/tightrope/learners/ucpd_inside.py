@@ -106,7 +106,7 @@ class UCPDInside(CountingLearner[InsideState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : not needed, unless the confidence rule has a horizon; nothing else depends on it.
     confidence, radius_scale, renewal, ties : as in `UCPD`, with other defaults. The theorem is about rules that hold at
         all times, a scale of 1 and a renewal of at most 1.
@@ -160,14 +160,14 @@ class UCPDInside(CountingLearner[InsideState]):
 
     @property
     def confidence_set(self) -> ConfidenceSet:
-        """Δ of the epoch."""
+        """The confidence set Δ of the epoch."""
         return self._step.set_of(self.state.counts)
 
     def offer(self, state: InsideState) -> Offer:
         return Offer(policy_of_measure(self.space, state.theta), state.multipliers, state.counts.epoch)
 
     def step(self, state: InsideState, seen: Seen) -> InsideState:
-        """Lines 1 to 4 for episode t, then θ for episode t + 1."""
+        """Return the next state (lines 1 to 4 for episode t, then θ for episode t + 1)."""
         path, f, g, _ = seen
         t, counts = state.observed + 1, state.counts.counted(path)
         off = g - state.mean_constraints

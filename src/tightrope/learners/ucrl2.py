@@ -41,7 +41,7 @@ class UCRL2(CountingLearner[UCRL2State]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : T; it changes nothing.
     level : δ, the probability that the model or a mean loss may leave its confidence set.
     radius_scale : multiplies both confidence radii; 1 is the published one.
@@ -66,7 +66,7 @@ class UCRL2(CountingLearner[UCRL2State]):
         return Offer(state.policy, np.zeros(len(self.budgets)), state.counts.epoch)
 
     def step(self, state: UCRL2State, seen: Seen) -> UCRL2State:
-        """Line 3, then lines 1 and 2 if that ended the epoch."""
+        """Return the next state (line 3, then lines 1 and 2 if that ended the epoch)."""
         t, total_loss, policy = state.observed + 1, state.total_loss.copy(), state.policy
         total_loss[self.space.pair_of_tuple[seen.path]] += (seen.loss + 1) / 2
         counts = state.counts.counted(seen.path)

@@ -7,7 +7,7 @@ In every episode t, with losses ℓ in [0, 1]:
 3. Estimate the losses: ℓ̂_t(s,a) = ℓ_t(s,a) / (u_t(s,a) + γ) where the trajectory went, 0 elsewhere. Both u_t in place
    of the unknown probability and γ (implicit exploration) make it optimistic.
 4. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
-   epoch: fold the counts in and draw the confidence set Δ anew, |P(s'|s,a) − P̂(s'|s,a)| <=
+   epoch: fold the counts in and compute the confidence set Δ, |P(s'|s,a) − P̂(s'|s,a)| <=
    2 sqrt(P̂(s'|s,a) log(T|S||A|/δ) / max(1, N(s,a)−1)) + 14 log(T|S||A|/δ) / (3 max(1, N(s,a)−1)).
 5. q_{t+1} = argmin over q in Δ of η <ℓ̂_t, q> + D(q, q_t).
 
@@ -34,7 +34,7 @@ class UOBREPS(CountingLearner[MirrorState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; the budgets are not looked at.
+    space, budgets : the space and the budgets, which have no effect.
     episodes : T, the number of episodes that the parameters are set for.
     learning_rate, exploration : η and γ; by default both are sqrt(L log(L|S||A|/δ) / (T|S||A|)), as in Theorem 3.
     level : δ; the model may leave its confidence set with probability 4δ.
@@ -66,11 +66,11 @@ class UOBREPS(CountingLearner[MirrorState]):
         return MirrorState(counts=counts, theta=even_measure(self.space), solver=self._mirror_step.begin(counts))
 
     def offer(self, state: MirrorState) -> Offer:
-        """Line 1."""
+        """Return the next policy (line 1)."""
         return Offer(policy_of_measure(self.space, state.theta), np.zeros(len(self.budgets)), state.counts.epoch)
 
     def step(self, state: MirrorState, seen: Seen) -> MirrorState:
-        """Lines 2 to 5."""
+        """Return the next state (lines 2 to 5)."""
         box = self.set_of(state.counts)
         estimate = estimated(seen.policy, box, seen.path, (seen.loss + 1) / 2, self.exploration)
         counts, reference = state.counts.counted(seen.path), positive(self.space, state.theta)
@@ -85,7 +85,7 @@ class UOBREPS(CountingLearner[MirrorState]):
 
     @property
     def confidence_set(self) -> Box:
-        """Δ of the epoch."""
+        """The confidence set Δ of the epoch."""
         return self.set_of(self.state.counts)
 
     def upper_bounds(self, path: NDArray[np.int64]) -> FloatArray:

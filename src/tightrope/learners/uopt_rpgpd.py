@@ -56,8 +56,8 @@ class UOptRPGPD(CountingLearner[RPGPDState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
-    episodes : not looked at.
+    space, budgets : the space and (I,) the limits per episode.
+    episodes : has no effect.
     rate_exponent : α_η; the publication asks for 0 < α_τ < 1/2 < α_η and α_η + α_τ < 1.
     entropy_exponent : α_τ.
     level : δ, the probability that an estimate may be outside its confidence interval.
@@ -93,7 +93,7 @@ class UOptRPGPD(CountingLearner[RPGPDState]):
         return Offer(state.policy, state.multipliers, state.counts.epoch)
 
     def step(self, state: RPGPDState, seen: Seen) -> RPGPDState:
-        """Lines 1 to 5."""
+        """Return the next state (lines 1 to 5)."""
         counts, cost_sum = sums_after(state, seen, self.space)
         eta, tau = power(state.observed + 3, -self.rate_exponent), power(state.observed + 3, -self.entropy_exponent)
         V, Q = self._evaluate(estimates(counts, cost_sum), state.policy, tau)

@@ -1,8 +1,7 @@
-"""The tables of docs/reference/problems.md: the size of every problem at its defaults, and its optimal values.
+"""The tables of docs/reference/problems.md: the size of every problem with its defaults, and its optimal values.
 
-Losses, uses and budgets are in the problem's own units, for a whole episode. The loss is the one that the problem's
-default sequence charges on average in the long run. The slack is in the learner's units: what all budgets can spare at
-once (Slater).
+Losses, uses and budgets are in the problem's own units, for a whole episode. The loss is the long-run average of the
+problem's default sequence. The slack (Slater) is in the learner's units.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,21 +29,21 @@ VALUES = (
     "slack",
 )
 
-#: Of two policies with the same loss the more frugal one is shown: what a use of one unit counts for in choosing.
+#: The weight of uses in the choice between policies with the same loss: the one with less use is shown.
 FRUGALITY = 1e-8
 
 
 def long_run_loss(problem: Problem) -> FloatArray:
-    """(n_tuples,) what a problem's losses are on average in the long run."""
+    """Return the long-run average of a problem's losses, (n_tuples,)."""
     if not isinstance(problem.losses, Scenarios):
-        raise InvalidInputError(f"the losses of {problem.name!r} are not made of scenarios")
+        raise InvalidInputError(f"the losses of {problem.name!r} have no scenarios, so their average is unknown")
     scenarios = problem.losses.scenarios
     average: FloatArray = scenarios[0] if problem.losses.name == Fixed.name else scenarios.mean(axis=0)
     return average
 
 
 def size_row(name: str, problem: Problem) -> tuple[str, ...]:
-    """One row of the table of sizes."""
+    """Return the row of a problem in the table of sizes."""
     space = problem.space
     numbers = (space.n_states, space.n_actions, space.n_tuples, space.n_layers)
     constraints = ", ".join(problem.constraint_names)
@@ -52,7 +51,7 @@ def size_row(name: str, problem: Problem) -> tuple[str, ...]:
 
 
 def value_rows(name: str, problem: Problem) -> Iterator[tuple[str, ...]]:
-    """The rows of the table of values, one for each constraint; what is common to them is in the first."""
+    """Yield the rows of a problem in the table of values, one for each constraint; the first has the common values."""
     mdp, g, c = problem.mdp, problem.constraints.mean, problem.budgets
     f = long_run_loss(problem)
     alone, _ = best_policy(mdp, f)
@@ -75,13 +74,13 @@ def value_rows(name: str, problem: Problem) -> Iterator[tuple[str, ...]]:
 
 
 def table(header: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
-    """A table in Markdown."""
+    """Return a table in Markdown."""
     lines = [header, ["---"] * len(header), *rows]
     return "\n".join(f"| {' | '.join(cells)} |" for cells in lines)
 
 
 def tables() -> dict[str, str]:
-    """Both tables, by the mark under which they stand in the page."""
+    """Return both tables, by their marks in the page."""
     made = {name: make(name) for name in sorted(PROBLEMS)}
     return {
         "sizes": table(SIZES, (size_row(name, problem) for name, problem in made.items())),
@@ -90,12 +89,12 @@ def tables() -> dict[str, str]:
 
 
 def written_into(page: str) -> str:
-    """The page with its tables made anew."""
+    """Return the text of the page with new tables."""
     for mark, text in tables().items():
         before, begin, rest = page.partition(f"<!-- {mark} -->\n")
         _, end, after = rest.partition(f"<!-- end of {mark} -->")
         if not (begin and end):
-            raise InvalidInputError(f"the page has no place for a table: <!-- {mark} --> and <!-- end of {mark} -->")
+            raise InvalidInputError(f"the page needs the marks <!-- {mark} --> and <!-- end of {mark} -->")
         page = f"{before}{begin}{text}\n{end}{after}"
     return page
 

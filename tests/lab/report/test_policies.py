@@ -66,4 +66,4 @@ def test_policies_of_a_running_study_are_those_of_the_last_checkpoint(
 def test_without_checkpoints_the_page_says_so(tmp_path: Path) -> None:
     write_study(tmp_path, learners=("ucpd",), n_seeds=1)
     [section] = content(tmp_path)["sections"]
-    assert section["policies"] == {"words": "The policies are not known: run-0-0: there is no checkpoint"}
+    assert section["policies"] == {"words": "The policies are unknown: run-0-0: there is no checkpoint"}

@@ -35,7 +35,7 @@ CELL = re.compile(r"row (\d+), column (\d+)")
 
 
 def policies(folder: Path, section: Section) -> dict[str, Any]:
-    """The policies as plain data; `words` is the reason where there are none."""
+    """Return the last policies of a section as plain data; `words` is the reason if there are none."""
     loaded: dict[str, Run] = {}
     words = ""
     for curve in section.curves:
@@ -44,7 +44,7 @@ def policies(folder: Path, section: Section) -> dict[str, Any]:
         except (TightropeError, OSError) as error:
             words = f"{curve.runs[0].name}: {error}"
     if not loaded:
-        return {"words": f"The policies are not known: {words}"}
+        return {"words": f"The policies are unknown: {words}"}
     first = next(iter(loaded.values()))
     problem, space = first.problem, first.problem.space
     if space.n_states > MOST_STATES:
@@ -72,7 +72,7 @@ def _load(folder: RunFolder) -> Run:
 
 
 def _layers(problem: Problem) -> list[list[dict[str, Any]]]:
-    """For each layer except the last, its states: the name, and the cell if the problem is a grid."""
+    """Return the states of each layer except the last: their names, and their cells if the problem is a grid."""
     starts = problem.space.csr.layer_ptr.tolist()
     layers = []
     for first, last in pairwise(starts[:-1]):
@@ -88,7 +88,7 @@ def _layers(problem: Problem) -> list[list[dict[str, Any]]]:
 
 
 def _states(problem: Problem, policy: Policy) -> list[list[Any]]:
-    """For each state the expected visits per episode and the probabilities: [visits, [[action, probability], …]]."""
+    """Return for each state the expected visits per episode and the policy: [visits, [[action, probability], …]]."""
     space, theta = problem.space, problem.mdp.occupancy(policy)
     visits = np.bincount(space.tuples[:, 0], weights=theta, minlength=space.n_states)
     pairs = list(zip(space.pairs[:, 1].tolist(), policy.probabilities.round(3).tolist(), strict=True))
@@ -106,7 +106,7 @@ POWERS, PLAIN = "powers", "plain"
 
 @dataclass(frozen=True)
 class Figure:
-    """One figure of a section: a column of the table, or the use of a budget per episode."""
+    """A figure of a section: a column of the table, or the use of a budget per episode."""
 
     column: str
     title: str
@@ -115,24 +115,24 @@ class Figure:
     budget: Budget | None = None
 
     def values(self, curve: Curve, episodes: FloatArray) -> FloatArray:
-        """(n_seeds, n) the values of a curve at these episodes."""
+        """Return the values of a curve at episodes (n,), as (n_seeds, n)."""
         values = curve.values(self.column, episodes)
         return values if self.budget is None else values / episodes
 
 
 FIGURES = (
     Figure("regret", "Regret", "loss so far beyond the best fixed policy within the budgets", POWERS),
-    Figure("violation", "Violation", "how far the sums are over budget: good episodes pay for bad ones", POWERS),
-    Figure("strong_violation", "Strong violation", "total over budget, nothing is ever paid back", POWERS),
+    Figure("violation", "Violation", "excess of the sums over budget: episodes below budget offset others", POWERS),
+    Figure("strong_violation", "Strong violation", "sum of the excess of each episode, without offsets", POWERS),
 )
 OF_THE_LEARNER = (
-    Figure("multiplier_norm", "Multipliers", "norm of the prices that the learner puts on the budgets", PLAIN),
-    Figure("epoch", "Epochs", "how often the learner's picture of the dynamics was renewed", PLAIN),
+    Figure("multiplier_norm", "Multipliers", "norm of the learner's prices of the budgets", PLAIN),
+    Figure("epoch", "Epochs", "number of updates of the learner's confidence set, plus one", PLAIN),
 )
 
 
 def figures_of(section: Section) -> list[Figure]:
-    """The figures of a section for which there are records."""
+    """Return the figures of a section for which there are records."""
     uses = [
         Figure(one.column, f"Use of {one.name}", "in an episode, on average so far", PLAIN, one)
         for one in section.budgets
@@ -143,7 +143,7 @@ def figures_of(section: Section) -> list[Figure]:
 
 
 def content(folder: Path, *, live: bool = False) -> dict[str, Any]:
-    """The content of the page of a study."""
+    """Return the content of the page of a study, as plain data."""
     sections = Results.read(folder, live=live).sections
     return {
         "title": folder.resolve().name,
@@ -205,12 +205,12 @@ def _last(values: FloatArray) -> float | None:
 
 
 def numbers(values: FloatArray) -> list[float | None]:
-    """Six digits of each, more than a figure shows, to keep the page small."""
+    """Round values to six digits, more than a figure shows, to keep the page small."""
     return [number(value) for value in values.tolist()]
 
 
 def number(value: float) -> float | None:
-    """Six digits; None for NaN and infinity, which JSON does not have."""
+    """Round a value to six digits; None for NaN and infinity, which JSON does not have."""
     if not np.isfinite(value):
         return None
     short = float(f"{value:.6g}")

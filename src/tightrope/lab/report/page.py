@@ -29,12 +29,12 @@ def write_page(folder: Path, path: Path) -> None:
 
 
 def page(content: Mapping[str, Any]) -> str:
-    """The page as text."""
+    """Return the page of this content as HTML."""
     return whole_page(str(content["title"]), content, asset("page.js"), live=bool(content["live"]))
 
 
 def whole_page(title: str, content: Mapping[str, Any], script: str, *, live: bool) -> str:
-    """A page that needs no other file; nothing in `content` can end its element or run, whatever characters it has.
+    """Return a page that needs no other file; no text in `content` can end its element or be executed.
 
     Parameters
     ----------
@@ -52,10 +52,10 @@ def whole_page(title: str, content: Mapping[str, Any], script: str, *, live: boo
 
 
 def as_json(content: Mapping[str, Any]) -> str:
-    """Compact JSON in ASCII: lone surrogates, which names of files may hold, are escaped."""
+    """Return compact JSON in ASCII; lone surrogates, which file names may have, are escaped."""
     return json.dumps(content, separators=(",", ":"), allow_nan=False)
 
 
 def asset(name: str) -> str:
-    """The text of one of the files."""
+    """Return the text of an asset."""
     return (ASSETS / name).read_text("utf-8")

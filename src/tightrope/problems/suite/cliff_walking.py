@@ -5,16 +5,16 @@
     . . . . . . . . . . . .
     S ~ ~ ~ ~ ~ ~ ~ ~ ~ ~ G
 
-The walker starts at S and moves up, right, down or left; with probability `slip` = 0.1 she goes in any of the four
-directions or stays, all with equal chances. Stepping off the cliff (~) brings her back to S; at the goal the episode
-is over. Loss scenarios, charged for every step that begins before the goal:
+The walker starts at S and moves up, right, down or left; with probability `slip` = 0.1 the move is random, in one of
+the four directions or none, with equal probability. Stepping off the cliff (~) leads back to S; the episode ends at the
+goal. Loss scenarios, for every step that begins before the goal:
 
     0  steps    1
     1  wind     1 in the row along the cliff, 1/2 elsewhere
     2  mud      1/2 in the row along the cliff, 1 elsewhere
 
-One constraint: the number of falls, on average at most 0.1 in an episode of 24 steps. At S, where a fall and a slip
-that stays lead to the same cell, a move is charged the share of falls among the two.
+One constraint: the number of falls, on average at most 0.1 in an episode of 24 steps. At S a fall and a slip without a
+move lead to the same cell, so the use of that tuple is the share of falls among the two.
 
 Reference: R. S. Sutton, A. G. Barto, "Reinforcement learning: an introduction", 2nd edition, MIT Press 2018, example
 6.6 (the map; a step costs 1 there and a fall 100). The slip, the limit on falls in place of their cost, and scenarios 1

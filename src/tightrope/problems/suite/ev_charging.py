@@ -15,13 +15,13 @@ as far as the car has room or energy. A unit takes 3.7 / 0.92 kWh from the grid 
 With p the price of the hour on that night, in euros per kWh, wholesale and without taxes,
 
     loss        p · energy from the grid                                 euros, negative when energy is sold
-    missing     what is missing at 07:00                                 kWh, 2 a night on average
+    missing     energy still missing at 07:00                            kWh, 2 a night on average
     discharged  energy out of the car: wear of its battery               kWh, 4 a night on average
 
 Losses are the 3,659 nights in their order (`losses="replay"`), from the evening of the first day of the table to the
-morning of its last: no law describes them, least of all in 2022. The learner sees the prices of a night after it. Who
-has the day-ahead prices in the evening, as one does in practice, can do better by planning each night on its own;
-docs/explanation/real-problems.md says by how much.
+morning of its last: prices have no stationary distribution, in particular not in 2022. The learner sees the prices of a
+night after it. In practice day-ahead prices are known in the evening, so that each night can be planned on its own;
+docs/explanation/real-problems.md gives the difference.
 
 The first five days of the table are alike in the source, and so are the first four nights.
 

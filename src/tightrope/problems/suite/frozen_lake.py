@@ -1,15 +1,16 @@
 """Gymnasium's Frozen Lake on a budget of falls (extra `gymnasium`).
 
-Cross the ice from S to G in n_steps steps; a move goes where it was meant to with probability 1/3 and else to one of
-the sides. A hole ends the episode, and so does the goal. Loss scenarios, for each move (the default, `fixed`, is the
+Cross the ice from S to G in n_steps steps; a move has the intended direction with probability 1/3, else one of the two
+sides. A hole ends the episode, and so does the goal. Loss scenarios, for each move (the default, `fixed`, is the
 first, Gymnasium's own reward with its sign changed):
 
     0  prize    −1 for reaching the goal
-    1  hurry    the same, and 0.05 for every move
-    2  cold     0.05 for every move: only being done helps
+    1  hurry    −1 for reaching the goal, 0.05 for every move
+    2  cold     0.05 for every move
 
-Falls into a hole are limited to `budget` an episode, on average. In the scenarios that charge for time, falling is the
-quickest way out. At the defaults (4x4 map, 20 steps, 0.03 falls, 211 states), the most frugal among equals:
+Falls into a hole are limited to `budget` per episode, on average. In the scenarios with a loss per move, falling is the
+fastest way to end an episode. At the defaults (4x4 map, 20 steps, 0.03 falls, 211 states), for the best policy (among
+equals, the one with the least use):
 
     scenario   no budget: loss   falls    within it: loss   multiplier
     0                   -0.199   0.094             -0.130         4.20
@@ -17,7 +18,7 @@ quickest way out. At the defaults (4x4 map, 20 steps, 0.03 falls, 211 states), t
     2                    0.233   0.971              0.943         1.41
     mean                 0.131   0.947              0.542         3.74
 
-Whoever walks into the wall never falls, so 0.03 is also the slack (Slater).
+Walking into the wall never leads to a fall, so 0.03 is also the slack (Slater).
 
 Reference: M. Towers et al., "Gymnasium: a standard interface for reinforcement learning environments",
 arXiv:2407.17032. The budget and scenarios 1 and 2 are this package's.

@@ -37,8 +37,8 @@ DIRECTIONS = ("up", "right", "down", "left")
 def grid_moves(n_rows: int, n_columns: int, *, slip: float, walls: Iterable[int] = ()) -> tuple[Indices, FloatArray]:
     """Rows (cell, direction, next cell) and probabilities of a walk on a grid.
 
-    With probability 1 − slip a move goes where it was meant to; else, with equal chances, it goes in one of the four
-    directions or stays. A move off the grid or into a wall stays too. No move starts in a wall.
+    With probability 1 − slip a move has the chosen direction; else it is in one of the four directions or none, with
+    equal probability. A move off the grid or into a wall stays. No move starts in a wall.
     """
     free = np.ones((n_rows, n_columns), dtype=bool)
     free.flat[list(walls)] = False
@@ -57,7 +57,7 @@ def grid_moves(n_rows: int, n_columns: int, *, slip: float, walls: Iterable[int]
 
 
 def merge_rows(rows: Indices, P: FloatArray, values: ArrayLike) -> tuple[Indices, FloatArray, FloatArray]:
-    """Rows that have become equal made one: their probabilities added up, their values averaged."""
+    """Merge equal rows: add up their probabilities, and average their values."""
     unique, index = np.unique(rows, axis=0, return_inverse=True)
     index = index.reshape(-1)
     total, weighted = np.zeros(len(unique)), np.zeros(len(unique))
@@ -67,13 +67,13 @@ def merge_rows(rows: Indices, P: FloatArray, values: ArrayLike) -> tuple[Indices
 
 
 def cells_marked(lines: Sequence[str], mark: str) -> list[int]:
-    """The cells where a map, given line by line, has this mark."""
+    """Return the cells with this mark in a map, which is given line by line."""
     marks: NDArray[np.str_] = np.array([list(line) for line in lines])
     return np.flatnonzero(marks == mark).tolist()
 
 
 def cell_names(n_rows: int, n_columns: int) -> list[str]:
-    """Rows and columns count from 1."""
+    """Return the names of the cells, with rows and columns counted from 1."""
     return [f"row {r + 1}, column {c + 1}" for r in range(n_rows) for c in range(n_columns)]
 
 

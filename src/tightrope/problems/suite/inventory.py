@@ -1,15 +1,15 @@
 """Inventory: order stock before an uncertain demand, on a budget for ordering and holding.
 
-The stock is 0..5 units and starts at 0. Each day a ≤ 5 − s units are ordered and arrive at once, then d units are
-asked for, with probabilities 0.3, 0.2, 0.2, 0.2, 0.05, 0.05 for d = 0..5; what is not in stock is not sold:
+The stock is 0..5 units and starts at 0. Each day a ≤ 5 − s units are ordered and arrive at once, then the demand is d
+units, with probabilities 0.3, 0.2, 0.2, 0.2, 0.05, 0.05 for d = 0..5; demand beyond the stock is lost:
 
     s' = max(s + a − d, 0)
 
     revenue   8 (s + a − s')                        8 for each unit sold; the loss is its negative
     cost      4 [a > 0] + 2 a + (s + a)             an order, each unit of it, and each unit held over the day
 
-A week has 7 days. The learner meets the cost as a share of the largest cost of a day, 19, and the budget is 3.5 such
-days, that is 66.5. Loss scenarios, with the price of a unit on day k = 0..6:
+A week has 7 days. In the units of the learner, the cost is divided by the largest cost of a day, 19, and the budget is
+3.5 (66.5 in the units above). Loss scenarios, with the price of a unit on day k = 0..6:
 
     0  steady    8
     1  rising    2 + 2 k       from 2 to 14

@@ -6,8 +6,8 @@ hour, 20 kWh. Every hour up to three of the waiting jobs are run; then 0, 1 or 2
     0.3, 0.4, 0.3    from 08:00 to 20:00
     0.7, 0.2, 0.1    at night
 
-and who finds the queue full is sent away. With m the marginal emissions of the grid in that hour, in kg of CO2 per kWh:
-what one more kWh makes the power plants emit, which is near 0 when there is more sun than demand,
+and a job that finds the queue full is rejected. With m the marginal emissions of the grid in that hour, in kg of CO2
+per kWh (the emissions of one more kWh, near 0 when there is more sun than demand),
 
     loss      m · 20 kWh · jobs run                                              kg
     waiting   jobs left in the queue after each hour, at midnight 8 for each     job-hours, 30 a day on average

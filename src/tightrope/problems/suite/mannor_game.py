@@ -1,23 +1,22 @@
-"""The game of Mannor, Tsitsiklis and Yu: its costs turn half way, and no learner can have both.
+"""The game of Mannor, Tsitsiklis and Yu: its costs change half way, and no learner keeps both regret and budget.
 
-One step, two actions. Nature plays a column, and with it come the rewards (losses with a minus) and the costs, of which
-an episode may use 0:
+One step, two actions. Nature plays a column, which determines the rewards (negative losses) and the costs, with a
+budget of 0 per episode:
 
                 first column     second column
     risk        1, cost −1       1, cost 1
     care        0, cost −1      −1, cost −1
 
-By default nature plays the second column for `turn` episodes, then the first for as many, and round again. Let x be the
-share of risk in the first `turn` episodes.
+By default nature plays the second column for `turn` episodes, then the first for `turn` episodes, and so on. Let x be
+the share of risk in the first `turn` episodes.
 
-- After `turn` episodes, costs are (2x − 1) an episode: who took risk more than half of the time has violated.
-- After twice as many, taking risk in every episode costs nothing on average and earns 1: that is the best in hindsight.
-  Whoever took care for a share 1 − x of the first half earns at most 2x of the 2 there are, however the second half is
-  played.
+- After `turn` episodes the average cost is 2x − 1, a violation if risk was taken in more than half of them.
+- After 2 `turn` episodes, risk in every episode has average cost 0 and reward 1, which is the best policy in hindsight.
+  A learner that took care in a share 1 − x of the first half earns at most 2x `turn` of 2 `turn`, for any second half.
 
-So violation(turn) ≥ (2x − 1) turn and regret(2 turn) ≥ 2 (1 − x) turn: whatever x is, one of the two is a third of the
-episodes by then, or more, for every learner. The best within the budget in every episode mixes both actions evenly;
-that one a learner can come near.
+So violation(turn) ≥ (2x − 1) turn and regret(2 turn) ≥ 2 (1 − x) turn: for any x and any learner, one of the two is at
+least a third of the episodes by then. The best policy within the budget of every episode mixes both actions evenly; a
+learner can approach that one.
 
 Reference: S. Mannor, J. N. Tsitsiklis, J. Y. Yu, "Online learning with sample path constraints", Journal of Machine
 Learning Research 10, 2009, section 3: the game, its reward in hindsight 1/2 + 1/(2q) − q where the second column has a

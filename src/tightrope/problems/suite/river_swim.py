@@ -7,7 +7,7 @@ place down. Swimming right fights the current:
     at 1..4        down 0.05, stays 0.6, up 0.35
     at 5           down 0.4, stays 0.6
 
-Loss scenarios, what is found at the two ends with a minus; nothing anywhere else:
+Rewards (negative losses) of the scenarios; 0 elsewhere:
 
     0  upstream     1 for swimming at 5, 0.005 for drifting at 0
     1  downstream   0.2 for swimming at 5, 0.1 for drifting at 0

@@ -5,15 +5,15 @@ and how many to let in, b in {0.4, 0.5, 0.6, 0.7}: with probability a one is ser
 independently. The queue x
 
     0 < x < 5   down with a (1 − b), up with (1 − a) b, else stays
-    x = 0       up with (1 − a) b, else stays (who arrives may be served at once)
-    x = 5       down with a, else stays (there is no room, whatever b is)
+    x = 0       up with (1 − a) b, else stays (an arrival may be served at once)
+    x = 5       down with a, else stays (the queue is full)
 
 Two constraints, as averages over the steps: the effort of serving, 10 a, at most 5; and the cost of turning customers
 away, 10 (1 − b)², at most 2. Loss scenarios:
 
     0  waiting   x customers
     1  rush      x (k + 1) / n_steps in step k: waiting late in the day is worse
-    2  empty     5 − x: an idle shop is what costs
+    2  empty     5 − x: an idle server is expensive
 
 References: E. Altman, "Constrained Markov decision processes", Chapman & Hall 1999 (control of service and flow). L.
 Zheng, L. J. Ratliff, "Constrained upper confidence reinforcement learning", L4DC 2020 (a queue of this size with two

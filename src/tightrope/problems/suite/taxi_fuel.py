@@ -1,10 +1,9 @@
 """Gymnasium's Taxi on a budget of fuel (extra `gymnasium`).
 
-Fetch the passenger at one of R, G, Y, B and drive to another, on Gymnasium's 5x5 map, from a cell drawn with equal
-chances, in n_steps steps. Every move that gets the taxi to another cell uses one litre; `budget` litres an
-episode may be used, on average. The loss is Gymnasium's reward with its sign changed (1 a move, 10 for a pick-up or
-drop-off where there is nobody to pick up or drop off, −20 for the passenger delivered), and, in the other scenarios,
-what traffic adds for each litre:
+Fetch the passenger at one of R, G, Y, B and drive to another, on Gymnasium's 5x5 map, from a random cell, in n_steps
+steps. Every move to another cell uses one litre, and an episode may use `budget` litres on average. The loss is
+Gymnasium's reward with its sign changed (1 per move, 10 for a pick-up or drop-off without a passenger there, −20 for
+the passenger delivered), and, in the other scenarios, an additional loss per litre for traffic:
 
     0  clear    nothing
     1  west     2 where the move leaves one of the two columns in the west
@@ -59,7 +58,7 @@ def taxi_fuel(
         if not isinstance(place, str) or place not in PLACES:
             raise unknown("there is no place", place, PLACES)
     if passenger == destination:
-        raise InvalidInputError(f"passenger and destination are both {passenger}; she is there already")
+        raise InvalidInputError(f"passenger and destination are both {passenger}; choose different places")
     env = TaxiEnv()
     n_steps = whole(n_steps, "n_steps", at_least=1)
     from_place, to_place = PLACES.index(passenger), PLACES.index(destination)

@@ -1,4 +1,4 @@
-"""Recorded data that problems are made of: small tables, compressed, each with its licence and its checksum.
+"""Recorded data for problems: small compressed tables, each with its licence and its checksum.
 
 A table is a CSV file in UTF-8, `NAME.csv.gz`. `SOURCES` says where it comes from, and `python -m
 tightrope.problems.traces DIR` makes it again from the archives of the packages named there, in DIR. A checksum is of
@@ -68,7 +68,7 @@ SOURCES = {
 
 
 def read_rows(name: str) -> tuple[list[str], list[list[str]]]:
-    """The heading and the rows of a table; refused if it is not the one that was bundled."""
+    """Return the heading and the rows of a bundled table, after checking its checksum."""
     table = files(__name__).joinpath(f"{name}.csv.gz")
     try:
         data = gzip.decompress(table.read_bytes())

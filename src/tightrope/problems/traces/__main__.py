@@ -52,7 +52,7 @@ Rows = Iterable[Sequence[object]]
 
 
 def tables(directory: Path) -> Iterator[tuple[str, str]]:
-    """The name and the text of every table, made of the archives in `directory`."""
+    """Yield the name and the text of every table, made from the archives in `directory`."""
     ev2gym = _Archive(directory, "ev2gym-2.0.0")
     yield "dutch-day-ahead-prices", _text(("day", *range(24)), _prices(ev2gym))
     yield "dutch-home-charging", _text(("what", "at", "value"), _charging(ev2gym))
@@ -199,7 +199,7 @@ def _turnarounds(flights: Iterable[tuple[date, int, str, int, int]]) -> Iterator
 
 
 def main(directory: Path) -> int:
-    """Make all tables, say whether each is as it was; returns the exit code."""
+    """Make all tables, print whether each is unchanged, and return the exit code."""
     same = True
     for name, text in tables(directory):
         data = text.encode()
