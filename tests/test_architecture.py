@@ -49,41 +49,73 @@ def room_of(name: str) -> str:
     return rest.partition(".")[0] if package == "tightrope" else ""
 
 
-def drawn_edges() -> set[Edge]:
-    [picture] = re.findall(r"```mermaid\n(.*?)```", PAGE, re.DOTALL)
-    head, *lines = picture.strip().splitlines()
-    assert head == "flowchart TD"
-    edges = [re.fullmatch(r" *(\w+) -->\|\"[^\"|]+\"\| (\w+)", line) for line in lines]
-    assert all(edges), 'every line of the picture reads: room -->|"what for"| room'
-    return {(edge[1], edge[2]) for edge in edges if edge}
+NODE = r'(\w+)(?:\["([\w.]+)<br/>([\w/.]+)"\])?'
+ARROW = re.compile(rf' *{NODE} -->(?:\|"[^"|]+"\|)? {NODE}')
+
+Place = tuple[str, str]
+
+#: Objects that are called as functions, by the attribute that has them.
+CALLED_AS = {"MirrorStep.__call__": "_mirror_step", "PaperRadius.__call__": "rule"}
 
 
-def ground_floor() -> set[str]:
-    [line] = re.findall(r"The ground floor: (.*)\.", PAGE)
-    return set(re.findall(r"`(\w+)`", line))
+def diagrams() -> Iterator[tuple[Place, Place]]:
+    """The arrows of all diagrams: (function, file) of the caller and of what it calls."""
+    for picture in re.findall(r"```mermaid\n(.*?)```", PAGE, re.DOTALL):
+        head, *lines = picture.strip().splitlines()
+        assert head == "flowchart LR"
+        places: dict[str, Place] = {}
+        for line in lines:
+            found = ARROW.fullmatch(line)
+            assert found is not None, line
+            for name, function, path in (found.groups()[:3], found.groups()[3:]):
+                if function is not None:
+                    places[name] = function, path
+            yield places[found[1]], places[found[4]]
+
+
+def definition(function: str, path: str) -> ast.AST:
+    """The definition of "function" or "Class.method" in a file of Python."""
+    node: ast.AST = ast.parse((SOURCE / path).read_text("utf-8"))
+    for name in function.split("."):
+        [node, *_] = [
+            child
+            for child in ast.iter_child_nodes(node)
+            if isinstance(child, ast.ClassDef | ast.FunctionDef) and child.name == name
+        ]
+    return node
+
+
+def test_the_floors_are_the_rows_of_the_contract() -> None:
+    table = PAGE.split("## Four floors")[1].split("## An episode")[0]
+    floors = [re.findall(r"`(\w+)`", row) for row in re.findall(r"^\| \w+ \| (`.*?) \|", table, re.MULTILINE)]
+    rows = [layer.split(" | ") for layer in CONTRACT["layers"]]
+    assert len(floors) == 4 and [room for floor in floors for room in floor] == [room for row in rows for room in row]
 
 
 def test_the_rooms_of_the_page_are_those_of_the_contract_and_of_the_code() -> None:
-    rows = [re.findall(r"`(\w+)`", row) for row in re.findall(r"^\| (`.*?) \|", PAGE, re.MULTILINE)]
+    table = PAGE.split("## The rule of imports")[1]
+    rows = [re.findall(r"`(\w+)`", row) for row in re.findall(r"^\| (`.*?) \|", table, re.MULTILINE)]
     assert rows == [layer.split(" | ") for layer in CONTRACT["layers"]]
     assert {room for row in rows for room in row} == rooms()
 
 
-def test_every_arrow_of_the_picture_is_an_import() -> None:
-    assert drawn_edges() - real_edges() == set()
+def test_every_function_of_the_diagrams_is_in_the_file_below_it() -> None:
+    for function, path in {place for edge in diagrams() for place in edge}:
+        if path.endswith(".py"):
+            definition(function, path)
+        else:
+            assert re.search(rf"\b{function}\(", (SOURCE / path).read_text("utf-8")), (function, path)
 
 
-def test_every_import_between_rooms_is_an_arrow_of_the_picture() -> None:
-    above = {(a, b) for a, b in real_edges() if b not in ground_floor()}
-    assert above - drawn_edges() == set()
-    assert ground_floor() < rooms()
-
-
-def test_every_function_of_a_tell_is_in_the_file_beside_it() -> None:
-    [calls] = re.findall(r"## A tell\n.*?```text\n(.*?)```", PAGE, re.DOTALL)
-    for line in calls.splitlines():
-        name, path, _ = line.split(maxsplit=2)
-        assert re.search(rf"^ *def {name.rpartition('.')[2]}\(", (SOURCE / path).read_text("utf-8"), re.MULTILINE), line
+def test_every_arrow_of_the_diagrams_is_a_call() -> None:
+    for (caller, path), (called, _) in diagrams():
+        names = {
+            node.id if isinstance(node, ast.Name) else node.attr
+            for node in ast.walk(definition(caller, path))
+            if isinstance(node, ast.Name | ast.Attribute)
+        }
+        name = CALLED_AS.get(called, called.rpartition(".")[2])
+        assert name in names, (caller, called)
 
 
 def test_what_the_page_tells_to_touch_is_there() -> None:
@@ -95,7 +127,7 @@ def test_what_the_page_tells_to_touch_is_there() -> None:
         ("NOISES", "problems/constraints/__init__.py"),
         ("CONFIDENCE_RULES", "confidence/rules.py"),
         ("COLUMNS", "lab/history.py"),
-        ("SHOWN", "lab/tables.py"),
+        ("NEEDS", "learners/needs.py"),
     ):
         assert f"`{name}`" in PAGE
         assert re.search(rf"^{name}\b", (SOURCE / path).read_text("utf-8"), re.MULTILINE), name

@@ -71,12 +71,12 @@ REGRET = Panel(("regret",), "Regret", "loss beyond the best fixed policy within 
 #: For one learner, and for several.
 TWO_PANELS = (
     REGRET,
-    Panel(("violation", "strong_violation"), "Violation", "total over budget (strong: never paid back)"),
+    Panel(("violation", "strong_violation"), "Violation", "total over budget (strong: without offsets)"),
 )
 THREE_PANELS = (
     REGRET,
-    Panel(("violation",), "Violation", "total over budget: good episodes pay for bad ones"),
-    Panel(("strong_violation",), "Strong violation", "total over budget: nothing is paid back"),
+    Panel(("violation",), "Violation", "total over budget: episodes below budget offset others"),
+    Panel(("strong_violation",), "Strong violation", "excess of each episode, without offsets"),
 )
 #: Inches around the panels (left, right, below, above) and between them, at least; the height of a label of one line,
 #: and what numbers take at the left of the next panel.

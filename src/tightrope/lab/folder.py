@@ -14,7 +14,7 @@ import msgspec
 
 from tightrope import __version__
 from tightrope.errors import InvalidInputError
-from tightrope.lab.history import History, budgets_of, describe_units, in_units
+from tightrope.lab.history import COLUMNS, History, budgets_of, describe_units, in_units
 from tightrope.lab.plan import Configuration
 from tightrope.problems.base import Problem
 from tightrope.storage import checkpoints
@@ -34,7 +34,7 @@ RUN_COLUMNS = ("run", "problem", "losses", "noise", "learner", "episodes", "seed
 SCALED = "_scaled"
 
 #: Columns that are the same in any units.
-WITHOUT_UNITS = ("episode", "multiplier_norm", "epoch")
+WITHOUT_UNITS = tuple(name for name, column in COLUMNS.items() if not column.unit)
 
 #: The packages that decide on bits, besides tightrope.
 PACKAGES = ("numpy", "highspy", "joblib")

@@ -1,15 +1,16 @@
 """The history of a run: columns over the recorded episodes, in the learner's units or in the problem's own."""
 
 import re
-from collections.abc import Iterator, KeysView, Mapping
+from collections.abc import Callable, Iterator, KeysView, Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
 from tightrope.arguments import instance, text, unknown
 from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError, UnknownColumnError
+from tightrope.lab.account import Account, norm
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 
@@ -17,28 +18,56 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
+class Moment(NamedTuple):
+    """A recorded episode of a run, from which metrics are computed."""
+
+    episode: int
+    account: Account  #: the sums over all episodes so far
+    multipliers: FloatArray  #: (I,) of the learner, while the episode was played
+    epoch: int  #: of the learner, while the episode was played
+
+
 class Column(NamedTuple):
-    """The heading of a column in tables, and its explanation."""
+    """A metric: its column in histories, tables and files."""
 
     heading: str
     meaning: str
+    value: Callable[[Moment], float] | None = None  #: None: computed by the hindsight LP
+    unit: Literal["", "loss", "regret", "violation"] = ""  #: how it is converted to the problem's own units
+    shown: bool = False  #: in the tables that are printed
+    optional: bool = True  #: missing in histories of earlier versions; new metrics are
 
 
+#: The metrics, in the order of their columns. A new one needs only an entry here.
 COLUMNS = {
-    "episode": Column("episodes", "how many were played so far"),
-    "loss": Column("loss", "of the policies played, in expectation"),
-    "hindsight": Column("LP value", "least loss of a fixed policy within the budgets, in hindsight"),
-    "regret": Column("regret", "loss − LP value"),
-    "violation": Column("violation", "the paper's, good episodes pay for bad ones"),
-    "strong_violation": Column("strong violation", "nothing is ever paid back"),
-    "multiplier_norm": Column("multiplier norm", "of the prices that the learner puts on the budgets"),
-    "epoch": Column("epoch", "how often the learner's picture of the dynamics was renewed"),
-}
+    "episode": Column("episodes", "number of episodes so far", lambda at: at.episode, optional=False),
+    "loss": Column("loss", "of the policies played, in expectation", lambda at: at.account.loss, "loss", True, False),
+    "hindsight": Column(
+        "LP value", "least loss of a fixed policy within the budgets, in hindsight", None, "loss", True, False
+    ),
+    "regret": Column("regret", "loss − LP value", None, "regret", True, False),
+    "violation": Column(
+        "violation", "the paper's: episodes below budget offset others",
+        lambda at: norm(np.maximum(at.account.over, 0.0)), "violation", True, False,
+    ),
+    "strong_violation": Column(
+        "strong violation", "the excess of each episode, without offsets",
+        lambda at: at.account.strong_violation, "violation", True, False,
+    ),
+    "multiplier_norm": Column(
+        "multiplier norm", "of the learner's prices of the budgets", lambda at: norm(at.multipliers), optional=False
+    ),
+    "epoch": Column(
+        "epoch", "number of updates of the learner's confidence set, plus one", lambda at: at.epoch, optional=False
+    ),
+}  # fmt: skip
 
 #: More columns where constraints change (`lab.account`).
 ALWAYS = {
-    "hindsight_always": Column("LP value, always", "least loss of a fixed policy within the budgets in every episode"),
-    "regret_always": Column("regret, always", "loss − that"),
+    "hindsight_always": Column(
+        "LP value, always", "least loss of a fixed policy within the budgets in every episode", unit="loss"
+    ),
+    "regret_always": Column("regret, always", "loss − that", unit="regret"),
 }
 
 #: Columns of integers.
@@ -79,8 +108,8 @@ class History(Mapping[str, FloatArray]):
     loss              Σ <f^τ, θ̄^τ>
     hindsight         the smallest Σ <f^τ, θ> of a fixed policy that meets the budgets in expectation
     regret            loss − hindsight
-    violation         ‖[Σ (g^τ(θ̄^τ) − c)]_+‖₂: good episodes pay for bad ones
-    strong_violation  Σ ‖[g(θ̄^τ) − c]_+‖₂, g the mean: no paying back
+    violation         ‖[Σ (g^τ(θ̄^τ) − c)]_+‖₂: episodes below budget offset others
+    strong_violation  Σ ‖[g(θ̄^τ) − c]_+‖₂, g the mean: without offsets
     multiplier_norm   ‖Q(t)‖₂, and epoch, ℓ(t), while the episode was played
     use_…             Σ g_i^τ(θ̄^τ), one for each constraint, by its name: use of its budget
     violation_…       [Σ (g_i^τ(θ̄^τ) − c_i)]_+, likewise: by how much that exceeds the budget
@@ -102,11 +131,14 @@ class History(Mapping[str, FloatArray]):
     """
 
     def __init__(self, columns: Mapping[str, FloatArray], settings: Mapping[str, float | str]) -> None:
-        for name in COLUMNS:
-            if name not in instance(columns, "columns", Mapping):  # type: ignore[type-abstract]
-                raise InvalidInputError(f"columns has no {name!r}; a history has {', '.join(COLUMNS)}")
-        more = [name for name in columns if text(name, "a column") not in COLUMNS]
-        self._columns = {name: floats(columns[name], name, ("n",)) for name in (*COLUMNS, *more)}
+        instance(columns, "columns", Mapping)  # type: ignore[type-abstract]
+        needed = [name for name, column in COLUMNS.items() if not column.optional]
+        for name in needed:
+            if name not in columns:
+                raise InvalidInputError(f"columns has no {name!r}; a history has {', '.join(needed)}")
+        order = [name for name in COLUMNS if name in columns]
+        order += [name for name in columns if text(name, "a column") not in COLUMNS]
+        self._columns = {name: floats(columns[name], name, ("n",)) for name in order}
         n = len(self._columns["episode"])
         for name, column in self._columns.items():
             if len(column) != n:
@@ -177,14 +209,16 @@ def in_units(problem: Problem, history: History) -> History:
     The violation of each constraint has the unit of its budget. That over all constraints is one number: if they were
     scaled differently it has no unit, and stays as it is, each constraint in shares of what Assumption 2 allows it.
     """
-    columns = dict(history)
-    for name in columns.keys() & {"loss", "hindsight", "hindsight_always"}:
-        columns[name] = problem.loss_in_units(columns[name], columns["episode"])
-    for name in columns.keys() & {"regret", "regret_always"}:
-        columns[name] = problem.regret_in_units(columns[name])
+    columns, known = dict(history), COLUMNS | ALWAYS
     scale = violation_scale(problem)
-    for name in ("violation", "strong_violation"):
-        columns[name] = columns[name] * scale
+    for name in columns.keys() & known.keys():
+        match known[name].unit:
+            case "loss":
+                columns[name] = problem.loss_in_units(columns[name], columns["episode"])
+            case "regret":
+                columns[name] = problem.regret_in_units(columns[name])
+            case "violation":
+                columns[name] = columns[name] * scale
     for prefix in (USE, VIOLATION):
         for name, scale in zip(use_columns(problem, prefix), problem.constraint_scales, strict=True):
             if name not in columns:

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from tightrope.arguments import MANY, choice, file_path, function, having, instance, whole
 from tightrope.errors import CallbackError, InvalidInputError
-from tightrope.lab.account import Account, Comparators, norm
-from tightrope.lab.history import ALWAYS, COLUMNS, VIOLATION, History, in_units, use_columns
+from tightrope.lab.account import Account, Comparators
+from tightrope.lab.history import ALWAYS, COLUMNS, VIOLATION, History, Moment, in_units, use_columns
 from tightrope.learners import LearnerBase, load, make_learner
 from tightrope.learners.base import BanditEpisode, Episode, Learner
 from tightrope.learners.episodes import refuse_beyond
@@ -216,11 +216,10 @@ class Run:
         self._regulator.watch(policy)
 
         if logged:
-            violations = np.maximum(account.over, 0.0)
-            spent = (account.loss, np.nan, np.nan, norm(violations), account.strong_violation)
-            used = account.over + t * problem.budgets
-            more = [np.nan] * len(self._more)
-            self._table[row] = (t, *spent, norm(multipliers), epoch, *used, *violations, *more)
+            moment = Moment(t, account, multipliers, epoch)
+            metrics = [np.nan if column.value is None else column.value(moment) for column in COLUMNS.values()]
+            used, more = account.over + t * problem.budgets, [np.nan] * len(self._more)
+            self._table[row] = (*metrics, *used, *np.maximum(account.over, 0.0), *more)
             if self.regret == "records" or t == self.episodes:
                 self._compare(self._table[row])
         self.episode, self.stopped = t, ""
@@ -230,7 +229,7 @@ class Run:
         if self._comparators is None:
             return
         loss, best = self.account.loss, self._comparators.least(self.account, int(record[0]))
-        record[2:4] = best, loss - best
+        record[self._columns.index("hindsight")], record[self._columns.index("regret")] = best, loss - best
         if self._more:
             always = self._comparators.least_always(self.account)
             record[-2:] = always, loss - always

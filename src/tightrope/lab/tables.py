@@ -17,7 +17,7 @@ Histories = Mapping[str, Sequence[Mapping[str, FloatArray]]]
 Settings = Mapping[str, Mapping[str, float | str]]
 
 #: The columns of the history that are shown, and those that are explained below them.
-SHOWN = ("loss", "hindsight", "regret", "violation", "strong_violation")
+SHOWN = tuple(name for name, column in COLUMNS.items() if column.shown)
 EXPLAINED = (("hindsight", "regret"), ("violation", "strong_violation"))
 HEADINGS = COLUMNS | ALWAYS
 
@@ -45,7 +45,7 @@ def aligned(headings: Sequence[str], rows: Iterable[Sequence[str]], text: Collec
 
 def results(episodes: int, seeds: Sequence[int], histories: Histories, settings: Settings) -> list[str]:
     """The table of the last records and an explanation of its columns; `seeds` are those of all learners together."""
-    explained = (*EXPLAINED, *([tuple(ALWAYS)] if shown_columns(histories) != SHOWN else []))
+    explained = (*EXPLAINED, *([tuple(ALWAYS)] if set(ALWAYS) <= set(shown_columns(histories)) else []))
     meanings = ["; ".join(f"{HEADINGS[name].heading}: {HEADINGS[name].meaning}" for name in line) for line in explained]
     if len(histories) == 1:
         [of_seeds] = histories.values()
@@ -92,8 +92,9 @@ def by_seed(seeds: Iterable[int], histories: Sequence[Mapping[str, FloatArray]])
 
 def shown_columns(histories: Histories) -> tuple[str, ...]:
     """The columns of the tables; both comparators if the constraints of all runs change."""
-    changing = all(set(ALWAYS) <= set(run) for runs in histories.values() for run in runs)
-    return (*SHOWN, *ALWAYS) if changing else SHOWN
+    runs = [run for of_learner in histories.values() for run in of_learner]
+    shown = tuple(name for name in SHOWN if all(name in run for run in runs))  # not in results of earlier versions
+    return (*shown, *ALWAYS) if all(set(ALWAYS) <= set(run) for run in runs) else shown
 
 
 def comparison(histories: Histories, settings: Settings) -> list[str]:
