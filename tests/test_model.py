@@ -241,7 +241,7 @@ def test_bad_measures_give_no_model() -> None:
 
 def test_a_policy_of_another_space_is_refused() -> None:
     other = LayeredSpace.from_tuples([1, 2, 1], 2, np.delete(SPACE.tuples, 1, axis=0))
-    with pytest.raises(InvalidInputError, match="policy belongs to another space"):
+    with pytest.raises(InvalidInputError, match="have different spaces"):
         LayeredMDP(SPACE, EVEN).occupancy(Policy.uniform(other))
     same = LayeredSpace.from_tuples([1, 2, 1], 2, SPACE.tuples)
     assert LayeredMDP(SPACE, EVEN).occupancy(Policy.uniform(same)).sum() == pytest.approx(2)

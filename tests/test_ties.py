@@ -44,7 +44,7 @@ def test_laws_of_an_unrolled_space() -> None:
     [
         ([0, 1, 0, 1, 0], "state 0, action 0 and state [123], action 0"),  # two outcomes against one
         ([0, 0, 2, 3, 4], "state 0, action 0: two of its successors"),
-        ([0, 1, 1, 2, 3], "tied, but differ"),
+        ([0, 1, 1, 2, 3], "tied, but have different"),
         ([0.0, 1, 2, 3, 4], "float64"),
         ([0, 1, 2, 3], r"\(4,\)"),
     ],

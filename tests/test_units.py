@@ -112,7 +112,10 @@ def test_what_is_beyond_the_units_is_refused_in_them() -> None:
     loss, uses = np.full(6, 32.0), np.zeros((2, 6))
     for changes, words in (
         ({"loss": np.full(6, 65.0)}, "a loss is 65; these units are for 0 to 64"),
-        ({"constraints": np.full((2, 6), 4.0)}, "4, 4, which is 1.01562 of what these units are for; make them with"),
+        (
+            {"constraints": np.full((2, 6), 4.0)},
+            "4, 4, which is 1.01562 times the bounds of these units; make them with",
+        ),
         ({"loss": np.full(6, np.nan)}, "loss is nan"),
         ({"loss": np.zeros(5)}, r"loss has shape \(5,\)"),
     ):
@@ -128,7 +131,7 @@ def test_who_is_asked_in_units_and_who_is_not() -> None:
     learner = tr.InUnits(tr.make_learner("ucpd", problem, episodes=5), problem.units)
     with pytest.raises(tr.InvalidInputError, match=r"a run is in the units of its learner.*learner\.learner"):
         tr.run(problem, learner, episodes=5)
-    with pytest.raises(tr.InvalidInputError, match="in units of its own already"):
+    with pytest.raises(tr.InvalidInputError, match="is an InUnits already"):
         tr.InUnits(learner, problem.units)
     with pytest.raises(tr.InvalidInputError, match="the units are for 2 constraints; the learner has 1"):
         tr.InUnits(tr.UCPDPractical(diamond(), budgets=[1.0]), UNITS)

@@ -184,7 +184,7 @@ BROKEN: list[tuple[Any, Callable[[], Problem], str]] = [
     (
         checks.check_losses_repeat_with_the_seed,
         lambda: broken(sound(), losses=forgets_to_begin_anew()),
-        "differs in a second play with the same seed",
+        "differs in a second run with the same seed",
     ),
     (
         checks.check_losses_handed_out_stay_as_they_were,
@@ -194,7 +194,7 @@ BROKEN: list[tuple[Any, Callable[[], Problem], str]] = [
     (
         checks.check_constraints_are_within_assumption_2,
         lambda: constraints(lambda own, rng: 3 * MEAN),
-        "draw 1 of the constraints reaches 1.2",
+        "entries of draw 1 of the constraints sum to 1.2",
     ),
     (
         checks.check_constraints_are_within_assumption_2,
@@ -214,12 +214,12 @@ BROKEN: list[tuple[Any, Callable[[], Problem], str]] = [
     (
         checks.check_constraints_average_to_their_mean,
         lambda: constraints(lambda own, rng: rng.uniform(0.8, 1.5) * MEAN),
-        "off what their mean uses",
+        "differs from that of their mean",
     ),
     (
         checks.check_constraints_are_independent_from_episode_to_episode,
         lambda: constraints(remembers),
-        "one draw and the next correlate by 0.[89]",
+        "successive draws have a correlation of 0.[89]",
     ),
     (
         checks.check_playing_changes_nothing,

@@ -195,7 +195,7 @@ def test_a_confidence_rule_of_ones_own(tmp_path: Path) -> None:
     rule = OwnRule(widths=np.full(SPACE.n_pairs, 0.2))
     made = UCPD(SPACE, [0.3], episodes=7, confidence=rule)
     path = saved(made, tmp_path)
-    with pytest.raises(InvalidInputError, match=r"'OwnRule'.*given to load"):
+    with pytest.raises(InvalidInputError, match=r"'OwnRule'.*pass your own class to load"):
         load(path)
     again = load(path, OwnRule)
     assert isinstance(again, UCPD)
@@ -297,7 +297,12 @@ def test_counts_of_no_paths_are_refused(at: World, tmp_path: Path) -> None:
 
 def test_a_measure_that_is_none_is_refused(at: World, tmp_path: Path) -> None:
     learner = make_learner("ucpd", at, episodes=9)
-    for value, words in ((np.nan, "theta is nan"), (np.inf, "theta is inf"), (-0.1, "is -0.1"), (0.9, "no measure")):
+    for value, words in (
+        (np.nan, "theta is nan"),
+        (np.inf, "theta is inf"),
+        (-0.1, "is -0.1"),
+        (0.9, "not an occupancy measure"),
+    ):
         path = saved(learner, tmp_path)
         rewritten(path, lambda document, arrays: arrays["state/theta"].__setitem__(0, value))  # noqa: B023
         with pytest.raises(InvalidInputError, match=words):
@@ -342,7 +347,7 @@ def test_numbers_that_are_none_are_refused_wherever_they_are_carried(name: str, 
 
 def test_a_learner_of_ones_own_must_be_given(tmp_path: Path) -> None:
     path = saved(Everything(SPACE, [0.3], episodes=7), tmp_path)
-    with pytest.raises(InvalidInputError, match=r"'everything'.*given to load"):
+    with pytest.raises(InvalidInputError, match=r"'everything'.*pass your own class to load"):
         load(path)
 
 
@@ -443,8 +448,8 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], Any], str]] =
         lambda d, a: d["parameters"].update(budgets=[{"array": "parameters/budgets"}] * 2000),
         "parameters/budgets is referred to twice",
     ),
-    "an entry that nothing refers to": (lambda d, a: a.update(more=np.zeros(3)), "nothing refers to 'more.npy'"),
-    "a count beyond counting": (lambda d, a: d["state"].update(observed=10**400), "nobody can have counted"),
+    "an entry that nothing refers to": (lambda d, a: a.update(more=np.zeros(3)), "'more.npy', to which nothing refers"),
+    "a count beyond counting": (lambda d, a: d["state"].update(observed=10**400), "a count is at most"),
     "multipliers below zero": (lambda d, a: a["state/multipliers"].__setitem__(0, -1), "multipliers is -1 at index 0"),
     "multipliers without end": (
         lambda d, a: a["state/multipliers"].__setitem__(1, np.inf),
