@@ -17,7 +17,8 @@ import tightrope as tr
 from benchmarks import page
 from benchmarks.measure import clock, duration, shown
 from tightrope.lab.run import Run
-from tightrope.planning.hindsight import HindsightLP, largest, visits_by_highs
+from tightrope.planning.dynamic_programming import largest
+from tightrope.planning.hindsight import HindsightLP, visits_by_highs
 from tightrope.problems import PROBLEMS
 from tightrope.problems.base import Problem
 from tightrope.problems.gym import problem_from_gym

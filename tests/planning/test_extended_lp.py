@@ -9,8 +9,7 @@ from tests.conftest import mdps, random_counts, random_mdp, random_policy, rngs
 from tests.extended_lp import extended_lp
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, core
 from tightrope.planning import dynamic_programming
-from tightrope.planning.dynamic_programming import Intervals, best_response
-from tightrope.planning.extended_lp import plan
+from tightrope.planning.dynamic_programming import Intervals, best_response, plan
 from tightrope.planning.hindsight import best_policy, solve_cmdp
 from tightrope.space import FloatArray
 

@@ -155,7 +155,7 @@ def main() -> None:
     answers = os.fdopen(os.dup(1), "wb")
     os.dup2(2, 1)  # what libraries print does not go among the answers
     try:
-        from tightrope.lab.worker import answer  # takes a while, and the thread listens
+        from tightrope.lab.engines import answer  # takes a while, and the thread listens
 
         def ask(message: Message) -> Message:
             _write(answers, message)

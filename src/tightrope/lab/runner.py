@@ -13,7 +13,7 @@ import joblib
 import msgspec
 
 from tightrope.errors import InvalidInputError, TightropeError
-from tightrope.lab.engines import Engine
+from tightrope.lab.engines import Engine, Task
 from tightrope.lab.folder import RUNS, STUDY, RunFolder, finished
 from tightrope.lab.plan import Configuration, digest, folder_of, planned
 from tightrope.lab.progress import Watch, lasting, silence
@@ -21,7 +21,6 @@ from tightrope.lab.results import Results
 from tightrope.lab.run import Callback, Run
 from tightrope.lab.study import HEADING, Choice, Named, Study, StudyFile, differences, to_toml
 from tightrope.lab.tables import aligned
-from tightrope.lab.worker import Task
 from tightrope.problems.files.declaration import FILE
 from tightrope.signals import advising
 from tightrope.storage.files import claim_folder, write_bytes

@@ -38,7 +38,7 @@ from tightrope.learners.shared.averaging import (
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy, flat
 from tightrope.planning.abstraction import Halves
-from tightrope.planning.extended_lp import OptimisticPlan, plan
+from tightrope.planning.dynamic_programming import OptimisticPlan, plan
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, part, state
 

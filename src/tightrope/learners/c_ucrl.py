@@ -31,8 +31,7 @@ from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, estimates, no_sums, sums_after
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import LayeredMDP, Policy
-from tightrope.planning.dynamic_programming import Intervals
-from tightrope.planning.extended_lp import plan
+from tightrope.planning.dynamic_programming import Intervals, plan
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, part, state
 

@@ -37,7 +37,7 @@ from tightrope.learners.shared.averaging import (
 )
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
-from tightrope.planning.extended_lp import plan
+from tightrope.planning.dynamic_programming import plan
 
 
 class DOPE(CountingLearner[AveragesState]):

@@ -27,7 +27,7 @@ from tightrope.learners.shared.averaging import (
     sums_after,
 )
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.planning.extended_lp import OptimisticPlan, plan
+from tightrope.planning.dynamic_programming import OptimisticPlan, plan
 
 
 class OptCMDP(CountingLearner[AveragesState]):

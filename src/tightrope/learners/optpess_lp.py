@@ -37,8 +37,7 @@ from tightrope.learners.shared.averaging import (
 )
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import LayeredMDP, Policy
-from tightrope.planning.dynamic_programming import Intervals
-from tightrope.planning.extended_lp import plan
+from tightrope.planning.dynamic_programming import Intervals, plan
 from tightrope.space import FloatArray
 
 

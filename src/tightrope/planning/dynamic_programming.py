@@ -7,8 +7,12 @@ mixture of policies. Over all policies and all models in the intervals, as measu
 
 The simplex method runs over the budgets alone, with columns from dynamic programming (Dantzig–Wolfe;
 `core/extended_lp.hpp`): a few passes over the tuples. Weak duality bounds the error of the answer. Intervals of width
-zero are a known model."""
+zero are a known model. `plan` is the optimistic LP (the extended LP of Efroni, Mannor & Pirotta), with the constraints
 
+    lower(s,a,s') x(s,a) <= q(s,a,s') <= upper(s,a,s') x(s,a),   x(s,a) = Σ_s' q(s,a,s'),   and q conserves flow.
+"""
+
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -17,9 +21,12 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope import core
 from tightrope.arithmetic import combine, dot
 from tightrope.confidence import L1Ball
-from tightrope.errors import InvalidInputError
+from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.model import LayeredMDP, Policy, flat
 from tightrope.space import FloatArray, IntArray, LayeredSpace
+
+#: The smallest unit: the reciprocal of a smaller one would be infinite.
+SMALLEST = 1e-290
 
 
 class Intervals(NamedTuple):
@@ -143,3 +150,72 @@ class Mixture:
         least, _, self.elsewhere = best_response(space, intervals, prices)
         self.gap = float((self.excess if self.over else dot(c, self.x)) - (least - dot(self.multipliers, alpha)))
         self.good = self.gap <= allowed * (1 + self.multipliers.sum()) and (self.over or self.excess <= allowed)
+
+
+#: The largest error of the optimistic LP, or excess over a budget: per step, in units of the largest |c| or |d|.
+TOLERANCE = 1e-7
+
+#: A state with less mass counts as unreached.
+NEVER = 1e-300
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class OptimisticPlan:
+    """The best policy with the best model, or, if none is within the budgets, that of the least excess."""
+
+    value: float  # <c, x>
+    visits: FloatArray  # (n_pairs,) x
+    policy: Policy  # π(a|s) ∝ x(s,a); at unreached states, the best for c + Σ_i λ_i d_i
+    multipliers: FloatArray  # (I,) λ >= 0; zeros if no model has a policy within the budgets
+    excess: float  # the largest excess over a budget; 0 if all are met
+
+
+def plan(
+    space: LayeredSpace, intervals: Intervals, loss: ArrayLike, constraints: ArrayLike, budgets: ArrayLike
+) -> OptimisticPlan:
+    """Solve the optimistic LP.
+
+    Parameters
+    ----------
+    intervals : of the models.
+    loss : (n_pairs,) c.
+    constraints, budgets : (I, n_pairs) d, and (I,) α; I may be 0.
+
+    Raises
+    ------
+    ConvergenceError : if the duality gap is too large.
+    """
+    c, alpha = flat(loss, space.n_pairs, "loss"), np.atleast_1d(np.asarray(budgets, dtype=np.float64))
+    D = np.asarray(constraints, dtype=np.float64)
+    if D.shape != (len(alpha), space.n_pairs) or not (np.isfinite(D).all() and np.isfinite(alpha).all()):
+        raise InvalidInputError(f"constraints has shape {D.shape}; expected {(len(alpha), space.n_pairs)}, all finite")
+    c_unit, d_unit = largest(c), largest(D)
+    scaled, allowed = np.ascontiguousarray(D / d_unit), TOLERANCE * space.n_layers
+    best = best_mixture(space, intervals, c / c_unit, scaled, alpha / d_unit, allowed)
+    if not best.good:
+        raise ConvergenceError(
+            f"the optimistic LP was not solved well enough: duality gap {best.gap:.3g} and excess "
+            f"{best.excess:.3g} in units of the largest cost, {allowed:.3g} allowed"
+        )
+    x, over = best.x, best.over
+    return OptimisticPlan(
+        value=dot(c, x),
+        visits=x,
+        policy=_policy(space, x, best.elsewhere),
+        multipliers=np.zeros(len(alpha)) if over else best.multipliers * c_unit / d_unit,
+        excess=float((dot(D, x) - alpha).max()) if over else 0.0,
+    )
+
+
+def _policy(space: LayeredSpace, x: FloatArray, elsewhere: Policy) -> Policy:
+    """Return π(a|s) ∝ x(s,a), and the policy `elsewhere` at unreached states."""
+    mass = np.add.reduceat(x, space.csr.state_ptr[:-2])
+    mass = np.repeat(mass, np.diff(space.csr.state_ptr)[:-1])
+    reached = mass > NEVER
+    return Policy.unchecked(space, np.where(reached, x / np.where(reached, mass, 1.0), elsewhere.probabilities))
+
+
+def largest(values: FloatArray) -> float:
+    """Return the largest absolute value, as a unit; 1 if all values are zero, or nearly."""
+    most = float(np.abs(values).max(initial=0.0))
+    return most if most > SMALLEST else 1.0

@@ -30,14 +30,11 @@ from tightrope.arithmetic import combine, dot
 from tightrope.errors import ConvergenceError, InfeasibleError
 from tightrope.linear_program import LinearProgram, Method
 from tightrope.model import LayeredMDP, Policy, flat
-from tightrope.planning.dynamic_programming import Intervals, best_mixture, deterministic
+from tightrope.planning.dynamic_programming import Intervals, best_mixture, deterministic, largest
 from tightrope.space import FloatArray, LayeredSpace
 
 #: The largest error of a value, or excess over a budget: per step, in units of the largest |f| or |g_i|.
 TOLERANCE = 1e-9
-
-#: The smallest unit: the reciprocal of a smaller one would be infinite.
-SMALLEST = 1e-290
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -217,12 +214,6 @@ class _Model:
 def tolerance(space: LayeredSpace) -> float:
     """Return the largest error of a value on this space; less slack counts as none."""
     return TOLERANCE * space.n_layers
-
-
-def largest(values: FloatArray) -> float:
-    """Return the largest absolute value, as a unit; 1 if all values are zero, or nearly."""
-    most = float(np.abs(values).max(initial=0.0))
-    return most if most > SMALLEST else 1.0
 
 
 def _checked(mdp: LayeredMDP, constraints: ArrayLike, budgets: ArrayLike) -> tuple[FloatArray, FloatArray]:

@@ -4,7 +4,9 @@ Losses, uses and budgets are in the problem's own units, for a whole episode. Th
 problem's default sequence. The slack (Slater) is in the learner's units.
 """
 
+import sys
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 import numpy as np
 
@@ -105,3 +107,10 @@ def _with_unit(value: float, unit: str) -> str:
 
 def _shown(value: float) -> str:
     return f"{value + 0.0:.4g}"
+
+
+if __name__ == "__main__":
+    if len(sys.argv) != 2:
+        sys.exit("usage: python -m tightrope.problems.overview docs/reference/problems.md")
+    page = Path(sys.argv[1])
+    page.write_text(written_into(page.read_text("utf-8")), "utf-8")

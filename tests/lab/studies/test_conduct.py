@@ -11,7 +11,7 @@ import pytest
 import tightrope as tr
 from tests.lab.studies.cuts import PowerCutError, conduct, cut_after
 from tightrope.errors import ConvergenceError, InvalidInputError
-from tightrope.lab import worker as player
+from tightrope.lab import engines as player
 from tightrope.lab.engines import Engine
 from tightrope.lab.folder import RunFolder
 from tightrope.lab.history import in_units

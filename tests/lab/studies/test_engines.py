@@ -7,10 +7,9 @@ from typing import get_args
 import pytest
 from joblib.externals.loky import get_reusable_executor
 
-from tightrope.lab.engines import Backend, Engine
+from tightrope.lab.engines import Backend, Engine, Task, play
 from tightrope.lab.runner import conducted
 from tightrope.lab.study import Records, Study
-from tightrope.lab.worker import Task, play
 
 STUDY = Study(
     problems=[{"name": "random", "layer_sizes": [1, 2, 1], "n_actions": 2, "losses": "random-walk", "noise": "scaled"}],
@@ -56,7 +55,7 @@ def test_the_run_of_a_killed_worker_is_played_again(
 import os, signal, sys
 class Finder:
     def find_spec(self, name, path=None, target=None):
-        if name == "tightrope.lab.worker" and not os.path.exists(os.environ["TIGHTROPE_TEST_KILL"]):
+        if name == "tightrope.lab.engines" and not os.path.exists(os.environ["TIGHTROPE_TEST_KILL"]):
             open(os.environ["TIGHTROPE_TEST_KILL"], "w").close()
             os.kill(os.getpid(), signal.SIGKILL)
 sys.meta_path.insert(0, Finder())

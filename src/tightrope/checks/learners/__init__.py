@@ -9,7 +9,6 @@ from functools import partial
 
 from tightrope.arguments import function
 from tightrope.checks.learners import behaviour, refusals
-from tightrope.checks.learners import saving as saved
 from tightrope.checks.learners.play import LearnerCheck, new
 from tightrope.errors import InvalidInputError
 from tightrope.learners import Maker, make_learner
@@ -51,4 +50,4 @@ def yield_learner_checks(*, saving: bool = True) -> Iterator[LearnerCheck]:
     yield from behaviour.checks
     yield from refusals.checks
     if saving:
-        yield from saved.checks
+        yield from behaviour.saving_checks

@@ -14,11 +14,11 @@ import numpy as np
 from tightrope import __version__
 from tightrope.errors import TightropeError
 from tightrope.lab.bootstrap import SPREAD, Power, band, power
+from tightrope.lab.engines import saved
 from tightrope.lab.folder import RUNS, RunFolder, progress
 from tightrope.lab.history import Budget
 from tightrope.lab.results import Curve, Results, Section
 from tightrope.lab.run import Run
-from tightrope.lab.worker import saved
 from tightrope.model import Policy
 from tightrope.planning.hindsight import solve_cmdp
 from tightrope.problems.base import Problem
