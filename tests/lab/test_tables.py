@@ -66,5 +66,5 @@ def test_learners_with_fewer_seeds_are_named() -> None:
 
 def test_conditions_name_what_learners_know() -> None:
     [line] = tables.conditions(["uniform", "o-reps", "safe-baseline", "somebody's own"])
-    assert line == "told more than space and budgets: o-reps (model), safe-baseline (safe policy)"
+    assert line == "needs more than space and budgets: o-reps (model), safe-baseline (safe policy)"
     assert tables.conditions(["uniform"]) == []

@@ -55,7 +55,7 @@ def show(text: str) -> None:
 
 
 def note(message: str) -> None:
-    """Print anything else to stderr; a failure to write there is ignored."""
+    """Print messages to stderr; a failure to write there is ignored."""
     from contextlib import suppress
 
     with suppress(OSError):

@@ -281,7 +281,7 @@ def learn_from_log(folder: Path, file: Path, name: str, episodes: int | None) ->
     show(str(file))
     visits = learner.state.counts.laws[0]
     shown = f"from {visits.min()} to {visits.max()} visits of each state and action"
-    note(f"{learner.name} has counted {log.n_episodes} episodes: {shown}, what is tied counted together")
+    note(f"{learner.name} has counted {log.n_episodes} episodes: {shown}; visits of tied pairs are counted together")
 
 
 def evaluate_policy(folder: Path, choice: str, level: float) -> None:

@@ -1,4 +1,4 @@
-"""Tables of the names that can be asked for, and of the options that each of them has."""
+"""Tables of learners, problems, losses and noises, and of their options."""
 
 import inspect
 import re
@@ -49,7 +49,7 @@ def listing(kind: str) -> list[str]:
 
 
 def details(kind: str, name: str) -> list[str]:
-    """What is known about one name: what it is, and its options with their defaults."""
+    """Return the description of one name, and its options with their defaults."""
     if name not in REGISTRIES[kind]:
         raise unknown(f"there is no {KINDS[kind]}", name, REGISTRIES[kind])
     if kind == "problems":

@@ -122,7 +122,7 @@ def limits(given: Iterable[str]) -> dict[str, float]:
 
 
 def episodes_of(problem: str, episodes: int | None) -> int:
-    """How many episodes to play: as many as asked for, else all that were recorded, else 20,000."""
+    """Return the number of episodes: the given one, else all recorded ones, else 20,000."""
     from tightrope.problems import PROBLEMS
 
     recorded = PROBLEMS[problem].episodes if problem in PROBLEMS else None

@@ -93,7 +93,7 @@ class Counts:
         return self.totals() if self.ties is None else self.ties.pooled(*self.totals())
 
     def state(self) -> dict[str, Any]:
-        """All of it."""
+        """Return the state that `restored` accepts."""
         return {"N": self.N, "M": self.M, "n": self.n, "m": self.m, "epoch": self.epoch}
 
     def restored(self, state: dict[str, Any]) -> "Counts":

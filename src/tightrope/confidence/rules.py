@@ -133,7 +133,7 @@ class Anytime:
             whole(self.laws, "laws", 1)
 
     def _log_inverse(self, space: LayeredSpace) -> float:
-        """log(1/δ)."""
+        """The logarithm log(1/δ)."""
         laws = np.count_nonzero(space.successors_per_pair > 1) if self.laws is None else self.laws
         return log(max(laws, 1) / self.level)
 

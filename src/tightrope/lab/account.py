@@ -1,14 +1,14 @@
-"""Exact accounting of what was played: expectations under the true model, never sampled returns.
+"""Exact accounts of runs: expectations under the true model, not sampled returns.
 
-`Account` adds up losses and uses. `Comparators` solves for the fixed policy of least loss within the budgets. Under
-constraints that are drawn from a law, "within the budgets" is under its mean. Under constraints that change there are
-two answers, and both are computed:
+`Account` adds up losses and uses. `Comparators` computes the least loss of a fixed policy within the budgets. For
+constraints that are drawn, "within the budgets" refers to their mean. For constraints that change there are two
+comparators:
 
     hindsight         within the budgets on average: Σ_τ <g^τ, θ> ≤ t c over the t episodes so far. In general no
-                      learner comes near it and keeps the budgets, too (Mannor, Tsitsiklis, Yu 2009; `mannor-game`)
-    hindsight_always  within the budgets in every episode, whatever comes: <g, θ> ≤ c for every extreme g
+                      learner approaches it within the budgets (Mannor, Tsitsiklis, Yu 2009; `mannor-game`)
+    hindsight_always  within the budgets in every episode: <g, θ> ≤ c for every extreme g
 
-Where no policy is within the budgets, the value is NaN.
+If no policy is within the budgets, the value is NaN.
 """
 
 from contextlib import suppress
@@ -25,7 +25,7 @@ from tightrope.space import FloatArray, IntArray
 
 
 class Account:
-    """Losses and uses of the policies played so far, in exact expectation under the true model."""
+    """The expected losses and uses of the policies played so far, exact under the true model."""
 
     def __init__(self, problem: Problem) -> None:
         self.problem = problem
@@ -72,7 +72,7 @@ class Comparators:
             self._always = HindsightLP(problem.mdp, law.extremes.reshape(-1, n), np.tile(problem.budgets, K))
 
     def least(self, account: Account, episodes: int) -> float:
-        """The least loss of a fixed policy within the budgets, on average over the episodes played."""
+        """Return the least total loss of a fixed policy within the budgets on average over the episodes so far."""
         if self._mean is not None:
             return self._mean.solve(account.total_loss).value
         average, problem = account.total_constraints / episodes, self.problem
@@ -82,10 +82,10 @@ class Comparators:
             return np.nan
 
     def least_always(self, account: Account) -> float:
-        """The least loss of a fixed policy within the budgets in every episode."""
+        """Return the least total loss of a fixed policy within the budgets in every episode."""
         return np.nan if self._always is None else self._always.solve(account.total_loss).value
 
 
 def norm(values: FloatArray) -> float:
-    """Euclidean norm."""
+    """Return the Euclidean norm of an array."""
     return float(np.sqrt((values * values).sum()))

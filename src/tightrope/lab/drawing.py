@@ -28,7 +28,7 @@ FORMS: dict[str, dict[str, Any]] = {"png": {}, "svg": {"Date": None}, "pdf": {"C
 #: Inches of the widest label that a figure makes room for.
 WIDEST = 8.0
 
-#: Points of a title, and of one that is too long; what is still too long is cut.
+#: Font sizes of a title, and of a long title; a title that is still too long is cut.
 TITLE, SMALLEST = 13.0, 7.0
 
 INK, MUTED, GRID = "#222222", "#6f6f6f", "#e6e6e6"

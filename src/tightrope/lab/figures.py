@@ -43,7 +43,7 @@ from tightrope.space import FloatArray
 #: The columns of one run, as a `History` holds them.
 Columns = Mapping[str, FloatArray]
 
-#: For the figure of one learner; strong violation is darker, so that it can be told apart in grey.
+#: For the figure of one learner; strong violation is darker, so that it is distinct in grey.
 COLOURS = {"regret": "#0072B2", "violation": "#D55E00", "strong_violation": "#882255"}
 
 

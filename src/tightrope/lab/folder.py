@@ -60,12 +60,12 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     noise: str = ""
     loss_unit: str = ""
     budgets: list[Limit] = []
-    units: str = ""  # of the violation over all constraints and of losses, in words
+    units: str = ""  # units of losses and violations, as text
     warnings: list[str] = []
 
     @classmethod
     def of(cls, problem: Problem) -> "Facts":
-        """Describe a problem."""
+        """Return the description of a problem."""
         return cls(
             title=problem.name,
             losses=problem.losses.name,
@@ -126,7 +126,7 @@ class RunFolder:
             return None
 
     def facts(self) -> dict[str, Any]:
-        """The content of `run.json` as plain data, empty if there is none."""
+        """Return the content of `run.json` as plain data; empty if there is none."""
         try:
             found = json.loads((self.path / RUN).read_bytes())
         except (OSError, ValueError):
@@ -147,14 +147,14 @@ class RunFolder:
             file.write(f"{datetime.now().astimezone():%Y-%m-%d %H:%M:%S%z} {words}\n")
 
     def saved_episode(self) -> int:
-        """The number of episodes in its checkpoint; 0 if there is none that can be read."""
+        """Return the number of episodes in the checkpoint; 0 without a readable one."""
         try:
             return int(checkpoints.peek(self.checkpoint, checkpoints.BESIDE, "state", "episode"))
         except (InvalidInputError, ValueError, TypeError):
             return 0
 
     def episode(self) -> int:
-        """The number of episodes played so far, by its `progress` file; 0 if there is none."""
+        """Return the number of episodes played so far, from the `progress` file; 0 if there is none."""
         try:
             return int(self.progress.read_bytes())
         except (OSError, ValueError):

@@ -79,12 +79,12 @@ VIOLATION = "violation_"
 
 
 def use_columns(problem: Problem, prefix: str = USE) -> list[str]:
-    """The columns of the use of each budget, in the order of the constraints; or those with another prefix."""
+    """Return the column names of the uses of the budgets, in the order of the constraints, or with another prefix."""
     return [prefix + re.sub(r"\W+", "_", name) for name in problem.constraint_names]
 
 
 class Budget(NamedTuple):
-    """A budget as tables and figures show it: its column, name, unit and limit of an episode."""
+    """A budget for tables and figures: its column, name, unit, and limit per episode."""
 
     column: str
     name: str
@@ -96,7 +96,7 @@ class Budget(NamedTuple):
 
 
 def budgets_of(problem: Problem) -> list[Budget]:
-    """The budgets of a problem, in their own units."""
+    """Return the budgets of a problem, in their own units."""
     units = problem.constraint_units or [""] * len(problem.budgets)
     limits = problem.use_in_units(problem.budgets).tolist()
     return [Budget(*row) for row in zip(use_columns(problem), problem.constraint_names, units, limits, strict=True)]
@@ -117,7 +117,7 @@ class History(Mapping[str, FloatArray]):
     Where constraints change, hindsight is for budgets that are met on average over the episodes so far (NaN if no fixed
     policy does), strong_violation is with g^τ in place of the mean, and there are
 
-    hindsight_always  the smallest Σ <f^τ, θ> of a fixed policy that meets the budgets in every episode, whatever comes
+    hindsight_always  the smallest Σ <f^τ, θ> of a fixed policy that meets the budgets in every episode
     regret_always     loss − hindsight_always
 
     `tightrope.theory.measure` adds more. `settings` holds the parameters of the learner and of the run.
@@ -166,7 +166,7 @@ class History(Mapping[str, FloatArray]):
         return f"History({len(self['episode'])} records; last: {last or 'none'})"
 
     def _last(self) -> dict[str, float]:
-        """The last record; empty where there is none."""
+        """Return the last record by column; empty if there is none."""
         return {name: float(column[-1]) for name, column in self.items() if len(column)}
 
     def _repr_html_(self) -> str:
@@ -204,10 +204,14 @@ class History(Mapping[str, FloatArray]):
 
 
 def in_units(problem: Problem, history: History) -> History:
-    """`history` in the problem's own units: losses and regret in those of the losses, the rest in those of the budgets.
+    """Return a history in the problem's own units.
 
-    The violation of each constraint has the unit of its budget. That over all constraints is one number: if they were
-    scaled differently it has no unit, and stays as it is, each constraint in shares of what Assumption 2 allows it.
+    Losses and regret get the unit of the losses, uses and violations that of their budget. The violation over all
+    constraints has a unit only if all constraints have the same scale; otherwise it is not converted.
+
+    Raises
+    ------
+    InvalidInputError : if the history is not of this problem.
     """
     columns, known = dict(history), COLUMNS | ALWAYS
     scale = violation_scale(problem)
@@ -228,13 +232,13 @@ def in_units(problem: Problem, history: History) -> History:
 
 
 def violation_scale(problem: Problem) -> float:
-    """A violation of 1 in the units of the budgets, if all were scaled alike; otherwise 1."""
+    """Return a violation of 1 in the unit of the budgets if all have the same scale; otherwise 1."""
     scales = np.unique(problem.constraint_scales)
     return float(scales[0]) if len(scales) == 1 else 1.0
 
 
 def describe_units(problem: Problem) -> str:
-    """The units of `in_units` in one line; empty if the problem has none."""
+    """Return the units of `in_units` as one line; empty if the problem has none."""
     parts = []
     if problem.loss_unit:
         parts.append(f"loss, LP value and regret in {problem.loss_unit}")

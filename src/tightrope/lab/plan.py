@@ -40,7 +40,7 @@ class Conditions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
     noise: Named | None
     contents: str | None = None  # digest of the files of a problem in a folder: an edited one is another problem
     place: str | None = None  # the path of that folder, which is not a part of the digest
-    #: Limits that are not the problem's own, in own units; left out of files and digests where there are none.
+    #: Limits other than the problem's own, in its units; left out of files and digests if empty.
     budgets: dict[str, int | float] | msgspec.UnsetType = msgspec.UNSET
 
     def make_problem(self) -> Problem:
@@ -90,7 +90,7 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_
         return chosen | {f"budget.{name}": limit for name, limit in self.conditions.limits.items()}
 
     def _parts(self) -> Iterator[tuple[str, Named]]:
-        """Problem, losses, noise and learner, as far as they were chosen."""
+        """Return the choices of problem, losses, noise and learner that are not defaults."""
         asked = self.conditions
         parts = {"problem": asked.problem, "losses": asked.losses, "noise": asked.noise, "learner": self.learner}
         return ((kind, part) for kind, part in parts.items() if part is not None)
@@ -129,7 +129,7 @@ def _words(choice: Named) -> str:
 
 
 def _brief(value: Any) -> str:
-    """[1, 2, 1] → 1,2,1."""
+    """Return a value as short text for a name: 1,2,1 for [1, 2, 1]."""
     match value:
         case dict():
             return ",".join(f"{key}={_brief(inner)}" for key, inner in value.items())

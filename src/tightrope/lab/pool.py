@@ -55,7 +55,7 @@ def side_by_side(
     n_threads : of each worker; None shares the cores equally.
     reply : answers what workers ask; called in several threads.
 
-    The answer to a job whose worker has died is None, and another worker takes its place.
+    If a worker dies, the answer to its job is None, and another worker replaces it.
     """
     threads_each = max(1, joblib.cpu_count() // n_workers) if n_threads is None else n_threads
     workers: list[Worker] = []

@@ -51,7 +51,7 @@ class RunResult:
 
     @property
     def seed(self) -> int:
-        """The root seed."""
+        """The root seed of the run."""
         return int(self.which["seed"])
 
     def report(self) -> Report | None:
@@ -87,7 +87,7 @@ class Curve:
 
 @dataclass(frozen=True)
 class Section:
-    """Runs under the same conditions for the same number of episodes: what is compared in one table or figure."""
+    """Runs under the same conditions for the same number of episodes, compared in one table or figure."""
 
     title: str
     horizon: int
@@ -299,7 +299,7 @@ def check_folder(folder: Path, *, live: bool) -> None:
 
 
 def studies_in(folder: Path) -> str:
-    """The folders of studies inside a folder, in words; empty if there are none."""
+    """Return a hint that names the folders of studies inside a folder; empty if there are none."""
     found = sorted(str(path.parent) for path in folder.glob(f"*/{STUDY}"))
     more = f" and {len(found) - LISTED} more" if len(found) > LISTED else ""
     return f"{', '.join(found[:LISTED])}{more}"

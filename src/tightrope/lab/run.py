@@ -196,7 +196,7 @@ class Run:
         if observed > self.episode:
             raise InvalidInputError(
                 f"the learner has observed {observed} episodes, and this run has played {self.episode}: make a new "
-                "learner; or go on with the run that this one has played in (tr.Run: play, save, load)"
+                "learner, or continue the run in which it played (tr.Run: play, save, load)"
             )
         f = np.ascontiguousarray(self._adversary.loss(t), dtype=np.float64)
         g = np.ascontiguousarray(self._regulator.constraints(t), dtype=np.float64)
@@ -240,7 +240,7 @@ class Run:
 
     @property
     def history(self) -> History:
-        """The records so far."""
+        """The history of the records so far."""
         problem, player = self.problem, self.learner
         settings = player.settings | {
             "problem": problem.name,
@@ -277,7 +277,7 @@ class Run:
 
     @property
     def made(self) -> str:
-        """The arguments that it was made with, in words."""
+        """The arguments of the run, as text."""
         return f"{self.episodes} episodes of {self.problem.name} with seed {self.seed}, regret {self.regret}"
 
     def state(self) -> dict[str, Any]:

@@ -32,7 +32,7 @@ DEFAULT_LEARNERS = ("ucpd-practical", "ucpd")
 KINDS = {"problem": "problem", "losses": "loss sequence", "noise": "noise", "learner": "learner", "budget": "problem"}
 
 #: The first line of a study file that tightrope wrote; a file without it is never replaced.
-HEADING = "# A study of tightrope: go on with it, or begin it elsewhere, by `tightrope sweep` and this file.\n"
+HEADING = "# A study of tightrope: `tightrope sweep` with this file resumes it, or starts it in another folder.\n"
 
 Horizon = Annotated[int, msgspec.Meta(ge=1, le=LARGEST)]
 Seeds = Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)]
@@ -146,7 +146,7 @@ class Study(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
 
     @property
     def all_seeds(self) -> list[int]:
-        """The seeds, each once."""
+        """The distinct seeds."""
         return list(range(self.seeds)) if isinstance(self.seeds, int) else list(dict.fromkeys(self.seeds))
 
     def run(
@@ -225,7 +225,7 @@ def normal(value: Any) -> Any:
 
 
 def with_values(study: Study, assignments: list[str]) -> Study:
-    """`study` with assignments like "learner.radius_scale=0.1,0.3" in its grid, in place of what is there.
+    """Return `study` with assignments such as "learner.radius_scale=0.1,0.3" in its grid, replacing earlier ones.
 
     An option that is assigned twice takes the values of both.
     """
@@ -259,7 +259,7 @@ def with_budgets(study: Study, budgets: Mapping[str, Sequence[float]]) -> Study:
 
 
 def _values(text: str) -> list[Any]:
-    """Parse values separated by commas as TOML; what is not TOML is text."""
+    """Parse values separated by commas as TOML; a value that is not TOML is text."""
     found = []
     for part in _parts(text):
         try:

@@ -143,7 +143,7 @@ def conditions(names: Sequence[str]) -> list[str]:
         lines.append(f"bandit feedback: {', '.join(bandit)}; all others see whole loss and constraint functions")
     if knowing:
         words = (f"{name} ({', '.join(need.replace('_', ' ') for need in needs)})" for name, needs in knowing.items())
-        lines.append(f"told more than space and budgets: {', '.join(words)}")
+        lines.append(f"needs more than space and budgets: {', '.join(words)}")
     return lines
 
 

@@ -246,7 +246,7 @@ class LearnerBase(ABC, Generic[S]):
             than the learner can learn from.
         ConvergenceError : a solver missed its tolerance.
 
-        After an error the learner is as it was before.
+        After an error the learner is unchanged.
         """
         path, f, g = self._read(episode, self.state.observed + 1)
         played = getattr(episode, "policy", None)
@@ -260,7 +260,7 @@ class LearnerBase(ABC, Generic[S]):
                     "its own"
                 )
         state = self.step(self.state, Seen(path, f, g, played))
-        self.offered(state)  # before the state is replaced: an error leaves the learner as it was
+        self.offered(state)  # before the state is replaced: an error leaves the learner unchanged
         self.state = state
         if self.plans and state.observed - 1 == self.episodes:
             log.warning(

@@ -95,7 +95,7 @@ class LazyFPL(LearnerBase[LazyFPLState]):
         )
 
     def phase_length(self, phase: int) -> int:
-        """τ_m."""
+        """Return the length τ_m of a phase."""
         length: int = math.ceil(power(phase, self.phase_exponent) - ROUNDING)
         return length
 

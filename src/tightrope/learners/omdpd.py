@@ -142,7 +142,7 @@ class OMDPD(CountingLearner[OMDPDState]):
         return prices
 
     def _rate(self, surprise: float) -> float:
-        """η."""
+        """The step size η."""
         return float(np.sqrt(self._far / (self.space.n_layers + surprise)))
 
     def _mixed(self, measure: FloatArray) -> FloatArray:

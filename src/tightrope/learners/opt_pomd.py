@@ -5,7 +5,7 @@ In every episode t, with losses ℓ in [0, 1]:
 2. Estimate the losses as UOB-REPS does: ℓ̂_t(s,a) = ℓ_t(s,a) / (u_t(s,a) + γ) where the path went, 0 elsewhere, u_t the
    largest probability of passing (s,a) with π_t under any model of the confidence set.
 3. Q_t are the values of π_t for ℓ̂_t under the model of the set that makes them least.
-4. Count the path; the set is drawn anew, as that of UOB-REPS, around the frequencies of all episodes so far.
+4. Count the path; the set is computed as that of UOB-REPS, around the frequencies of all episodes so far.
 
 Nothing is solved but a pass of dynamic programming. Regret is of order K^(2/3) in K episodes; for losses whose mean
 does not change the same method is `opt-primal-dual` without budgets, with regret of order √K.

@@ -4,7 +4,7 @@ In every episode t, with losses ℓ in [0, 1]:
 1. Play π_t(a|s) ∝ Σ_s' q_t(s,a,s'); q_1 as θ^1 of `ucpd`.
 2. Estimate the losses: ℓ̂_t(s,a) = ℓ_t(s,a) / q_t(s,a) where the trajectory went, 0 elsewhere.
 3. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
-   epoch: fold the counts in and draw the confidence set of UC-O-REPS anew around the frequencies. Δ_α are the measures
+   epoch: fold the counts in and compute the confidence set of UC-O-REPS around the frequencies. Δ_α are the measures
    of its models shifted by α: (1−α) P(s'|s,a) + α/|S_{k(s)+1}|. Under these every state is passed with probability
    α/|S_k| at least, whatever the policy.
 4. q_{t+1} = argmin over q in Δ_α of η <ℓ̂_t, q> + D(q, q_t).

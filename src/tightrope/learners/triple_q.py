@@ -1,6 +1,6 @@
 """Triple-Q: two Q-functions and a virtual queue, model-free with budgets (Wei, Liu & Ying 2022).
 
-With rewards r = (1 − f)/2 and utilities u_i = (1 − constraint_i)/2 in [0, 1], of which ρ_i are asked for; H = L steps.
+With rewards r = (1 − f)/2 and utilities u_i = (1 − constraint_i)/2 in [0, 1], of which ρ_i are required; H = L steps.
 At first Q = C_i = H everywhere and Z = 0. In every episode:
 1. Play the action with the largest Q(s,a) + Σ_i (Z_i/η) C_i(s,a). With it V(s) = Q(s,a) and W_i(s) = C_i(s,a), both 0
    at the last state.

@@ -4,11 +4,11 @@ In every episode k = 0, 1, …, from π_0 uniform and λ_0 = 0, with η_k = (k +
 1. Play π_k and count. P̂ are the frequencies of the successors (even at pairs without visits), r̂ and û_i the averages
    of the rewards r = (1 − f)/2 and u_i = (1 − g_i)/2 so far.
 2. The bonus b(s,a) = φ + H (φ Σ_s' √P̂(s'|s,a) + 5 φ²), φ(n) = √(2 (log log max(2n, e) + log(48 S²AH/δ)) / n): it holds
-   for all n at once, so nobody has to say how many episodes there will be.
+   for all n at once, so the number of episodes need not be known.
 3. Q(s,a; r) = min{r̂ + b + Σ_s' P̂(s'|s,a) V(s'; r), (1 + τ_k log A) (steps left)},
    V(s; r) = Σ_a π_k(a|s) (Q(s,a; r) − τ_k log π_k(a|s)); the same for each u_i with 0 for τ_k.
 4. π_{k+1}(a|s) ∝ π_k(a|s)^(1 − η_k τ_k) exp(η_k (Q(s,a; r) + Σ_i λ_{k,i} Q(s,a; u_i))).
-5. λ_{k+1,i} = max{0, λ_{k,i} + η_k (β_i − V(s_1; u_i) − τ_k λ_{k,i})}, β_i = (H − c_i)/2 what is to be had of u_i.
+5. λ_{k+1,i} = max{0, λ_{k,i} + η_k (β_i − V(s_1; u_i) − τ_k λ_{k,i})}, β_i = (H − c_i)/2 the required amount of u_i.
 
 Rates and regularisation fade, so that policies settle (no oscillation), at one that is the best within the budgets;
 for every ε, episodes that are worse or over by ε are finitely many, by one bound for all ε (uniform PAC).

@@ -263,16 +263,16 @@ TOML = """\
 #
 #     tightrope run {folder}
 #
-# A machine is good, worn or broken. Every morning somebody decides to run it, to service it, or, once it is broken, to
-# repair it or to let it stand. Running earns money, what it earns changes from week to week, and the technician has
-# little time. States and actions are whatever names the tables use. Every key is explained in
+# A machine is good, worn or broken. Every morning it is run or serviced, or, once it is broken, repaired or left idle.
+# Running earns money, at prices that change from week to week, and the technician has little time. States and actions
+# have the names in the tables. Every key is explained in
 # docs/how-to/your-own-problem.md.
 
 n_steps = 7                       # an episode is a week: seven decisions
-start = "good"                    # or by lot: start = {{ good = 0.9, worn = 0.1 }}
+start = "good"                    # or random: start = {{ good = 0.9, worn = 0.1 }}
 transitions = "transitions.csv"   # state, action, next_state, probability: what tightrope's learners have to find out
 
-[loss]                            # what is to be kept small, summed over the week
+[loss]                            # to be minimised, summed over the week
 table = "loss.csv"                # state, action, loss; the column episode tells recorded weeks apart
 unit = "euros"
 bounds = [-100, 60]               # the least and the largest that a day can ever cost, known beforehand
@@ -349,7 +349,7 @@ def write_example(folder: Path) -> list[Path]:
     """Write the example to `folder`, which must not exist yet; returns the files."""
     new_folder(folder)
     contents = {
-        # a comment is one line, whatever a folder is called
+        # a comment is one line, also if the name of the folder has line breaks
         "problem.toml": TOML.format(folder=folder if str(folder).isprintable() else "FOLDER"),
         "transitions.csv": TRANSITIONS,
         "loss.csv": LOSS,
