@@ -146,9 +146,9 @@ def test_what_is_no_backup_is_neither_restored_nor_replaced(tmp_path: Path) -> N
     it = directory(tmp_path)
     (tmp_path / "notes").write_text("mine")
     for file in (tmp_path / "notes", it / "journal.sqlite"):
-        with pytest.raises(InvalidInputError, match="is no backup"):
+        with pytest.raises(InvalidInputError, match="is not a backup"):
             restore(file, tmp_path / "new")
-        with pytest.raises(InvalidInputError, match=r"is inside|is no backup"):
+        with pytest.raises(InvalidInputError, match=r"is inside|is not a backup"):
             backup(it, file)
     assert (tmp_path / "notes").read_text() == "mine"
     with pytest.raises(InvalidInputError, match="No such file"):

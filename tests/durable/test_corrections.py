@@ -413,10 +413,10 @@ def test_the_commands_retract_undo_and_amend(tmp_path: Path) -> None:
         (("retract", it), "nothing says what to retract"),
         (("retract", it, "--undo", 3), "event 3 is no correction"),
         (("retract", it, "--undo", 11, "--told-by", "x"), "give one or the other"),
-        (("retract", it, "--since", "yesterday"), "'yesterday' is no time"),
+        (("retract", it, "--since", "yesterday"), "'yesterday' is not a time"),
         (("retract", it, "--since", "2026-01-01"), "without a time zone"),
         (("amend", it, told[2].id, it), "cannot read"),
-        (("amend", it, told[2].id, it / "head"), "is no outcome"),
+        (("amend", it, told[2].id, it / "head"), "is not an outcome"),
     ):
         code, said = command(*arguments)
         assert (code, words in " ".join(said.split())) == (2, True), said

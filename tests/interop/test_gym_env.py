@@ -213,7 +213,7 @@ def test_strict_refuses_them() -> None:
     env = ProblemEnv(uneven(), strict=True)
     env.reset(seed=0)
     with pytest.raises(
-        InvalidInputError, match=r"action 3 \(d\) cannot be taken in state 0 \(home\); there is 0 \(a\), 1"
+        InvalidInputError, match=r"action 3 \(d\) is not available in state 0 \(home\); available: 0 \(a\), 1"
     ):
         env.step(3)
     assert env.step(1)[4]["action"] == 1

@@ -36,7 +36,7 @@ from tightrope.problems.logs.folder import best_within, has_steps, log_of, write
 
 
 def study_file(path: Path) -> Path:
-    """The file of a study, given by the file or the folder that it lies in; a problem is refused with the remedy."""
+    """Return the file of a study, given by the file or its folder; refuse a problem, and name the right command."""
     if path.is_dir() and (path / STUDY).is_file():
         return path / STUDY
     if path.name == FILE or (path / FILE).is_file():
@@ -285,7 +285,7 @@ def learn_from_log(folder: Path, file: Path, name: str, episodes: int | None) ->
 
 
 def evaluate_policy(folder: Path, choice: str, level: float) -> None:
-    """Show what the log of a folder says of a policy."""
+    """Print the estimates of a policy from the log of a folder."""
     problem = load_problem(folder)
     found = evaluate(_policy(choice, problem), log_of(folder), by_step=has_steps(folder), level=level)
     units = dict(zip(problem.constraint_names, problem.constraint_units, strict=True))

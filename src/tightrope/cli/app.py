@@ -61,7 +61,7 @@ class Group(TyperGroup):
 
 
 def _usage(error: Any) -> str:
-    """The message of an error about the command line, with the nearest option there is and where to read on."""
+    """Return the message of an error about the command line, with the nearest option and the help to read."""
     words = error.format_message()
     if getattr(error, "possibilities", None) and hasattr(error, "option_name"):
         words = f"{error.message}; did you mean {error.possibilities[0]}?"

@@ -52,7 +52,7 @@ def amend_outcome(folder: Path, episode: str, file: Path, **recorded: Any) -> No
     except OSError as error:
         raise InvalidInputError(f"cannot read {in_words(error)}") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
-        raise InvalidInputError(f"{printable(file)} is no outcome: {error}") from error
+        raise InvalidInputError(f"{printable(file)} is not an outcome: {error}") from error
     with DurableLearner(folder) as durable:
         outcome = Translator.of(durable).outcome(body)
         effect = durable.amend(episode, **outcome, **recorded)
@@ -73,7 +73,7 @@ def _time(given: str | None) -> datetime | None:
     try:
         return None if given is None else datetime.fromisoformat(given)
     except ValueError as error:
-        raise InvalidInputError(f"{shown(given)} is no time; write it as 2026-11-18T09:00Z") from error
+        raise InvalidInputError(f"{shown(given)} is not a time; write it as 2026-11-18T09:00Z") from error
 
 
 def _numbers(episodes: Sequence[int]) -> str:

@@ -60,7 +60,7 @@ class Form(StrEnum):
 
 
 def choices(kind: type[StrEnum]) -> str:
-    """The values of an option, as help shows them."""
+    """Return the values of an option for its help."""
     return "|".join(kind)
 
 
@@ -180,7 +180,7 @@ Port = Annotated[int, whole("Port of the page; 0 takes a free one.", 0, 65535, s
 
 
 class Conduct(NamedTuple):
-    """How a study is played: the options of every command that is decorated with `conducts`."""
+    """The options of playing a study, for every command that is decorated with `conducts`."""
 
     set_: Annotated[
         list[str] | None,

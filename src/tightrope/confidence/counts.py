@@ -42,7 +42,7 @@ class Counts:
             self._law_N, self._law_n = self.ties.visits(self.N), self.ties.visits(self.n)
 
     def after(self, path: NDArray[np.int64]) -> "tuple[Counts, bool]":
-        """These counts and one more episode, given the tuple of each of its steps; and whether that ends the epoch.
+        """Return the counts with one more episode, given the tuple of each of its steps, and whether the epoch ends.
 
         It does when some pair (or law) was visited as often inside the epoch as before it, and once: n >= max(1, N),
         or growth · N in place of N; and when an epoch has counted a pair 2³¹ − 1 times.
@@ -78,7 +78,7 @@ class Counts:
 
     @property
     def episodes(self) -> int:
-        """How many episodes were counted: all begin in the first state."""
+        """The number of counted episodes, which is the number of visits to the first state."""
         first_pairs = slice(self.space.csr.state_ptr[1])
         return int(self.N[first_pairs].sum()) + int(self.n[first_pairs].sum())
 

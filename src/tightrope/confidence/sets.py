@@ -158,13 +158,13 @@ class KLBall:
 
 
 def _with_mass(space: LayeredSpace, theta: FloatArray) -> NDArray[np.bool_]:
-    """(n_pairs,) which pairs have conditionals: of a mass below NONE floating point keeps too few digits."""
+    """Return which pairs have conditionals, (n_pairs,): a mass below NONE has too few digits in floating point."""
     with_mass: NDArray[np.bool_] = space.sum_over_successors(theta) > NONE
     return with_mass
 
 
 class Bounds(NamedTuple):
-    """A set as `core.largest_values` takes it."""
+    """A confidence set in the form of `core.largest_values`."""
 
     curved: bool
     lower: FloatArray

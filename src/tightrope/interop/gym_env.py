@@ -80,7 +80,7 @@ class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[np.int64, dict[str, Any]]:
-        """Begin the next episode; with a seed, a new play. There are no options."""
+        """Begin the next episode, or with a seed the first episode of a new run. There are no options."""
         super().reset(seed=None if seed is None else whole(seed, "seed", 0))
         if seed is not None or self.episode == 0:
             self._streams = streams(self._root_seed())
@@ -102,7 +102,7 @@ class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
         problem, space = self.problem, self.problem.space
         last = space.n_states - 1
         if self._state == last:
-            raise gymnasium.error.ResetNeeded("the episode is over, or none has begun: call reset()")
+            raise gymnasium.error.ResetNeeded("the episode has ended, or none has begun: call reset()")
         i = self._pair(action)
         first, end = space.csr.pair_ptr[i : i + 2]
         j = int(core.draw(problem.mdp.transitions, first, end, self._streams.environment.random()))
@@ -147,8 +147,8 @@ class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
         if self.strict and actions[nearest] != action:
             names = ", ".join(f"{a} ({problem.action_name(a)})" for a in actions.tolist())
             raise InvalidInputError(
-                f"action {action} ({problem.action_name(int(action))}) cannot be taken in state {self._state} "
-                f"({problem.state_name(self._state)}); there is {names}"
+                f"action {action} ({problem.action_name(int(action))}) is not available in state {self._state} "
+                f"({problem.state_name(self._state)}); available: {names}"
             )
         return int(pairs.start) + nearest
 

@@ -84,7 +84,7 @@ def _unknown_letters() -> Iterator[None]:
 
 
 def form_of(path: Path) -> str:
-    """The format of a figure, by its suffix."""
+    """Return the format of a figure from the suffix of its path."""
     form = path.suffix.lower().removeprefix(".")
     if form not in FORMS:
         raise InvalidInputError(f"{printable(path)}: the name of a picture must end in .{' or .'.join(FORMS)}")

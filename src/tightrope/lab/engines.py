@@ -40,7 +40,7 @@ Ask = Callable[[dict[str, Any]], dict[str, Any]]
 
 @dataclass(frozen=True)
 class Task:
-    """A run to play."""
+    """A run that a worker has to play."""
 
     configuration: Configuration
     folder: str
@@ -116,7 +116,7 @@ def _play_in(folder: RunFolder, task: Task, callback: Callback | None) -> None:
 
 
 def problem_of(conditions: Conditions) -> Problem:
-    """The problem under these conditions; the last two are kept."""
+    """Return the problem of these conditions; the last two are cached."""
     return _problem(json.dumps(msgspec.to_builtins(conditions)))
 
 
@@ -126,12 +126,12 @@ def _problem(conditions: str) -> Problem:
 
 
 def saved(folder: RunFolder, configuration: Configuration) -> Run:
-    """The run of the last checkpoint."""
+    """Return the run of the last checkpoint."""
     return Run.load(folder.checkpoint, problem_of(configuration.conditions), **configuration.how)
 
 
 def begun(folder: RunFolder, configuration: Configuration, problem: Problem) -> Run:
-    """The run of the last checkpoint, or a new one."""
+    """Return the run of the last checkpoint, or a new one."""
     if folder.checkpoint.exists():
         try:
             run = saved(folder, configuration)
@@ -145,7 +145,7 @@ def begun(folder: RunFolder, configuration: Configuration, problem: Problem) -> 
 
 
 def _play_on(run: Run, folder: RunFolder, task: Task, callback: Callback | None) -> None:
-    """Play until the end, or until the callback stops the run; save now and then, and before an error of a callback."""
+    """Play to the end, or until the callback stops the run; save regularly, and when a callback raises an error."""
     configuration, settings = task.configuration, run.learner.settings
     run.name = configuration.name
     folder.write(report("running", configuration, run.problem, settings))
@@ -230,7 +230,7 @@ class Engine:
         return failed
 
     def check_tells(self) -> None:
-        """Refuse backends whose workers cannot call a callback in this process."""
+        """Raise InvalidInputError for a backend whose workers cannot call a callback in this process."""
         if self.backend != "processes":
             raise InvalidInputError(f"the backend is {self.backend}; a callback needs the backend processes")
 

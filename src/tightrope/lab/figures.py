@@ -183,7 +183,7 @@ def _empty_figure(n_panels: int, n_learners: int, label_width: float) -> Figure:
 
 
 def _per_episode(histories: Mapping[str, Sequence[Columns]], budget: Budget) -> list[Curve]:
-    """Mean use of a budget per episode, up to each record."""
+    """Return the mean use of a budget per episode, up to each record."""
     averages = {
         name: [{"episode": run["episode"], budget.column: run[budget.column] / run["episode"]} for run in runs]
         for name, runs in histories.items()

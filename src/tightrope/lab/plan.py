@@ -56,7 +56,7 @@ class Conditions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
 
     @property
     def limits(self) -> dict[str, int | float]:
-        """`budgets`, empty where all are the problem's own."""
+        """The limits in `budgets`; empty if all are the problem's own."""
         return {} if self.budgets is msgspec.UNSET else self.budgets
 
 

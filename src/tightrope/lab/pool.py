@@ -137,7 +137,7 @@ def _end_all(workers: Sequence[Worker]) -> None:
 
 @contextmanager
 def _unsignalled() -> Iterator[None]:
-    """Block the signals that ask to end, for processes that are started in the block; this one gets them after it."""
+    """Block signals in processes that are started inside the block; this process handles them after it."""
     if not hasattr(signal, "pthread_sigmask"):
         yield
         return

@@ -55,7 +55,7 @@ class RunResult:
         return int(self.which["seed"])
 
     def report(self) -> Report | None:
-        """Its `run.json`; None if it is not there, or cannot be read."""
+        """The content of `run.json`; None if it is missing or cannot be read."""
         return RunFolder(self.path).report()
 
 
@@ -218,7 +218,7 @@ class Results:
 
     @cached_property
     def sections(self) -> list[Section]:
-        """The runs by their conditions."""
+        """The runs, grouped by their conditions."""
         groups: dict[tuple[str, ...], list[RunResult]] = {}
         for run in self.runs.values():
             groups.setdefault(_conditions(run), []).append(run)

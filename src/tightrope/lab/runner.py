@@ -36,7 +36,7 @@ LOOK = 0.5
 
 
 def folder_name(study: Study) -> str:
-    """The name of the folder of a study without a file: readable, and unique to it."""
+    """Return a readable and unique folder name for a study without a file."""
     asked = [_names(choices) for choices in (study.problems, study.losses, study.noises)]
     learners, seeds = study.learners, study.all_seeds
     names = _names(learners) if len(learners) <= 4 else f"{len(learners)}-learners"
@@ -59,7 +59,7 @@ def _label(name: str) -> str:
 
 
 def resolved(study: Study, beside: Path) -> tuple[Study, list[Configuration]]:
-    """The study with absolute paths and digests of its problems, as it is written to its folder; and its runs."""
+    """Return the study as it is written to its folder, with absolute paths and digests of problems, and its runs."""
     runs = planned(study, beside)
     played = [run.conditions for run in runs]
     contents = {under.problem.name: under.contents for under in played if under.contents is not None}
@@ -85,7 +85,7 @@ def conducted(
     callback: Callback | None = None,
     tell: Callable[[str], None] = lambda words: None,
 ) -> Iterator[Results]:
-    """Play the runs that are not finished, write the tables, yield the results; hold the folder until the block ends.
+    """Play the unfinished runs, write the tables, and yield the results; the folder is locked until the block ends.
 
     Parameters
     ----------

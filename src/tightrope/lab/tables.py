@@ -44,7 +44,7 @@ def aligned(headings: Sequence[str], rows: Iterable[Sequence[str]], text: Collec
 
 
 def results(episodes: int, seeds: Sequence[int], histories: Histories, settings: Settings) -> list[str]:
-    """The table of the last records and an explanation of its columns; `seeds` are those of all learners together."""
+    """Return the table of the last records with an explanation of its columns; `seeds` are those of all learners."""
     explained = (*EXPLAINED, *([tuple(ALWAYS)] if set(ALWAYS) <= set(shown_columns(histories)) else []))
     meanings = ["; ".join(f"{HEADINGS[name].heading}: {HEADINGS[name].meaning}" for name in line) for line in explained]
     if len(histories) == 1:

@@ -44,12 +44,12 @@ class Projectors:
         self.of = [Projector(space) for _ in range(number)]
 
     def state(self) -> dict[str, FloatArray]:
-        """Return what the next solves start from, stacked over the bases."""
+        """Return the warm starts of the solvers, stacked over the bases."""
         states = [projector.state() for projector in self.of]
         return {name: np.stack([state[name] for state in states]) for name in states[0]}
 
     def restore(self, state: dict[str, FloatArray]) -> None:
-        """Continue from what `state` returned."""
+        """Continue from the warm starts of `state`."""
         for i, projector in enumerate(self.of):
             projector.restore({name: values[i] for name, values in state.items()})
 

@@ -73,7 +73,7 @@ class LazyFPL(LearnerBase[LazyFPLState]):
     perturbation_scale: float = parameter(NOT_NEGATIVE, default=1.0)
 
     def configure(self) -> None:
-        """Nothing follows from the parameters."""
+        """Do nothing: no attributes follow from the parameters."""
 
     def initial(self) -> LazyFPLState:
         total_loss, draws = np.zeros(self.space.n_tuples), deepcopy(self.rng)
@@ -100,7 +100,7 @@ class LazyFPL(LearnerBase[LazyFPLState]):
         return length
 
     def width(self, phase: int, first: int) -> float:
-        """b of a phase that begins with this episode."""
+        """Return the width b of a phase that begins with this episode."""
         return self.perturbation_scale * math.sqrt(self.phase_length(phase) * first * self.space.n_pairs / 2)
 
     def _lead(self, total_loss: FloatArray, draws: np.random.Generator, phase: int, first: int) -> Policy:

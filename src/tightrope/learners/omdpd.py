@@ -135,7 +135,7 @@ class OMDPD(CountingLearner[OMDPDState]):
         )  # fmt: skip
 
     def _prices(self, excess: FloatArray) -> FloatArray:
-        """Line 3."""
+        """Return the prices of line 3."""
         first = self.beta / self.V
         beyond = log(self._most / first)  # no power is larger than it must be
         prices: FloatArray = first * exp(np.minimum(self.beta * excess, beyond))

@@ -84,7 +84,7 @@ class PIDLagrangian(CountingLearner[PIDState]):
         )  # fmt: skip
 
     def _prices(self, state: PIDState, used: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Line 5: λ and I, (I,) each, when so much is used of each budget."""
+        """Return λ and I of line 5, (I,) each, for the uses of the budgets."""
         over, rise = used - self.alpha, np.maximum(used - state.used, 0.0)
         integrals = np.maximum(state.integrals + self.dual_step * over, 0.0)
         return np.maximum(self.proportional * over + integrals + self.derivative * rise, 0.0), integrals

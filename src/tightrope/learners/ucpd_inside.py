@@ -148,7 +148,7 @@ class UCPDInside(CountingLearner[InsideState]):
         self.range_of_D = range_of_D(space)
 
     def initial(self) -> InsideState:
-        """θ^1: the measure of Δ_1 that is nearest to U."""
+        """Return the first state; θ^1 is the measure in Δ_1 nearest to U."""
         space, n, counts = self.space, len(self.budgets), Counts(self.space, self.ties, self.renewal)
         plain = MirrorStep(space, self.rule)
         theta, _ = plain(plain.begin(counts), counts, self._uniform, np.zeros(space.n_tuples))

@@ -180,7 +180,7 @@ def _opened(file: Path) -> Iterator[sqlite3.Connection]:
         if magic == MAGIC:
             tables = {name for (name,) in sql.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
         if not {"events", "facts", "files"} <= tables:
-            raise InvalidInputError(f"{printable(file)} is no backup that tightrope wrote")
+            raise InvalidInputError(f"{printable(file)} is not a backup of tightrope")
         yield sql
 
 

@@ -158,7 +158,7 @@ class HindsightLP:
 
 
 class _Model:
-    """A known model, in the form of the solvers."""
+    """A known model, with the solvers of its LPs."""
 
     def __init__(self, mdp: LayeredMDP) -> None:
         self.mdp = mdp

@@ -227,7 +227,7 @@ def _document(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
 
 
 def _like(what: str, fresh: Any, value: Any, decoder: "Decoder") -> Any:
-    """The saved value, of the same kind, shape and dtype as what is there in a fresh learner."""
+    """Return the saved value; kind, shape and dtype must be those of the value in a new learner."""
     if hasattr(fresh, "restored") or hasattr(fresh, "restore"):
         saved, parts = value["state"], fresh.state()
         if set(saved) != set(parts):

@@ -60,7 +60,7 @@ class Frontier:
         best, spare = self.dual(low, budget), budget - self.use
 
         def reach(price: float, slope: FloatArray) -> float:
-            """The distance d from which on q* − q >= σ d; q is a minimum of lines, so one of them suffices."""
+            """Return the distance d beyond which q* − q >= σ d; q is a minimum of lines, so one of them suffices."""
             above, steep = self.loss - price * spare - best, slope > sigma
             above[above < ROUNDING * (1 + price)] = 0.0
             return float((above[steep] / (slope[steep] - sigma)).min(initial=np.inf))

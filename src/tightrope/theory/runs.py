@@ -73,7 +73,7 @@ class Recording:
 def windows(
     problem: Problem, *, episodes: int, seed: int, learner: str, progress: Callable[[int], None] | None = None
 ) -> Windows:
-    """The losses of a run with this seed; where they depend on the policies played, `learner` is run."""
+    """Return the losses of a run with this seed; if they depend on the policies, those of `learner`."""
     recorded = Recorded(problem.losses, math.isqrt(episodes))
     if answering(problem):
         watched = replace(problem, losses=recorded)

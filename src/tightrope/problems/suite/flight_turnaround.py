@@ -55,7 +55,7 @@ def flight_turnaround(
     losses: LossChoice = "replay",
     noise: NoiseChoice = "none",
 ) -> Problem:
-    """`max_crew` in crew-minutes and `max_spare` in minutes of the spare aircraft, of a day."""
+    """Return the problem with budgets of `max_crew` crew-minutes and `max_spare` spare-aircraft minutes per day."""
     budgets = [number(max_crew, "max_crew", 0, PARTS * 60), number(max_spare, "max_spare", 0, PARTS * 240)]
     late, counts = lateness(), turnarounds()
     chances = counts / counts.sum(axis=2, keepdims=True)

@@ -76,7 +76,7 @@ def random(
 
 
 def _middle_budgets(mdp: LayeredMDP, loss: FloatArray, mean: FloatArray) -> FloatArray:
-    """c = u − σ/2 as above; a tenth more than u where no policy undercuts it."""
+    """Return the budgets c = u − σ/2 as above, or a tenth more than u if no policy uses less."""
     _, policy = best_policy(mdp, loss)
     usage: FloatArray = inner(mean, mdp.occupancy(policy))
     slack = slater_slack(mdp, mean, usage)
