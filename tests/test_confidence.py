@@ -112,9 +112,7 @@ def test_violation_of_a_ball(space: LayeredSpace, rng: np.random.Generator) -> N
 
 
 @given(spaces(), rngs(), st.sampled_from(["sum", "sign", "radius", "no number", "nothing"]), st.booleans())
-def test_a_ball_is_refused_where_it_is_none(
-    space: LayeredSpace, rng: np.random.Generator, what: str, free: bool
-) -> None:
+def test_an_invalid_ball_is_refused(space: LayeredSpace, rng: np.random.Generator, what: str, free: bool) -> None:
     """One pair is spoilt; a center does no harm where the pair is free."""
     center, pair = random_mdp(rng, space).transitions, pair_of_tuple(space)
     radius = np.where(rng.random(space.n_pairs) < 0.3, np.inf, rng.uniform(0, 1.9, space.n_pairs))

@@ -58,7 +58,7 @@ def test_a_sample_is_drawn_by_its_seed_and_hardly_changes_when_learners_are_adde
     assert len({*before} & {*sample(tmp_path, 10, seed=0)}) >= 7
 
 
-def test_who_mentions_a_module_is_asked_first() -> None:
+def test_tests_that_mention_a_module_run_first() -> None:
     shared = "src/tightrope/learners/shared/rates.py"
     learners = [f"src/tightrope/learners/{name}.py" for name in ("s_ops", "shared/pricing", "ucpd_practical")]
     assert importers(ROOT, shared)[:4] == [shared, *learners]

@@ -126,7 +126,7 @@ def test_what_is_beyond_the_units_is_refused_in_them() -> None:
         learner.observe("an episode")
 
 
-def test_who_is_asked_in_units_and_who_is_not() -> None:
+def test_only_a_learner_in_learner_units_is_accepted() -> None:
     problem = tr.make("edge-cloud")
     learner = tr.InUnits(tr.make_learner("ucpd", problem, episodes=5), problem.units)
     with pytest.raises(tr.InvalidInputError, match=r"a run is in the units of its learner.*learner\.learner"):

@@ -219,7 +219,7 @@ def test_strict_refuses_them() -> None:
     assert env.step(1)[4]["action"] == 1
 
 
-def test_nothing_goes_on_without_a_reset() -> None:
+def test_a_step_needs_a_reset() -> None:
     env = ProblemEnv(uneven())
     with pytest.raises(gymnasium.error.ResetNeeded):
         env.step(0)

@@ -55,7 +55,7 @@ def test_an_override_is_found() -> None:
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_an_episode_replaces_the_state_and_leaves_the_old_one_as_it_was(name: str) -> None:
+def test_an_episode_replaces_the_state_without_changing_the_old_one(name: str) -> None:
     learner = make_learner(name, WORLD, episodes=12)
     drive(WORLD, learner, last=3)
     before, copies = learner.state, [_bytes(value) for value in _values(learner.state)]
@@ -67,7 +67,7 @@ def test_an_episode_replaces_the_state_and_leaves_the_old_one_as_it_was(name: st
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_a_learner_that_is_put_back_into_a_state_goes_on_from_there(name: str) -> None:
+def test_a_learner_continues_from_an_earlier_state(name: str) -> None:
     """Bit for bit, also if it was elsewhere in between."""
     learner = make_learner(name, WORLD, episodes=12)
     drive(WORLD, learner, last=4)

@@ -26,7 +26,7 @@ def test_every_learner_keeps_the_contract(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_every_learner_says_who_it_is(name: str) -> None:
+def test_every_learner_reports_its_name(name: str) -> None:
     learner = LEARNERS[name]
     assert learner.name == name
     assert 20 < len(learner.summary()) <= 110
@@ -418,6 +418,6 @@ def test_a_failure_names_the_check() -> None:
     assert failure.value.__notes__ == ["(check_its_memory_is_bounded of tightrope.checks)"]
 
 
-def test_a_learner_that_nobody_knows() -> None:
+def test_an_unknown_learner_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="'nobody'"):
         check_learner("nobody")

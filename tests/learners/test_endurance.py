@@ -18,7 +18,7 @@ PLAYED = [("machine-cycle", "chaser"), ("random", "random-walk"), ("inventory", 
 
 @pytest.mark.parametrize(("problem", "losses"), PLAYED)
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_every_learner_goes_on_past_its_plan(learner: str, problem: str, losses: str) -> None:
+def test_every_learner_continues_beyond_its_plan(learner: str, problem: str, losses: str) -> None:
     came_of_it = endure(Combination(learner, problem, losses, episodes=20), beyond=5)
     assert (came_of_it["outcome"], came_of_it["played"]) == ("ok", 100)
 

@@ -127,7 +127,7 @@ def test_bad_parameters_are_named(options: dict[str, Any], words: str) -> None:
         fpop(**options)
 
 
-def test_a_planner_that_fails_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_planner_leaves_the_learner_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = fpop()
     episode = Episode([0, 1, 3, 6], [0, 1, 0], np.ones(SPACE.n_tuples), np.zeros((0, SPACE.n_tuples)))
     before = learner.policy

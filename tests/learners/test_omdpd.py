@@ -123,7 +123,7 @@ def sampled(mdp: LayeredMDP, pi: FloatArray, rng: np.random.Generator) -> tuple[
     return states, actions
 
 
-def test_it_has_what_can_be_had_where_nobody_has_both() -> None:
+def test_it_approaches_the_best_policy_within_every_budget() -> None:
     """On mannor-game: a strong violation that falls per episode, and no regret against the best always within it."""
     shares = []
     for turn in (150, 600):

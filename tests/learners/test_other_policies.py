@@ -16,7 +16,7 @@ WORLD = ordinary_world()
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_who_weighs_by_the_probability_of_a_path_does_not_learn_from_any(name: str) -> None:
+def test_path_weighting_learners_do_not_learn_from_any_policy(name: str) -> None:
     learner = LEARNERS[name]
     source = "".join(inspect.getsource(sys.modules[kind.__module__]) for kind in learner.__mro__[:1])
     weighs = any(word in source for word in ("estimated(", "importance_weighted(", "unbiased(", "log_gradient("))
@@ -39,7 +39,7 @@ def test_its_own_policy_told_is_its_own_policy(name: str) -> None:
         other.observe(BanditEpisode(**parts, policy=3))  # type: ignore[arg-type]
 
 
-def test_who_learns_from_its_own_refuses_another() -> None:
+def test_a_learner_of_its_own_episodes_refuses_others() -> None:
     learner = make_learner("shifted-bandit-uc-o-reps", WORLD, episodes=12)
     drive(WORLD, learner, last=3)
     episode = WORLD.play(learner.policy, "bandit", 4, np.random.default_rng(4))

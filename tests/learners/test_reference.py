@@ -165,7 +165,7 @@ def test_drift_plus_penalty_refuses_weights_that_are_not_positive() -> None:
         make_learner("drift-plus-penalty", problem_with(1), episodes=400, V=-1.0)
 
 
-def test_drift_plus_penalty_stays_as_it_was_when_the_projection_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_drift_plus_penalty_is_unchanged_when_the_projection_fails(monkeypatch: pytest.MonkeyPatch) -> None:
     at = WORLDS["a_sparse_space"]()
     learner, twin = (make_learner("drift-plus-penalty", at, episodes=10) for _ in range(2))
     drive(at, learner, last=3)

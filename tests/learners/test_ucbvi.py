@@ -149,7 +149,7 @@ def test_bad_parameters_are_named(option: str, value: Any) -> None:
         UCBVI(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7, **{option: value})
 
 
-def test_a_planner_that_fails_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_planner_leaves_the_learner_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     learner = UCBVI(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7, radius_scale=0.0)
     before = learner.policy
     with monkeypatch.context() as patch:

@@ -458,7 +458,7 @@ def test_observing_changes_nothing_that_it_was_given() -> None:
     assert_goes_on_like(learner, frozen)
 
 
-def test_what_it_hands_out_stays_as_it_was() -> None:
+def test_returned_arrays_do_not_change() -> None:
     """A policy or a measure of an earlier episode is not overwritten by later ones."""
     learner = learner_after(0)
     handed_out, copies = [], []

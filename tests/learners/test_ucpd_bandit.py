@@ -155,7 +155,7 @@ def test_it_learns_within_its_budget() -> None:
     assert ours["violation"][-1] < 0.05 * 1500
 
 
-def test_loaded_inside_a_block_it_goes_on_alike() -> None:
+def test_loaded_inside_a_block_it_continues_the_same() -> None:
     """After 250 episodes blocks are longer than one, and epochs begin inside them."""
     at = ordinary_world()
     learner, again = (make_learner("ucpd-bandit", at) for _ in range(2))

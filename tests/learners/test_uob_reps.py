@@ -161,7 +161,7 @@ def test_bad_parameters_are_named(option: str, value: Any) -> None:
         UOBREPS(LayeredSpace.dense([1, 2, 1], 2), [], episodes=7, **{option: value})
 
 
-def test_a_projection_that_fails_leaves_everything_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_failing_projection_leaves_the_learner_unchanged(monkeypatch: pytest.MonkeyPatch) -> None:
     space = LayeredSpace.dense([1, 2, 1], 2)
     learner = UOBREPS(space, [], episodes=7)
     before, theta = learner.policy, learner.state.theta.copy()

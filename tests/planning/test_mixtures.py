@@ -46,7 +46,7 @@ def test_what_goes_in_circles_is_solved_all_the_same(circle: Circle) -> None:
     assert (circle.D @ best.x - circle.alpha).max() <= circle.least_excess + ALLOWED
 
 
-def test_what_is_cut_off_is_only_taken_for_good_when_it_is(circle: Circle, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_truncated_simplex_run_is_accepted_only_if_accurate(circle: Circle, monkeypatch: pytest.MonkeyPatch) -> None:
     for pivots in range(1, 60):
         monkeypatch.setattr(dynamic_programming, "MAX_PIVOTS", pivots)
         best = Mixture(*circle.task, zero=1e-2 * ALLOWED)

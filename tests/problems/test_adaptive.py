@@ -40,7 +40,7 @@ def test_chaser_raises_the_loss_by_the_average_of_what_was_visited(
         visits = visits + (of_pair - visits) / memory
 
 
-def test_chaser_charges_whoever_settles_and_forgets(rng: np.random.Generator) -> None:
+def test_chaser_raises_losses_of_a_fixed_policy_and_forgets(rng: np.random.Generator) -> None:
     adversary = Chaser(np.zeros((1, 3)), FORK, weight=1.0, memory=10).begin(rng)
     np.testing.assert_array_equal(adversary.loss(1), [0, 0, 0])
     for t in range(1, 30):
@@ -80,7 +80,7 @@ def test_lower_bound_has_phases_that_double_and_gaps_that_shrink() -> None:
         assert sorted(chances[start])[1:] == [0.5, 0.5]
 
 
-def test_lower_bound_never_favours_who_stays_where_she_is() -> None:
+def test_lower_bound_never_favours_a_fixed_policy() -> None:
     chances, _ = lower_bound_play(SECOND, 1000)
     assert (chances[64:, 1] == 0.5).all()
     first_choice = {int(lower_bound_play(SECOND, 1, seed)[0][0].argmin()) for seed in range(30)}

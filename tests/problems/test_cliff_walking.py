@@ -37,7 +37,7 @@ def test_a_small_one_with_much_slip_is_its_twin() -> None:
     assert_same(cliff_walking(n_rows=2, n_columns=4, n_steps=9, slip=0.5, budget=1), twin(2, 4, 9, 0.5))
 
 
-def test_nobody_stands_off_the_cliff() -> None:
+def test_no_state_is_off_the_cliff() -> None:
     names = {name.rpartition(",")[0] for name in cliff_walking().state_names[:-1]}
     assert "row 4, column 1" in names
     assert not {f"row 4, column {c}" for c in range(2, 13)} & names

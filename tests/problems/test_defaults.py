@@ -58,7 +58,7 @@ def test_the_warning_is_in_run_and_report(shop: Path) -> None:
     assert "loss.csv has no row for 48%" in Path("played/report.html").read_text("utf-8")
 
 
-def test_a_default_for_little_is_none(shop: Path, tmp_path: Path) -> None:
+def test_a_default_for_few_moves_causes_no_warning(shop: Path, tmp_path: Path) -> None:
     rows = [f"{week},{state},{action},1" for week in range(1, 21) for state, action in PAIRS]
     (shop / "loss.csv").write_text("\n".join(["episode,state,action,loss", *rows[:-1]]) + "\n")
     assert load_problem(with_default(shop)).warnings == ()

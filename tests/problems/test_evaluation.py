@@ -118,7 +118,7 @@ def test_an_estimate_is_printed_with_its_interval() -> None:
 # learners that know a log
 
 
-def test_a_learner_counts_a_log_whoever_played_it() -> None:
+def test_a_learner_counts_a_log_of_any_policy() -> None:
     problem, log = truth(), tr.read_log(recorded(200, seed=9), budgets=BUDGETS)
     for name in ("ucpd-practical", "ucpd"):
         learner, plain = (tr.make_learner(name, problem, episodes=50) for _ in range(2))
@@ -160,7 +160,7 @@ def test_a_warm_start_pays() -> None:
     assert regrets[0] < 0.75 * regrets[1]
 
 
-def test_a_warm_learner_is_saved_and_goes_on(tmp_path: Path) -> None:
+def test_a_warm_started_learner_is_saved_and_continues(tmp_path: Path) -> None:
     problem, path = truth(), tmp_path / "learner"
     learner = tr.make_learner("ucpd-practical", problem)
     learner.learn_from(tr.read_log(recorded(100, seed=11), budgets=BUDGETS))  # type: ignore[attr-defined]

@@ -34,7 +34,7 @@ def test_the_reward_in_hindsight_is_the_published_one(q: float) -> None:
     ["ucpd", "ucpd-practical", "ucpd-bandit", "uc-o-reps", "drift-plus-penalty", "opt-primal-dual", "opt-cmdp",
      "omdpd", "follow-the-leader", "safe-baseline", "hindsight", "uniform"],
 )  # fmt: skip
-def test_nobody_has_both(learner: str) -> None:
+def test_no_learner_keeps_both_regret_and_violation_small(learner: str) -> None:
     """At the turn the violation, or at twice the turn the regret, is a third of the episodes or more."""
     problem, T = tr.make("mannor-game", turn=TURN), 2 * TURN
     history = tr.run(problem, learner, episodes=T, records=T, spacing="linear", regret="last")

@@ -41,7 +41,7 @@ def test_the_same_seed_gives_the_same_bits_and_another_another(n_successors: int
     assert all(a != b for a, b in zip(bits(one)[1:], bits(other)[1:], strict=True))
 
 
-def test_more_scenarios_or_constraints_leave_the_rest_as_it_was() -> None:
+def test_more_scenarios_or_constraints_do_not_change_the_rest() -> None:
     one, other = random(seed=5), random(seed=5, n_scenarios=7, n_constraints=2)
     np.testing.assert_array_equal(one.mdp.transitions, other.mdp.transitions)
     np.testing.assert_array_equal(scenarios(one), scenarios(other)[:4])

@@ -271,7 +271,7 @@ def test_what_is_no_inequality_is_refused(given_: object, said: str) -> None:
         project(space, [0.5, 0.5], [0.0, 0.0], L1Ball(np.ones(2), np.full(2, np.inf)), inequalities=given_)  # type: ignore[arg-type]
 
 
-def test_none_at_all_is_none() -> None:
+def test_no_entries_give_none() -> None:
     instance = random_instance(3)
     none = (np.empty((0, instance.space.n_tuples)), np.empty(0))
     np.testing.assert_array_equal(project(*instance, inequalities=none).theta, project(*instance).theta)

@@ -216,7 +216,7 @@ def test_what_is_no_ball_is_refused() -> None:
     tr.KLBall(0 * good, [np.inf, 0.0, 0.0]).check(space)  # free, and pairs with one successor
 
 
-def test_a_learner_goes_on_with_the_same_bits(tmp_path: Path) -> None:
+def test_a_learner_continues_with_the_same_bits(tmp_path: Path) -> None:
     at = ordinary_world()
     learner = tr.make_learner("ucpd", at, episodes=60, confidence="kl")
     drive(at, learner, last=30)

@@ -136,7 +136,7 @@ def test_one_of_each_kind_comes_back_bit_for_bit(tmp_path: Path) -> None:
     assert theirs.draws.random() == rng.random()
 
 
-def test_a_learner_that_draws_goes_on_with_the_same_numbers(tmp_path: Path) -> None:
+def test_a_learner_that_draws_continues_with_the_same_numbers(tmp_path: Path) -> None:
     episode = Episode([0, 1, 3, 5], [0, 0, 0], np.zeros(SPACE.n_tuples), np.zeros((1, SPACE.n_tuples)))
     made = Everything(SPACE, [0.3], episodes=7)
     for _ in range(3):
@@ -295,7 +295,7 @@ def test_counts_of_no_paths_are_refused(at: World, tmp_path: Path) -> None:
             load(path)
 
 
-def test_a_measure_that_is_none_is_refused(at: World, tmp_path: Path) -> None:
+def test_an_invalid_measure_is_refused(at: World, tmp_path: Path) -> None:
     learner = make_learner("ucpd", at, episodes=9)
     for value, words in (
         (np.nan, "theta is nan"),

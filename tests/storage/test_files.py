@@ -202,7 +202,7 @@ def test_names_that_are_not_utf_8_read_back_from_json(tmp_path: Path) -> None:
     assert "café → " in (tmp_path / "settings.json").read_text("utf-8")
 
 
-def test_a_folder_that_somebody_writes_to_is_refused_until_that_is_done(tmp_path: Path) -> None:
+def test_a_folder_is_refused_while_another_process_writes_to_it(tmp_path: Path) -> None:
     refused = pytest.raises(InvalidInputError, match=rf"another process is writing to {tmp_path}.*--out")
     with claim_folder(tmp_path, MARK), refused, claim_folder(tmp_path, MARK):
         pass
@@ -210,7 +210,7 @@ def test_a_folder_that_somebody_writes_to_is_refused_until_that_is_done(tmp_path
         assert new
 
 
-def test_who_has_patience_waits_for_a_folder(tmp_path: Path) -> None:
+def test_a_locked_folder_is_awaited_with_patience(tmp_path: Path) -> None:
     with ThreadPoolExecutor(1) as threads, ExitStack() as stack:
         stack.enter_context(locked(tmp_path))
 

@@ -24,7 +24,7 @@ def test_the_checkpoints_are_fine_before_they_are_damaged(tmp_path: Path) -> Non
         checkpoints.play_on(load(path), WORLDS["a_sparse_space"]())
 
 
-def test_a_policy_that_is_none_is_a_failure(tmp_path: Path) -> None:
+def test_an_invalid_policy_fails_the_check(tmp_path: Path) -> None:
     path = tmp_path / "learner"
     path.write_bytes(checkpoints.saved("ucpd", "a_sparse_space", 5))
     learner = load(path)

@@ -380,7 +380,7 @@ def test_what_aiming_below_the_budgets_costs_and_gains(kappa: float) -> None:
     assert without["violation"].value - found["violation"].value == pytest.approx(spared, rel=0.02)
 
 
-def test_budgets_that_nobody_meets_end_in_the_least_excess() -> None:
+def test_infeasible_budgets_give_the_least_excess() -> None:
     """No error; and the excess that is left is the least that any policy has, and what is not known."""
     problem = replace(tiny(Deterministic, Fixed), budgets=np.array([-0.2]))
     found = measured_over(problem, 300)
