@@ -146,7 +146,12 @@ class Policy:
 
 
 class LayeredMDP:
-    """A layered space with its transition probabilities, flat over `space.tuples`."""
+    """A layered space with its transition probabilities, flat over `space.tuples`.
+
+    >>> mdp = LayeredMDP(LayeredSpace.dense([1, 2, 1], 1), [0.75, 0.25, 1.0, 1.0])
+    >>> mdp.occupancy(Policy.uniform(mdp.space)).tolist()
+    [0.75, 0.25, 0.75, 0.25]
+    """
 
     def __init__(self, space: LayeredSpace, transitions: ArrayLike) -> None:
         P = flat(transitions, instance(space, "space", LayeredSpace).n_tuples, "transitions").copy()

@@ -55,6 +55,10 @@ class PaperRadius:
 
     with the true model in every ball of every epoch with probability at least 1 − ζ. An unvisited pair has no
     frequencies and is left free, as the ball of radius > 1 around 0 would.
+
+    >>> visits, moves = np.array([4, 3, 1]), np.array([3, 1, 3, 1])  # of the pairs and tuples of a small space
+    >>> PaperRadius(episodes=100, level=0.05)(LayeredSpace.dense([1, 2, 1], 1), visits, moves).radius.round(2).tolist()
+    [3.0, 2.45, 4.24]
     """
 
     episodes: int  #: T
@@ -81,6 +85,11 @@ class BernsteinBox:
         |p(s') − P̂(s')| <= 2 sqrt( P̂(s') log(T|S||A|/δ) / max(1, N(s,a)−1) ) + 14 log(T|S||A|/δ) / (3 max(1, N(s,a)−1)),
 
     with the true model in every box of every epoch with probability at least 1 − 4δ. An unvisited pair is left free.
+
+    >>> visits, moves = np.array([4000, 3000, 1000]), np.array([3000, 1000, 3000, 1000])
+    >>> box = BernsteinBox(episodes=100, level=0.05)(LayeredSpace.dense([1, 2, 1], 1), visits, moves)
+    >>> box.lower.round(2).tolist(), box.upper.round(2).tolist()
+    ([0.66, 0.19, 0.88, 0.77], [0.84, 0.31, 1.0, 1.0])
     """
 
     episodes: int  #: T
@@ -104,7 +113,13 @@ class BernsteinBox:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class KnownModel:
-    """The set is one point, the true model: the setting of known dynamics."""
+    """The set that contains the true model only: known dynamics.
+
+    >>> space = LayeredSpace.dense([1, 2, 1], 1)
+    >>> known = KnownModel(transitions=np.array([0.9, 0.1, 1.0, 1.0]))
+    >>> known(space, np.zeros(3, dtype=int), np.zeros(4, dtype=int)).radius.tolist()
+    [0.0, 0.0, 0.0]
+    """
 
     transitions: FloatArray = field(repr=False)
 

@@ -54,7 +54,13 @@ class OwnSet(ConfidenceSet, Protocol):
 
 
 class L1Ball:
-    """‖p(·|s,a) − center(·|s,a)‖₁ <= radius(s,a). A radius of 2 or more, or inf, leaves the pair free."""
+    """The set ‖p(·|s,a) − center(·|s,a)‖₁ <= radius(s,a). A radius of 2 or more, or inf, leaves the pair free.
+
+    >>> ball = L1Ball(center=np.array([0.75, 0.25, 1.0, 1.0]), radius=np.array([0.2, 0.0, 0.0]))
+    >>> theta = np.array([0.9, 0.1, 0.9, 0.1])  # its first pair has the distribution (0.9, 0.1)
+    >>> round(ball.violation(LayeredSpace.dense([1, 2, 1], 1), theta), 3)
+    0.1
+    """
 
     def __init__(self, center: ArrayLike, radius: ArrayLike) -> None:
         self.center, self.radius = floats(center, "center", ("n_tuples",)), floats(radius, "radius", ("n_pairs",))
@@ -92,7 +98,12 @@ class L1Ball:
 
 
 class Box:
-    """lower <= p(s'|s,a) <= upper; given a ball, whose center must be within the bounds, p lies in that too."""
+    """The set lower <= p(s'|s,a) <= upper, intersected with a ball if given, whose center is within the bounds.
+
+    >>> box = Box(lower=np.array([0.7, 0.2, 1.0, 1.0]), upper=np.array([0.8, 0.3, 1.0, 1.0]))
+    >>> round(box.violation(LayeredSpace.dense([1, 2, 1], 1), np.array([0.9, 0.1, 0.9, 0.1])), 3)
+    0.1
+    """
 
     def __init__(self, lower: ArrayLike, upper: ArrayLike, ball: L1Ball | None = None) -> None:
         self.lower, self.upper = floats(lower, "lower", ("n_tuples",)), floats(upper, "upper", ("n_tuples",))
@@ -131,7 +142,12 @@ class Box:
 
 
 class KLBall:
-    """KL(center(·|s,a) ‖ p(·|s,a)) <= radius(s,a). A radius of inf leaves the pair free, as does a single successor."""
+    """The set KL(center(·|s,a) ‖ p(·|s,a)) <= radius(s,a). A radius of inf, or a single successor, leaves a pair free.
+
+    >>> ball = KLBall(center=np.array([0.75, 0.25, 1.0, 1.0]), radius=np.array([0.1, 0.0, 0.0]))
+    >>> ball.violation(LayeredSpace.dense([1, 2, 1], 1), np.array([0.9, 0.1, 0.9, 0.1]))
+    0.0
+    """
 
     def __init__(self, center: ArrayLike, radius: ArrayLike) -> None:
         self.center, self.radius = floats(center, "center", ("n_tuples",)), floats(radius, "radius", ("n_pairs",))

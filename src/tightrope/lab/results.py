@@ -177,6 +177,14 @@ class Results:
     runs : the runs that have results, by name, in the order of the table.
     failed : what went wrong with runs that failed, by name.
     tables, summaries : the files that were written.
+
+    Examples
+    --------
+    >>> import tightrope as tr
+    >>> study = tr.Study(problems=["media-streaming"], learners=["uniform"], episodes=20, seeds=2)
+    >>> results = study.run(jobs=1)
+    >>> len(results.runs), results.failed
+    (2, {})
     """
 
     folder: Path

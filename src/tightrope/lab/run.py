@@ -35,7 +35,7 @@ Regret = Literal["records", "last", "never"]
 
 
 class Record(NamedTuple):
-    """The argument of a callback: one record of a run."""
+    """The argument of a callback: one record of a run (`Stop` has an example)."""
 
     run: str  #: which run it is: problem, learner and seed; in a study the name of its folder
     episode: int  #: how many were played
@@ -44,7 +44,14 @@ class Record(NamedTuple):
 
 
 class Stop(NamedTuple):
-    """What a callback returns to end the run."""
+    """The value that a callback returns to end the run.
+
+    >>> import tightrope as tr
+    >>> def stop_early(record: tr.Record) -> tr.Stop | None:
+    ...     return tr.Stop("enough") if record.episode >= 5 else None
+    >>> tr.run("media-streaming", "uniform", episodes=10, callback=stop_early).settings["stopped"]
+    'after 5 of 10 episodes: enough'
+    """
 
     reason: str = "no reason was given"
 

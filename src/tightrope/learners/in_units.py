@@ -16,10 +16,14 @@ from tightrope.units import Units
 class InUnits:
     """A learner whose episodes, budgets and prices are in the user's units, such as euros and litres.
 
-    units = tr.Units.of_bounds(loss_bounds=(0, 40), use_bounds=[3, 120])   # of a step: euros; litres, minutes
-    learner = tr.InUnits(tr.UCPDPractical(space, budgets=units.scaled_budgets([30, 900])), units)
-
     The learner inside, `learner`, is in the units of Assumption 2. Save that one, and wrap it again after loading.
+
+    >>> import tightrope as tr
+    >>> space = tr.LayeredSpace.dense([1, 3, 2, 1], 2)
+    >>> units = tr.Units.of_bounds(loss_bounds=(0, 40), use_bounds=[3, 120])  # of a step: euros; litres, minutes
+    >>> learner = tr.InUnits(tr.UCPDPractical(space, budgets=units.scaled_budgets([5, 200])), units)
+    >>> learner.budgets.tolist()
+    [5.0, 200.0]
     """
 
     def __init__(self, learner: Learner, units: Units) -> None:

@@ -72,9 +72,29 @@ def best_policy(mdp: LayeredMDP, loss: ArrayLike) -> tuple[float, Policy]:
 
 
 def solve_cmdp(mdp: LayeredMDP, loss: ArrayLike, constraints: ArrayLike, budgets: ArrayLike) -> CMDPSolution:
-    """The hindsight LP: loss (n_tuples,), constraints (I, n_tuples), budgets (I,); I may be 0.
+    """Solve the hindsight LP. To solve it for many losses, keep a `HindsightLP`.
 
-    Raises InfeasibleError when no policy meets the budgets. Keep a `HindsightLP` to solve for many losses.
+    Parameters
+    ----------
+    mdp : the model.
+    loss : (n_tuples,).
+    constraints, budgets : (I, n_tuples) and (I,); I may be 0.
+
+    Returns
+    -------
+    CMDPSolution : the best policy within the budgets, with a certificate.
+
+    Raises
+    ------
+    InfeasibleError : if no policy meets the budgets.
+    ConvergenceError : if no solver is accurate enough.
+
+    Examples
+    --------
+    >>> mdp = LayeredMDP(LayeredSpace.dense([1, 1], 2), [1.0, 1.0])  # one step, two actions
+    >>> best = solve_cmdp(mdp, loss=[1.0, 0.0], constraints=[[0.0, 1.0]], budgets=[0.25])
+    >>> best.policy.probabilities.round(3).tolist(), round(best.value, 3)
+    ([0.75, 0.25], 0.75)
     """
     return HindsightLP(mdp, constraints, budgets).solve(loss)
 
