@@ -31,7 +31,7 @@ class Running:
     """A service of the learner in a directory, made for the problem in another."""
 
     def __init__(
-        self, folder: Path, problem: Path | None = None, learner: str | LearnerBase = "ucpd-practical",
+        self, folder: Path | str, problem: Path | None = None, learner: str | LearnerBase = "ucpd-practical",
         address: Address | None = None, **options: Any,
     ) -> None:  # fmt: skip
         new = None
@@ -40,7 +40,7 @@ class Running:
             champion = make_learner(learner, loaded, episodes=1000) if isinstance(learner, str) else learner
             new = NewLearner(folder, loaded, champion)
         self.server = Server(folder, address or Address(), new, **options)
-        self.name = folder.name
+        [self.name] = self.server.learners if isinstance(folder, str) else [folder.name]
         self.raised: list[Exception] = []
         self.authorization = ""
         self._thread = Thread(target=self._run)

@@ -70,7 +70,7 @@ def test_the_learner_has_the_bits_of_a_plain_one(running: Running, machine: Path
         actions = [problem.action_names.index(name) for name in ACTIONS]
         end = [problem.space.n_states - 1]
         twin.observe(Episode(states + end, actions, problem.losses.scenarios[k % 3], problem.constraints.mean))  # type: ignore[attr-defined]
-    folder = served(running).folder
+    folder = served(running).place
     running.__exit__()
     with DurableLearner(folder) as learner:
         assert learner.fingerprint() == checkpoints.fingerprint(twin)
@@ -199,8 +199,8 @@ def test_names_of_digits_are_not_numbers(tmp_path: Path, machine: Path) -> None:
     problem = load_problem(machine)
     n = problem.space.n_states
     backwards = replace(problem, state_names=[str(n - 1 - state) for state in range(n)])
-    DurableLearner(tmp_path / "it", make_learner("uniform", backwards, episodes=9), problem=backwards).close()
-    ProblemTables.of(backwards).write(tmp_path / "it")
+    with DurableLearner(tmp_path / "it", make_learner("uniform", backwards, episodes=9), problem=backwards) as learner:
+        ProblemTables.of(backwards).write(learner.database)
     with Running(tmp_path / "it") as running:
         client = Client(running.server.address, "it")
         for acted in (client.act(0), running.of("/act?number=0")):
@@ -440,7 +440,7 @@ def test_a_learner_that_cannot_be_opened_ends_the_service(tmp_path: Path, machin
 
 
 def test_two_services_cannot_serve_one_learner(running: Running) -> None:
-    with Running(served(running).folder) as second:
+    with Running(served(running).place) as second:
         pass
     assert "belongs to one process at a time" in str(second.raised[0])
     assert running.of("/state")["asked"] == 0

@@ -5,6 +5,7 @@ from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from tightrope import theory
 from tightrope.cli import note, options, show
@@ -185,12 +186,21 @@ def restore_directory(file: Path, folder: Path, to_event: int | None) -> None:
         show(f"{folder} is at event {status.event}: {status.told} episodes told, {status.open} open")
 
 
-def new_learner(directory: Path, problem: str, learner: str, episodes: int | None, name: str | None) -> Any:
-    """Make the learner that the options of `tightrope serve` describe, for its directory."""
+def served_place(address: str, name: str | None) -> Path | str:
+    """Return where the learner of `tightrope serve` is: a directory, or the address of a database with a schema."""
+    from tightrope.ops.database import POSTGRES
+
+    if not address.startswith(POSTGRES):
+        return Path(address) / name if name else Path(address)
+    return f"{address}{'&' if '?' in address else '?'}schema={quote(name)}" if name else address
+
+
+def new_learner(place: Path | str, problem: str, learner: str, episodes: int | None, name: str | None) -> Any:
+    """Make the learner that the options of `tightrope serve` describe, for its directory or database."""
     from tightrope.ops.server import NewLearner
 
     if name is not None and (not name or name in (".", "..") or "/" in name):
         raise InvalidInputError(f"--name {name!r} cannot be the name of a folder")
-    place = folder_of(problem, Path())
-    found: Problem = make(problem) if place is None else load_problem(place)
-    return NewLearner(directory / name if name else directory, found, make_learner(learner, found, episodes=episodes))
+    folder = folder_of(problem, Path())
+    found: Problem = make(problem) if folder is None else load_problem(folder)
+    return NewLearner(place, found, make_learner(learner, found, episodes=episodes))

@@ -221,9 +221,11 @@ def watch(folder: options.Folder, port: options.Port = 0) -> None:
 @app.command(epilog=EXIT_CODES, cls=Command, context_settings={"auto_envvar_prefix": "TIGHTROPE_SERVE"})
 def serve(
     directory: Annotated[
-        Path,
+        str,
         typer.Argument(
-            metavar="DIR", help="The directory of a durable learner, or a directory that holds several of them."
+            metavar="DIR",
+            help="The directory of a durable learner, or a directory that holds several of them; or the address of a "
+            "PostgreSQL database, postgresql://USER@HOST/DATABASE, that several replicas serve.",
         ),
     ],
     problem: Annotated[
@@ -250,7 +252,9 @@ def serve(
     name: Annotated[
         str | None,
         typer.Option(
-            metavar="NAME", help="Create the learner in DIR/NAME, to serve several.", show_default="DIR itself"
+            metavar="NAME",
+            help="Create the learner in DIR/NAME, to serve several; in a database, the schema.",
+            show_default="DIR itself",
         ),
     ] = None,
     host: Annotated[
@@ -314,16 +318,17 @@ def serve(
     """Serve durable learners over HTTP until Ctrl-C (docs/how-to/service.md). --problem creates the learner first."""
     import signal
 
+    from tightrope.cli.actions import served_place
     from tightrope.ops.auth import Limits
     from tightrope.ops.logs import configure
     from tightrope.ops.server import Address, Server, token_of
     from tightrope.signals import answer_signals
 
-    new = None
+    place, new = served_place(directory, name), None
     if problem is not None:
         from tightrope.cli.actions import new_learner
 
-        new = new_learner(directory, problem, learner, episodes, name)
+        new = new_learner(place, problem, learner, episodes, name)
     configure(log_level.value, log_format.value)
     limits = Limits(body=max_body, rate=rate)
     address = Address(host, port, token_of(token_file), tokens_file, certificate, key, limits)
@@ -333,7 +338,7 @@ def serve(
     learners |= {"keep_days": keep_days, "keep_journal": keep_journal}
     if expire_after is not None:
         learners["expire_after"] = expire_after
-    server = Server(directory, address, new, **learners)
+    server = Server(place if isinstance(place, str) else Path(directory), address, new, **learners)
     answer_signals(signal.SIGINT)  # Ctrl-C stops the server also in the background of a script
     show(server.address)
     server.run()

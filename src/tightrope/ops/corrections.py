@@ -23,6 +23,9 @@ from tightrope.ops.database import DIGEST, REMEDY
 from tightrope.ops.state import Arrays, Loader, State, apply, refuse_foreign
 from tightrope.ops.store import ZEROS, Event, SnapshotRow, digest_of_row
 
+#: Kinds of events that are corrections.
+KINDS = ("retract", "amend")
+
 #: An outcome in the journal: the numbers of its event and of its episode.
 Tell = tuple[int, int]
 
@@ -157,7 +160,7 @@ class Corrected:
         ------
         ConflictError : if another event from before the last correction cannot happen any more.
         """
-        if event.kind in ("retract", "amend"):
+        if event.kind in KINDS:
             return state
         if event.seq > self.last:
             return apply(state, event, arrays, load)

@@ -116,6 +116,9 @@ class Database(Protocol):
     def unused(self) -> int:
         """Return the bytes that new rows will reuse."""
 
+    def wait(self, seconds: float) -> bool:
+        """Wait at most so long until another process changed the journal; return whether one may have."""
+
     def close(self) -> None:
         """Close the connection and the files."""
 

@@ -9,24 +9,23 @@ import zipfile
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, fields
-from pathlib import Path
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.arguments import printable, shown, unknown
+from tightrope.arguments import shown, unknown
 from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError, StorageError
 from tightrope.learners.base import Feedback
 from tightrope.model import Policy
 from tightrope.ops.api import Name, Tell, Values
+from tightrope.ops.database import Database
 from tightrope.ops.learner import DurableLearner
 from tightrope.ops.status import BudgetUnits
 from tightrope.problems.constraints import Deterministic
 from tightrope.problems.losses import Scenarios
 from tightrope.space import FloatArray, LayeredSpace
-from tightrope.storage.files import write_bytes
 from tightrope.ties import Ties
 from tightrope.units import BOUND_TOLERANCE, Units
 
@@ -73,43 +72,43 @@ class ProblemTables:
         """Return the ties of the problem, on its space."""
         return Ties(space, *self.outcome) if len(self.outcome) else None
 
-    def write(self, folder: Path) -> None:
+    def write(self, database: Database) -> None:
         """Write the tables beside the journal; refuse to replace other ones."""
-        if (folder / TABLES).exists():
-            kept = self.read(folder, self.scenarios.shape[1])
+        if database.read_file(TABLES) is not None:
+            kept = self.read(database, self.scenarios.shape[1])
             if any(not np.array_equal(getattr(kept, field.name), getattr(self, field.name)) for field in fields(self)):
                 raise InvalidInputError(
-                    f"the learner in {printable(folder)} was made for other tables than those of this problem; leave "
+                    f"the learner in {database} was made for other tables than those of this problem; leave "
                     "the problem out to continue with the ones in the directory, or choose another directory"
                 )
             return
         buffer = io.BytesIO()
         arrays: dict[str, Any] = {field.name: np.array(getattr(self, field.name)) for field in fields(self)}
         np.savez_compressed(buffer, **arrays)
-        write_bytes(folder / TABLES, buffer.getvalue())
+        database.write_file(TABLES, buffer.getvalue())
 
     @classmethod
-    def read(cls, folder: Path, n_tuples: int, problem: str = "") -> Self:
-        """Return the tables in a directory; empty ones if the learner was made without a problem."""
-        path = folder / TABLES
-        if not path.exists():
+    def read(cls, database: Database, n_tuples: int, problem: str = "") -> Self:
+        """Return the tables beside the journal; empty ones if the learner was made without a problem."""
+        data = database.read_file(TABLES)
+        if data is None:
             if problem:
                 raise StorageError(
-                    f"{printable(path)} is missing, so the units of {problem} are not known; restore it from a backup, "
-                    "or pass the problem that the learner was made for"
+                    f"{database}: {TABLES} is missing, so the units of {problem} are not known; restore it from a "
+                    "backup, or pass the problem that the learner was made for"
                 )
             return cls.none(n_tuples)
         try:
-            with np.load(io.BytesIO(path.read_bytes()), allow_pickle=False) as found:
+            with np.load(io.BytesIO(data), allow_pickle=False) as found:
                 arrays = {field.name: found[field.name] for field in fields(cls)}
-        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise StorageError(
-                f"{printable(path)} cannot be read: {error}; restore it from a backup, or remove it and pass the "
+                f"{database}: {TABLES} cannot be read: {error}; restore it from a backup, or remove it and pass the "
                 "problem that the learner was made for"
             ) from error
         tables = cls(**{name: array if array.ndim else array.item() for name, array in arrays.items()})
         if any(array.shape[1:] != (n_tuples,) for array in (tables.scenarios, tables.uses, tables.outcome)):
-            raise StorageError(f"{printable(path)} belongs to another problem; restore it from a backup")
+            raise StorageError(f"{database}: {TABLES} belongs to another problem; restore it from a backup")
         return tables
 
 
@@ -145,7 +144,7 @@ class Translator:
     def of(cls, learner: DurableLearner) -> Self:
         """Return the translator for the learner in a directory."""
         facts = learner.facts
-        tables = ProblemTables.read(learner.directory, learner.space.n_tuples, facts["problem"])
+        tables = ProblemTables.read(learner.database, learner.space.n_tuples, facts["problem"])
         space = learner.space.named(facts["states"], facts["actions"])
         return cls(space, learner.feedback, BudgetUnits.read(facts["units"]), tables)
 

@@ -12,14 +12,13 @@ import json
 import os
 import secrets
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import ExitStack, closing, suppress
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import datetime
 from functools import partial, wraps
 from math import inf
 from os import PathLike
-from pathlib import Path
 from threading import RLock
 from types import TracebackType
 from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
@@ -48,7 +47,7 @@ from tightrope.learners.episodes import checked_budgets
 from tightrope.model import Policy
 from tightrope.ops import corrections, rebuilding, snapshots
 from tightrope.ops.corrections import Corrected, Correction
-from tightrope.ops.database import REMEDY
+from tightrope.ops.database import POSTGRES, REMEDY, Database
 from tightrope.ops.formats import FORMAT
 from tightrope.ops.rebuilding import Choose, Effect, Rebuild, Selection
 from tightrope.ops.sqlite import SQLite, no_learner, owned_directory
@@ -111,6 +110,30 @@ def exclusive(
     return call
 
 
+def looking(
+    method: Callable[Concatenate["DurableLearner", Arguments], Result],
+) -> Callable[Concatenate["DurableLearner", Arguments], Result]:
+    """Let one thread at a time run a method that changes nothing, after it learned what other replicas committed."""
+
+    @wraps(method)
+    def call(self: "DurableLearner", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
+        if self._grouping and self._lock._is_owned():  # type: ignore[attr-defined]
+            return method(self, *args, **kwargs)
+        self._refuse_nested()
+        with self._lock:
+            self._check_open()
+            self._make_usable()
+            with self._store.database.reading():
+                self._stale = True
+                changed = self._catch_up()
+                self._stale = False
+                if changed:
+                    self._publish()
+                return method(self, *args, **kwargs)
+
+    return call
+
+
 class DurableLearner:
     """A learner in a directory of its own.
 
@@ -118,8 +141,10 @@ class DurableLearner:
 
     Parameters
     ----------
-    directory : path
-        A new directory is created for `learner`; an existing one continues with the learner that it contains.
+    address : path or str
+        A new directory is created for `learner`; an existing one continues with the learner that it contains. Or the
+        URL of a PostgreSQL database, `postgresql://user@host/database`, which several replicas may share; with
+        `?schema=name`, a schema of its own in the database.
     learner : LearnerBase, optional
         Needed for a new directory. For an existing one it must have the same parameters, or may be left out.
     problem : optional
@@ -167,7 +192,7 @@ class DurableLearner:
 
     def __init__(
         self,
-        directory: str | PathLike[str],
+        address: str | PathLike[str],
         learner: LearnerBase | None = None,
         *,
         problem: Any = None,
@@ -181,7 +206,6 @@ class DurableLearner:
         author: str = "",
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        path = file_path(directory, "directory")
         self._progress = None if progress is None else function(progress, "progress")
         self._snapshot_every = whole(snapshot_every, "snapshot_every", 1)
         self._keep_days = number(keep_days, "keep_days", 0.0, MOST_DAYS)
@@ -208,24 +232,42 @@ class DurableLearner:
         self._snapshot_due = False
         self._snapshot_error = ""
         with ExitStack() as stack:
-            self.directory = stack.enter_context(owned_directory(path, create=learner is not None))
-            self._store = Journal(stack.enter_context(closing(SQLite(self.directory))))
-            self._store.check_end()
-            for damage in self._store.database.damage():
-                raise StorageError(f"{damage}; {REMEDY}")
-            damaged_rows: list[str] = []
-            if self._store.snapshots(damaged_rows) or damaged_rows:
-                _refuse_other(self._store.facts(), learner, self.directory)
-            else:
-                self._create(learner, problem)
+            database = stack.enter_context(self._database(address, create=learner is not None))
+            self._store = Journal(stack.enter_context(closing(database)))
+            with self._store.transaction():
+                self._store.read_end()
+                self._store.check_end()
+                for damage in database.damage():
+                    raise StorageError(f"{damage}; {REMEDY}")
+                damaged_rows: list[str] = []
+                if self._store.snapshots(damaged_rows) or damaged_rows:
+                    _refuse_other(self._store.facts(), learner, self.name)
+                else:
+                    self._create(learner, problem)
             self._units = BudgetUnits.read(self._store.facts()["units"])
-            self._recover()
+            with database.reading():
+                self._store.read_end()
+                self._recover()
             self._resources: ExitStack | None = stack.pop_all()
+
+    @contextmanager
+    def _database(self, address: str | PathLike[str], *, create: bool) -> Iterator[Database]:
+        """Open the database for this process."""
+        if isinstance(address, str) and address.startswith(POSTGRES):
+            from tightrope.ops.postgres import PostgreSQL
+
+            database = PostgreSQL(address, create=create)
+            self.name = str(database)  #: the address, without a password
+            yield database
+            return
+        with owned_directory(file_path(address, "directory"), create=create) as self.directory:
+            self.name = printable(self.directory)
+            yield SQLite(self.directory)
 
     def _create(self, learner: LearnerBase | None, problem: Any) -> None:
         """Store the facts, then snapshot 0, without which the directory is not complete."""
         if learner is None:
-            raise no_learner(self.directory)
+            raise no_learner(self.name)
         if self._store.last_event or self._store.last_episode:
             raise StorageError(f"{self._store}: the snapshots are missing; {REMEDY}")
         self._store.create(_facts(learner, BudgetUnits.of(problem, len(learner.budgets)), problem))
@@ -262,6 +304,7 @@ class DurableLearner:
             self._make_usable()
             self._stale, self._torn, event = True, False, self._store.last_event
             with self._store.transaction():
+                self._catch_up()
                 for call in calls:
                     try:
                         self._grouping = True
@@ -293,17 +336,17 @@ class DurableLearner:
     def _check_open(self) -> None:
         """Refuse a learner that is closed or was opened by another process."""
         if self._resources is None:
-            raise InvalidInputError(f"the learner in {printable(self.directory)} is closed")
+            raise InvalidInputError(f"the learner in {self.name} is closed")
         if os.getpid() != self._process:
-            raise InvalidInputError(
-                f"another process opened {printable(self.directory)} before it forked; open it in this process"
-            )
+            raise InvalidInputError(f"another process opened {self.name} before it forked; open it in this process")
 
     def _make_usable(self) -> None:
         """Recover after an interrupted call."""
         if self._stale:
             self._store.reload()
-            self._recover()
+            with self._store.database.reading():
+                self._store.read_end()
+                self._recover()
 
     def _recover(self) -> None:
         """Restore memory from disk."""
@@ -311,6 +354,31 @@ class DurableLearner:
         self._open = {episode.id: episode for episode in self._store.open_episodes()}
         self._corrected = Corrected(corrections.read(self._store.corrections()))
         self._publish()
+
+    def _catch_up(self) -> bool:
+        """Learn what other replicas committed since this one looked; return whether there was anything."""
+        store = self._store
+        end = store.database.head() if store.database.shared else store.head
+        if end == store.head:
+            return False
+        if end.event > store.last_event and not store.reaches_back():
+            store.read_end()
+            self._recover()
+            return True
+        for event in store.new_events():
+            if event.kind in corrections.KINDS:  # the state is another one now
+                store.read_end()
+                self._recover()
+                return True
+            self._state = apply(self._state, event, store.array, self._load)
+            self._since_snapshot += 1
+            if event.kind == "tell":
+                self._open = {id: one for id, one in self._open.items() if one.number != event.episode}
+        self._open |= {episode.id: episode for episode in store.new_episodes()}
+        if end.given_up != store.given_up:
+            store.given_up = end.given_up
+            self._open = {episode.id: episode for episode in store.open_episodes()}
+        return True
 
     def _publish(self) -> None:
         """Make the state on disk visible."""
@@ -361,9 +429,14 @@ class DurableLearner:
 
     def _snapshot(self) -> None:
         """Write a snapshot. An error is reported in the status, and the next event tries again: no event is lost."""
-        self._stale, self._snapshot_due = True, False
+        due, self._snapshot_due = self._snapshot_due, False
+        self._stale = True
         try:
-            snapshots.write(self._store, self._state)
+            with self._store.transaction():
+                self._catch_up()
+                newest = self._store.snapshots()[:1]  # of another replica
+                if due or not newest or self._store.last_event - newest[0].seq >= self._snapshot_every:
+                    snapshots.write(self._store, self._state)
             if not self._correcting:  # what a correction reads is kept until it is done
                 since = _now() - round(self._keep_days * DAY)
                 snapshots.prune(self._store, snapshots.Retention(self._keep_journal, since), self._remember)
@@ -783,12 +856,19 @@ class DurableLearner:
         self._correcting = True
 
     def _locked(self, function: Callable[[], Result]) -> Result:
-        """Call a function that reads, as `exclusive` does, but without a transaction."""
+        """Call a function that reads, as `exclusive` does; in a directory without a transaction."""
         self._refuse_nested()
         with self._lock:
             self._check_open()
             self._make_usable()
-            return function()
+            if not self.database.shared:
+                return function()
+            self._stale = True
+            with self._store.transaction():
+                self._catch_up()
+                result = function()
+            self._publish()
+            return result
 
     def _put(self, state: State, correction: Event, arrays: Mapping[bytes, bytes]) -> None:
         """Commit a correction with a snapshot of the corrected state, and continue from that."""
@@ -800,7 +880,7 @@ class DurableLearner:
         self._corrected = Corrected(corrections.read(self._store.corrections()))
         self._publish()
 
-    @exclusive
+    @looking
     def corrections(self) -> tuple[Correction, ...]:
         """Return all corrections, oldest first."""
         return Correction.all(self._corrected.corrections)
@@ -839,25 +919,34 @@ class DurableLearner:
         self._store.database.check_writable(COMMIT_BYTES + 8 * format.space.n_tuples * (1 + format.n_constraints))
         self._store.check_writable()
 
-    @exclusive
-    def open_episodes(self) -> dict[str, OpenEpisode]:
-        """Return the open episodes whose policy is known, by id, oldest first."""
+    @looking
+    def open_episodes(self, ids: Collection[str] | None = None) -> dict[str, OpenEpisode]:
+        """Return the open episodes whose policy is known, by id, oldest first; only those of `ids`, if given."""
         found = {}
         for episode in self._open.values():
-            if episode.policy != UNKNOWN:
+            if episode.policy != UNKNOWN and (ids is None or episode.id in ids):
                 policy = Policy.unchecked(self.space, self._store.array(episode.policy))
                 found[episode.id] = OpenEpisode(episode.id, policy)
         return found
 
-    @exclusive
+    @looking
     def opened_at(self) -> dict[str, float]:
         """Return when each open episode was opened, in seconds since 1970, oldest first; 0 before format 7."""
         return {id: (episode.time or 0) / 1e6 for id, episode in self._open.items()}
 
-    @exclusive
+    @looking
     def open_ids(self) -> list[str]:
         """Return the ids of all open episodes, oldest first."""
         return list(self._open)
+
+    @property
+    def database(self) -> Database:
+        """Where the journal and other files of the learner are stored."""
+        return self._store.database
+
+    @looking
+    def refresh(self) -> None:
+        """Learn what other replicas committed, so that `status` and `policy` show it. Every other method does, too."""
 
     @property
     def status(self) -> Status:
@@ -886,12 +975,12 @@ class DurableLearner:
         return dict(next(one.settings for one in status.entrants if one.name == status.champion))
 
     @property
-    @exclusive
+    @looking
     def facts(self) -> dict[str, Any]:
         """What the directory was created with: names of states and actions, units, the first learner."""
         return self._store.facts()
 
-    @exclusive
+    @looking
     def fingerprint(self, name: str | None = None) -> bytes:
         """Return the bytes of a checkpoint of a learner, by default the champion.
 
@@ -915,7 +1004,7 @@ class DurableLearner:
         self.close()
 
     def __repr__(self) -> str:
-        return f"DurableLearner({str(self.directory)!r}, {self.status.champion}, told={self.status.told})"
+        return f"DurableLearner({self.name!r}, {self.status.champion}, told={self.status.told})"
 
     def _checked_name(self, name: str) -> str:
         if not isinstance(name, str) or name not in self._state.entrants:
@@ -968,7 +1057,7 @@ def _facts(learner: LearnerBase, units: BudgetUnits, problem: Any) -> dict[str, 
     }
 
 
-def _refuse_other(facts: Mapping[str, Any], learner: LearnerBase | None, folder: Path) -> None:
+def _refuse_other(facts: Mapping[str, Any], learner: LearnerBase | None, name: str) -> None:
     """Raise InvalidInputError if a learner differs from the one that a directory was created with."""
     if learner is None:
         return
@@ -979,7 +1068,7 @@ def _refuse_other(facts: Mapping[str, Any], learner: LearnerBase | None, folder:
         words = "another space"
     if words:
         raise InvalidInputError(
-            f"the learner in {folder} was made with {words}; leave the learner out to continue with the one in the "
+            f"the learner in {name} was made with {words}; leave the learner out to continue with the one in the "
             "directory, or choose another directory"
         )
 

@@ -5,13 +5,15 @@ Whatever is published is immutable (a status, a policy, a list that is replaced)
 
 import asyncio
 import logging
-from collections.abc import Callable
+from collections import deque
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import disk_usage
-from time import time
+from threading import Thread
+from time import sleep, time
 from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
@@ -38,6 +40,9 @@ MOST_RECORDS = 600
 #: The numbers of a status that `/state` returns as they are.
 COUNTS = ("event", "asked", "open", "told", "given_up", "expired", "retracted", "left_out", "epoch")
 
+#: Seconds after which a replica looks whether it is closed, or tries again to reach the database.
+LOOK_EVERY = 0.5
+
 #: Learners in one directory: all of them learn from every episode.
 MOST_LEARNERS = 10
 
@@ -53,9 +58,20 @@ class Opened(NamedTuple):
 class NewLearner:
     """A learner to create, and the problem that it is for."""
 
-    folder: Path
+    place: Path | str  #: a directory, or the address of a database
     problem: Any
     learner: Any
+
+
+def _answer(futures: list[asyncio.Future[Any]], results: Sequence[Any]) -> None:
+    """Give each request its result, unless its client is gone."""
+    for future, result in zip(futures, results, strict=True):
+        if future.done():
+            continue
+        if isinstance(result, Exception):
+            future.set_exception(result)
+        else:
+            future.set_result(result)
 
 
 class ServedLearner:
@@ -64,18 +80,20 @@ class ServedLearner:
     Parameters
     ----------
     name : in the URL.
-    folder : the directory of the learner.
+    place : the directory of the learner, or the address of its database.
     most_waiting : requests that may wait for the thread that changes the learner.
     new : the learner to create in the directory, None to open an existing one.
     options : of `DurableLearner`.
     """
 
-    def __init__(self, name: str, folder: Path, most_waiting: int, new: NewLearner | None, **options: Any) -> None:
-        self.name, self.folder, self._most_waiting, self._new, self._options = name, folder, most_waiting, new, options
+    def __init__(self, name: str, place: Path | str, most_waiting: int, new: NewLearner | None, **options: Any) -> None:
+        self.name, self.place, self._most_waiting, self._new, self._options = name, place, most_waiting, new, options
         self._writer = ThreadPoolExecutor(1, thread_name_prefix=f"writes {name}")
         self._rng = np.random.default_rng()
         self.learner: DurableLearner
         self.waiting = 0  #: requests
+        self._queue = deque[tuple[Callable[[], Any], asyncio.Future[Any]]]()  #: calls to be committed together
+        self._scheduled = False  #: the writer will look at the queue
         self.ready = self._abandoned = False
         self.disk_error = ""  #: of the last write; "" if it succeeded
         self._retry: asyncio.Task[None] | None = None
@@ -91,18 +109,42 @@ class ServedLearner:
     def _open(self) -> None:
         with ExitStack() as stack:
             given = {} if self._new is None else {"learner": self._new.learner, "problem": self._new.problem}
-            learner = DurableLearner(self.folder, progress=self._check_abandoned, **given, **self._options)
+            learner = DurableLearner(self.place, progress=self._check_abandoned, **given, **self._options)
             self.learner = stack.enter_context(learner)
             if self._new is not None:
-                ProblemTables.of(self._new.problem).write(self.folder)
+                ProblemTables.of(self._new.problem).write(learner.database)
             self.translator = Translator.of(learner)
             self.tables, self._space = self.translator.tables, self.translator.space
-            known = {id: episode.policy for id, episode in learner.open_episodes().items()}
-            self.opened = {id: Opened(known.get(id), time) for id, time in learner.opened_at().items()}
+            self._compare_opened()
             self._record()
             self._check_abandoned(learner.status.event)
             stack.pop_all()
         self.ready = True
+        if self.learner.database.shared:
+            Thread(target=self._follow, name=f"follows {self.name}", daemon=True).start()
+
+    def _follow(self) -> None:
+        """Learn what other replicas commit, as soon as they do, until the learner is closed."""
+        while self.ready:
+            try:
+                if self.learner.database.wait(LOOK_EVERY):
+                    self._writer.submit(self._catch_up).result()
+            except StorageError:  # reported by the next request
+                sleep(LOOK_EVERY)
+            except RuntimeError:  # the writer was shut down
+                return
+
+    def _catch_up(self) -> None:
+        if self.ready:
+            self._compare_opened()
+            self._look()
+
+    async def catch_up(self) -> bool:
+        """Learn what other replicas committed; return whether that is possible."""
+        if not self.learner.database.shared:
+            return False
+        await self.change(self._catch_up)
+        return True
 
     def _check_abandoned(self, replayed: int) -> None:
         if self._abandoned:
@@ -119,26 +161,69 @@ class ServedLearner:
 
     async def change(self, function: Callable[..., Result], *arguments: Any) -> Result:
         """Run a function in the thread that changes the learner, and return its result."""
-        if self.waiting >= self._most_waiting:
-            raise ApiError("busy", f"{self.waiting} requests are waiting for {self.name}")
+        self._refuse_busy()
+        return await self._waited_for(
+            asyncio.get_running_loop().run_in_executor(self._writer, self._run, function, *arguments)
+        )
+
+    async def join(self, call: Callable[[], Result]) -> Result:
+        """Run a call in the thread that changes the learner, in one transaction with all that wait for the thread."""
+        self._refuse_busy()
+        future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
+        self._queue.append((call, future))
+        if not self._scheduled:
+            self._scheduled = True
+            self._writer.submit(self._commit_queue, asyncio.get_running_loop())
+        return await self._waited_for(future)
+
+    async def _waited_for(self, result: asyncio.Future[Result]) -> Result:
         self.waiting += 1
         try:
-            result = await asyncio.get_running_loop().run_in_executor(self._writer, self._run, function, *arguments)
+            found = await result
         except StorageError as error:
             self.disk_error = str(error)
             raise
         finally:
             self.waiting -= 1
         self.disk_error = ""
-        return result
+        return found
+
+    def _refuse_busy(self) -> None:
+        if self.waiting >= self._most_waiting:
+            raise ApiError("busy", f"{self.waiting} requests are waiting for {self.name}")
+
+    def _commit_queue(self, loop: asyncio.AbstractEventLoop) -> None:
+        """Run all calls that wait, and answer them after their commit."""
+        self._scheduled = False
+        waiting = [self._queue.popleft() for _ in range(len(self._queue))]
+        try:
+            results = self.learner.together([call for call, _ in waiting])
+            self._look()
+        except Exception as error:
+            results = [error] * len(waiting)
+        loop.call_soon_threadsafe(_answer, [future for _, future in waiting], results)
 
     def _run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         result = function(*arguments)
-        if self.learner.status.expired != self._expired:
-            self._forget_expired()
-        if self.learner.status.event != self._recorded:
-            self._record()
+        self._look()
         return result
+
+    def _look(self) -> None:
+        """Show what the learner published."""
+        status = self.learner.status
+        if status.expired != self._expired:
+            self._forget_expired()
+        if status.event != self._recorded:
+            self._record()
+
+    def _compare_opened(self) -> None:
+        """Show the episodes that are open now."""
+        times = self.learner.opened_at()
+        for id in set(self.opened) - times.keys():
+            self.opened.pop(id, None)
+        if new := [id for id in times if id not in self.opened]:
+            known = self.learner.open_episodes(new)
+            self.opened |= {id: Opened(known[id].policy if id in known else None, times[id]) for id in new}
 
     @property
     def oldest(self) -> float:
@@ -150,15 +235,15 @@ class ServedLearner:
     def free_space(self) -> int | None:
         """Bytes that are free on the disk of the directory; None if that is not known."""
         try:
-            return disk_usage(self.folder).free
+            return disk_usage(self.place).free
         except OSError:
             return None
 
     def _forget_expired(self) -> None:
         still_open = set(self.learner.open_ids())
-        for id in self.opened.keys() - still_open:
+        for id in set(self.opened) - still_open:
             log.warning("episode %s of %s was open for too long and is given up", id, self.name)
-            del self.opened[id]
+            self.opened.pop(id, None)
         self._expired = self.learner.status.expired
 
     async def maintain(self) -> None:
@@ -194,7 +279,7 @@ class ServedLearner:
     @endpoint("POST", "/ask", "too-many-open", "refused", *CHANGE, role="act")
     async def ask(self, author: str, key: str | None = None) -> api.Asked:
         """Open an episode."""
-        return await self.change(lambda: self._opened(self.learner.ask(author=author or None, key=key or "")))
+        return self._opened(await self.join(lambda: self.learner.ask(author=author or None, key=key or "")))
 
     @endpoint("GET", "/act", "refused", "unknown-episode", role="act")
     def act(self, state: str | None = None, number: str | None = None, episode: str | None = None) -> api.Acted:
@@ -220,16 +305,15 @@ class ServedLearner:
     async def tell(self, episode: str, body: api.Tell, author: str) -> api.Answered:
         """Learn from the outcome of an episode."""
 
-        def tell() -> api.Answered:
-            outcome = self.translator.outcome(body)
-            return self._closed(episode, self.learner.tell(episode, **outcome, author=author or None))
+        def tell() -> Literal["learned", "already"]:
+            return self.learner.tell(episode, **self.translator.outcome(body), author=author or None)
 
-        return await self.change(tell)
+        return self._closed(episode, await self.join(tell))
 
     @endpoint("POST", "/episodes/{episode}/give-up", "unknown-episode", "conflict", *CHANGE, role="tell")
     async def give_up(self, episode: str) -> api.Answered:
         """Close an episode without an outcome."""
-        return await self.change(lambda: self._closed(episode, self.learner.give_up(episode)))
+        return self._closed(episode, await self.join(lambda: self.learner.give_up(episode)))
 
     def _opened(self, episode: OpenEpisode) -> api.Asked:
         self.opened.setdefault(episode.id, Opened(episode.policy, time()))

@@ -18,7 +18,7 @@ from typing import Any
 import msgspec
 
 from tightrope.arguments import printable, shown
-from tightrope.errors import InvalidInputError, TightropeError, in_words, missing
+from tightrope.errors import InvalidInputError, TightropeError, UnknownEpisodeError, in_words, missing
 from tightrope.ops.api import HEADERS, ApiError, Endpoint, Health, Names, Role, endpoints_of
 from tightrope.ops.sqlite import JOURNAL
 from tightrope.ops.tokens import Tokens, private_text
@@ -134,17 +134,26 @@ def token_of(file: Path | None) -> str | None:
     return private_text(file, "the token").strip()
 
 
-def learners_in(directory: Path, new: NewLearner | None) -> dict[str, Path]:
-    """Return the directories of learners by name: the directory itself, or those in it."""
+def learners_at(place: Path | str, new: NewLearner | None) -> Mapping[str, Path | str]:
+    """Return where learners are, by name: the address of a database, a directory, or those in it."""
+    if isinstance(place, Path):
+        return _learners_in(place, new)
+    from tightrope.ops.postgres import Address as Database
+
+    address = place if new is None else str(new.place)
+    return {Database.read(address).name: address}
+
+
+def _learners_in(directory: Path, new: NewLearner | None) -> dict[str, Path]:
     folders = [directory] if (directory / JOURNAL).is_file() else []
     if not folders and directory.is_dir():
         folders = sorted(path for path in directory.iterdir() if (path / JOURNAL).is_file())
-    if new is not None and new.folder not in folders:
+    if new is not None and new.place not in folders:
         if directory in folders:
             raise InvalidInputError(
                 f"{printable(directory)} is the directory of one learner; choose another one to serve several"
             )
-        folders.append(new.folder)
+        folders.append(Path(new.place))
     if not folders:
         raise InvalidInputError(f"there is no learner in {printable(directory)}; make one with --problem and --learner")
     found = {path.resolve().name: path for path in folders}
@@ -242,7 +251,13 @@ class Service:
                     await asyncio.to_thread(refuse_duplicate_keys, data)
                 else:
                     refuse_duplicate_keys(data)
-            found = endpoint.function(self._learner(request.path_params["name"]), **arguments)
+            learner = self._learner(request.path_params["name"])
+            try:
+                found = endpoint.function(learner, **arguments)
+            except UnknownEpisodeError:
+                if not await learner.catch_up():
+                    raise
+                found = endpoint.function(learner, **arguments)  # another replica had opened it
             return _json(await found if inspect.isawaitable(found) else found)
 
         return answer
@@ -373,17 +388,17 @@ class Server:
 
     Parameters
     ----------
-    directory : of one learner, or with a directory for each of several.
+    place : the directory of one learner, or with a directory for each of several; or the address of a database.
     address : where to listen.
     new : a learner to create.
     options : of `DurableLearner`.
     """
 
-    def __init__(self, directory: Path, address: Address, new: NewLearner | None = None, **options: Any) -> None:
-        waiting, created = address.limits.waiting, None if new is None else new.folder
+    def __init__(self, place: Path | str, address: Address, new: NewLearner | None = None, **options: Any) -> None:
+        waiting, created = address.limits.waiting, None if new is None else new.place
         self.learners = {
-            name: ServedLearner(name, folder, waiting, new if folder == created else None, **options)
-            for name, folder in learners_in(directory, new).items()
+            name: ServedLearner(name, found, waiting, new if found == created else None, **options)
+            for name, found in learners_at(place, new).items()
         }
         self._failures: list[Exception] = []
         service = Service(self.learners, address.limits, self._fail, self._reload)

@@ -62,7 +62,7 @@ def owned_directory(folder: Path, *, create: bool) -> Iterator[Path]:
         yield folder
 
 
-def no_learner(folder: Path) -> InvalidInputError:
+def no_learner(folder: Path | str) -> InvalidInputError:
     """Return the error for a directory without a learner."""
     return InvalidInputError(f"{printable(folder)} contains no learner yet; pass one to create it")
 
@@ -360,6 +360,10 @@ class SQLite:
         """Return the bytes of free pages."""
         [[pages]], [[size]] = self.query("PRAGMA freelist_count"), self.query("PRAGMA page_size")
         return int(pages * size)
+
+    def wait(self, seconds: float) -> bool:
+        """Return at once: no other process changes the journal."""
+        return False
 
     def close(self) -> None:
         """Close the files."""

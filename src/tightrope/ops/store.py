@@ -169,16 +169,17 @@ class Journal:
         self._in_transaction = False
         self.broken = False  #: a change in the transaction was cut short, so it cannot be committed
         self._recent: dict[bytes, bytes] = {}  #: arrays by digest, used lately and certainly on disk; newest last
-        self._read_end()
+        with database.reading():
+            self.read_end()
 
     def reload(self) -> None:
-        """Drop an unfinished transaction and read again where the journal ends."""
+        """Drop an unfinished transaction."""
         self._in_transaction = False
         self.database.reload()
         self._recent.clear()
-        self._read_end()
 
-    def _read_end(self) -> None:
+    def read_end(self) -> None:
+        """Read where the journal ends."""
         events = self._query("SELECT seq, digest FROM events ORDER BY seq DESC LIMIT 1")
         ends = [(0, ZEROS), *((snapshot.seq, snapshot.chain) for snapshot in self.snapshots()[:1]), *events]
         self.last_event, self.chain = max(ends, key=lambda end: end[0])
@@ -187,10 +188,11 @@ class Journal:
 
     def check_end(self) -> None:
         """Raise StorageError if the journal lost events or episodes that were acknowledged."""
-        self.database.check_end(self._head)
+        self.database.check_end(self.head)
 
     @property
-    def _head(self) -> Head:
+    def head(self) -> Head:
+        """Where the journal ends, as far as this object knows."""
         return Head(self.last_event, self.last_episode, self.given_up)
 
     def _query(self, query: str, *values: Any) -> list[Any]:
@@ -216,7 +218,7 @@ class Journal:
             yield
             if self.broken:
                 raise StorageError(f"{self}: a change was cut short; nothing was stored")
-            self.database.commit(self._head)
+            self.database.commit(self.head)
         except BaseException:
             self.database.rollback()
             raise
@@ -306,6 +308,22 @@ class Journal:
             if chain != digest:
                 raise StorageError(f"{self}: event {event.seq} is damaged; {REMEDY}")
             yield event
+
+    def new_events(self) -> Iterator[Event]:
+        """Yield the events that other processes appended, and count them."""
+        for event in self.events(SnapshotRow(self.last_event, self.chain, b"")):
+            self.last_event, self.chain = event.seq, digest_of_row(self.chain, *event.row)
+            yield event
+
+    def new_episodes(self) -> list[EpisodeRow]:
+        """Return the episodes that other processes opened, and count them."""
+        found = self._episodes("number > ?", self.last_episode)
+        self.last_episode = self.database.last_episode()
+        return [episode for episode in found if episode.fate == "open"]
+
+    def reaches_back(self) -> bool:
+        """Return whether the first of the events that other processes appended is still there."""
+        return bool(self._query("SELECT 1 FROM events WHERE seq = ?", self.last_event + 1))
 
     def episode(self, number: int) -> EpisodeRow | None:
         """Return an episode; None if there is no such row, or not any more."""
@@ -409,7 +427,7 @@ class Journal:
                 (f"DELETE FROM arrays WHERE digest NOT IN ({REFERENCED})", ()),
             )
             self.database.set_last_episode(last)
-        self._read_end()
+        self.read_end()
 
     def check_rows(self) -> None:
         """Raise StorageError if an episode or an array is damaged."""
@@ -420,7 +438,7 @@ class Journal:
     def sizes(self) -> Sizes:
         """Return how much is stored."""
         [[events, event_bytes]] = self._query("SELECT count(*), coalesce(sum(length(body)), 0) FROM events")
-        return Sizes(events, event_bytes, self.database.unused())
+        return Sizes(events, int(event_bytes), self.database.unused())
 
     def close(self) -> None:
         """Close the database."""
