@@ -16,7 +16,7 @@ import subprocess
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from threading import Event, Thread
@@ -29,7 +29,6 @@ import numpy as np
 from tightrope.durable import DurableLearner
 from tightrope.learners import LearnerBase, make_learner
 from tightrope.ops.inputs import TABLES
-from tightrope.ops.sqlite import SQLite
 from tightrope.ops.state import EpisodeFormat
 from tightrope.ops.store import ZEROS, Journal, SnapshotRow
 from tightrope.problems.base import Problem
@@ -98,10 +97,9 @@ class Service:
 class Player(Thread):
     """A client: asks, plays, tells, until it is told to stop; remembers what was acknowledged."""
 
-    def __init__(self, service: Service, seed: int, stop: Event) -> None:
+    def __init__(self, client: Any, problem: Problem, seed: int, stop: Event) -> None:
         super().__init__(daemon=True)
-        self.client = Client(service.address, service.directory.name, patience=600)
-        self.problem, self.rng, self.stop = service.problem, np.random.default_rng(seed), stop
+        self.client, self.problem, self.rng, self.stop = client, problem, np.random.default_rng(seed), stop
         self.told: dict[str, dict[str, Any]] = {}
         self.given_up: set[str] = set()
         self.counted: Counter[str] = Counter()
@@ -151,15 +149,14 @@ class Player(Thread):
         return int(self.client.act(0, episode)["action"])
 
 
-def check(service: Service, players: list[Player]) -> dict[str, int]:
-    """Compare what clients know with what is in the directory, and with a plain learner that was never disturbed."""
+def check(learner: DurableLearner, problem: Problem, players: Sequence[Player]) -> dict[str, int]:
+    """Compare what clients know with the journal, and with a plain learner that was never disturbed."""
     told = {episode: story for player in players for episode, story in player.told.items()}
     given_up = {episode for player in players for episode in player.given_up}
-    twin = make_learner(LEARNER, service.problem)
-    learned = replay(service.directory, service.problem, twin)
-    with DurableLearner(service.directory) as learner:
-        assert learner.fingerprint() == checkpoints.fingerprint(twin), "other bits than a learner that nobody disturbed"
-        status, still_open = learner.status, set(learner.open_episodes())
+    twin = make_learner(LEARNER, problem)
+    learned = replay(Journal(learner.database), problem, twin)
+    assert learner.fingerprint() == checkpoints.fingerprint(twin), "other bits than a learner that nobody disturbed"
+    status, still_open = learner.status, set(learner.open_episodes())
     numbers = {int(episode.partition("-")[0]): story for episode, story in told.items()}
     assert len(numbers) == len(told), "two episodes with one number"
     assert numbers.keys() <= learned.keys(), f"lost: {numbers.keys() - learned.keys()}"
@@ -171,21 +168,17 @@ def check(service: Service, players: list[Player]) -> dict[str, int]:
     return {"learned": len(told), "given up": len(given_up), "left open": len(still_open)}
 
 
-def replay(directory: Path, problem: Problem, twin: LearnerBase) -> dict[int, dict[str, Any]]:
+def replay(journal: Journal, problem: Problem, twin: LearnerBase) -> dict[int, dict[str, Any]]:
     """Feed the journal to `twin`; returns what was told of each episode."""
     format, learned = EpisodeFormat(problem.space, len(problem.budgets), twin.feedback), dict[int, dict[str, Any]]()
-    journal = Journal(SQLite(directory, read_only=True))
-    try:
-        for event in journal.events(SnapshotRow(0, ZEROS, b"")):
-            told = format.outcome(event, journal.array)
-            assert event.episode is not None and event.episode not in learned, f"{event.episode} was counted twice"
-            [scenario] = np.flatnonzero((problem.losses.scenarios == told.loss).all(axis=1)).tolist()  # type: ignore[attr-defined]
-            states, actions = problem.space.trajectory(told.path)
-            story = {"states": states.tolist(), "actions": actions.tolist(), "scenario": scenario + 1}
-            learned[event.episode] = story
-            twin.observe(format.episode(told, twin.feedback, twin.policy.probabilities))
-    finally:
-        journal.close()
+    for event in journal.events(SnapshotRow(0, ZEROS, b"")):
+        told = format.outcome(event, journal.array)
+        assert event.episode is not None and event.episode not in learned, f"{event.episode} was counted twice"
+        [scenario] = np.flatnonzero((problem.losses.scenarios == told.loss).all(axis=1)).tolist()  # type: ignore[attr-defined]
+        states, actions = problem.space.trajectory(told.path)
+        story = {"states": states.tolist(), "actions": actions.tolist(), "scenario": scenario + 1}
+        learned[event.episode] = story
+        twin.observe(format.episode(told, twin.feedback, twin.policy.probabilities))
     return learned
 
 
@@ -194,7 +187,8 @@ def disturb(
 ) -> dict[str, int]:
     """Kill and interrupt a service so often, and look what became of it."""
     rng, service, stop = random.Random(seed), Service(folder), Event()
-    players = [Player(service, 1000 * seed + k, stop) for k in range(n_clients)]
+    clients = [Client(service.address, service.directory.name, patience=600) for _ in range(n_clients)]
+    players = [Player(client, service.problem, 1000 * seed + k, stop) for k, client in enumerate(clients)]
     service.start()
     service.wait()
     for player in players:
@@ -227,7 +221,9 @@ def disturb(
     code = service.end(signal.SIGTERM)
     assert code == 128 + signal.SIGTERM, f"exit code {code}: {service.log.read_text()}"
     counted = sum((player.counted for player in players), Counter[str]())
-    return {**ended, **check(service, players), **{f"answered {name!r}": n for name, n in counted.items()}}
+    with DurableLearner(service.directory) as learner:
+        found = check(learner, service.problem, players)
+    return {**ended, **found, **{f"answered {name!r}": n for name, n in counted.items()}}
 
 
 def main() -> None:

@@ -1,6 +1,7 @@
 """Several services on one PostgreSQL database: every one of them answers everything."""
 
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from threading import Thread
 from time import sleep
@@ -8,6 +9,8 @@ from typing import Any
 
 import pytest
 
+from fuzz.cluster import Cluster
+from fuzz.replicas import Disturbed
 from tests.durable.conftest import cluster as cluster
 from tests.durable.conftest import database as database
 from tests.service.running import Running
@@ -81,3 +84,10 @@ def test_tells_that_wait_share_a_commit(
         assert running.of("/state")["told"] == 20
     with DurableLearner(where) as learner:
         assert learner.status.told == 20
+
+
+def test_killed_replicas_and_a_restarted_database_lose_nothing(tmp_path: Path, cluster: Cluster) -> None:
+    """`python -m fuzz.replicas` does the same for longer."""
+    with Cluster() as own, closing(Disturbed(tmp_path, own, n_replicas=2, n_clients=2, seed=7)) as disturbed:
+        found = disturbed.run(kills=3, restarts=1)
+    assert found["learned"] > 0

@@ -93,7 +93,7 @@ def test_the_name_of_the_token_is_the_author_in_the_journal(guarded: Running, se
         ("DELETE", "/challengers/new", None),
     ):
         assert guarded.send(method, at + path, body, **bearing(secrets["operate"])).status == 200
-    with closing(Journal(SQLite(guarded.server.learners["guarded"].place, read_only=True))) as journal:
+    with closing(Journal(SQLite(Path(guarded.server.learners["guarded"].place), read_only=True))) as journal:
         events = list(journal.events(SnapshotRow(0, ZEROS, b"")))
         asked = journal.episode(1)
     assert [event.author for event in events] == ["the teller", *["the operateer"] * 6]
