@@ -29,7 +29,8 @@ namespace tightrope {
 namespace priced {
 inline constexpr double REACH = 20.0;           ///< How far a price may move in a step, in units of cost.
 inline constexpr double SMALLEST_REACH = 1e-9;  ///< Where φ does not fall, less, down to this.
-inline constexpr double SINGULAR = 1e-10;       ///< Added to S: rows may be equal, or the same for all θ.
+inline constexpr double SINGULAR = 1e-10;       ///< Of its diagonal, added to S: rows may be equal,
+inline constexpr double FLAT = 1e-15;           ///< and that much: or the same for all θ. It is what rounding makes of S.
 inline constexpr double ACCURACY = 1e-6;        ///< Of dβ_i by conjugate gradients.
 inline constexpr Index MAX_STEPS = 60;          ///< Of an attempt that moves both together.
 }  // namespace priced
@@ -84,7 +85,7 @@ public:
             warm |= here_.y[i] > 0.0;
         }
         const Index together = min(patience, priced::MAX_STEPS);
-        bool found = (warm || settle(here_)) && search(false, together);
+        bool found = (warm || settle(here_, tolerance_)) && search(false, together);
         if (!found && patience > together) found = restart() && search(false, together);
         if (!found && patience > together) found = restart() && search(true, patience - together);
         work_.beta = here_.beta;
@@ -105,7 +106,7 @@ private:
         work_.factor_damping = NaN;
         here_.beta = work_.beta;
         std::fill(here_.y.begin(), here_.y.end(), 0.0);
-        return settle(here_);
+        return settle(here_, tolerance_);
     }
 
     /// cost + Σ y_i A_i
@@ -156,14 +157,14 @@ private:
     }
 
     /// Move β to the plain answer at the prices of a point; false, and φ is infinite, if it is not found.
-    bool settle(PricedPoint& at) {
+    bool settle(PricedPoint& at, double tolerance) {
         price(at.y);
         work_.beta = at.beta;
-        const Outcome found = tightrope::solve(priced_problem(), lanes_, set_, tolerance_, work_, theta_, interrupt_);
+        const Outcome found = tightrope::solve(priced_problem(), lanes_, set_, tolerance, work_, theta_, interrupt_);
         steps_ += found.steps;
         logarithmic_ = found.far;
         at.phi = INF;
-        if (!(found.residual <= tolerance_)) return false;
+        if (!(found.residual <= tolerance)) return false;
         at.beta = work_.beta;
         account(at, {found.F, found.residual});
         return true;
@@ -201,7 +202,7 @@ private:
                 const double then = value(there_).residual;
                 renew = centred || damping > 0.0 || then * then > tolerance_ * value(here_).residual;
                 damping = t < 1.0 || damping > 1e-8 ? 0.1 * damping : 0.0;
-                reach = min(4.0 * reach, priced::REACH);
+                reach = min(2.0 * reach, priced::REACH);  // less than what a refused step takes
                 std::swap(here_, there_);
             } else {
                 renew = true;
@@ -223,7 +224,7 @@ private:
         for (Index s = first; s < last; ++s) there_.beta[s] += t * work_.step[s];
         for (Index i = 0; i < rows_.m; ++i)
             there_.y[i] = t == 1.0 ? here_.y[i] + dy_[i] : min(max(here_.y[i] + t * dy_[i], 0.0), most_[i]);
-        if (centred) return settle(there_);
+        if (centred) return settle(there_, max(0.1 * tolerance_, 1e-15)) || settle(there_, tolerance_);
         evaluate_at(there_);
         return true;
     }
@@ -232,6 +233,10 @@ private:
     Step joint_step(const StepChoice& choice, double reach) {
         const Index first = lanes_.first_state(1), last = lanes_.first_state(lanes_.n_layers());
         Step found = newton_step(lanes_, set_, choice, work_, interrupt_);
+        if (!(found.slope <= 0.0)) {  // H is no longer one: hold β
+            std::fill(work_.step.begin(), work_.step.end(), 0.0);
+            found = {0.0, 0.0};
+        }
         choose_rows();
         std::fill(dy_.begin(), dy_.end(), 0.0);
         if (chosen_.empty()) return found;
@@ -307,7 +312,7 @@ private:
             lowest[a] = max(here_.y[i] - reach, 0.0);
             width[a] = min(here_.y[i] + reach, most_[i]) - lowest[a];
             for (Index c = 0; c < n; ++c) model[a * n + c] = S_[i * rows_.m + chosen_[c]];
-            model[a * n + a] += priced::SINGULAR * (max(model[a * n + a], 0.0) + priced::SINGULAR);
+            model[a * n + a] = (1.0 + priced::SINGULAR) * max(model[a * n + a], 0.0) + priced::FLAT;
         }
         for (Index a = 0; a < n; ++a) {
             r[a] = -rho_[chosen_[a]];

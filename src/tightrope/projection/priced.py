@@ -18,6 +18,8 @@ from tightrope.space import FloatArray, LayeredSpace
 
 #: Steps in prices after which it is asked whether the inequalities can be met at all; and before giving up.
 SOON, LATE = 30, 300
+#: The share of `most` down to which it is lowered where weights leave the range of numbers; then all prices are 0.
+SMALLEST_SHARE = 1 / 100
 
 
 class PricedProjector:
@@ -31,6 +33,7 @@ class PricedProjector:
         self.iterations = 0  #: Newton steps of the last solve
         self.dual_value = np.nan  #: φ at the last answer
         self.flow_residual = np.nan
+        self.share = 1.0  #: of `most` that prices were held to; less only where weights left the range of numbers
         self.excess = np.nan  #: the most by which a row is exceeded, in units of its largest coefficient
 
     def state(self) -> dict[str, FloatArray]:
@@ -64,37 +67,28 @@ class PricedProjector:
     ) -> None:
         """Write the answer into `theta`, or raise. Takes checked arrays, A (m, n_tuples), b (m,) and most (m,) >= 0.
 
-        Rows of zeros have the price 0. Raises `InfeasibleError` if no measure meets the rows whose `most` is infinite.
-        After an error `theta` is NaN and the next solve starts cold.
+        Rows of zeros have the price 0. Where prices up to `most` take weights out of the range of numbers, and no
+        `most` is infinite, prices are held to a `share` of it. Raises `InfeasibleError` if no measure meets the rows
+        whose `most` is infinite. After an error `theta` is NaN and the next solve starts cold.
         """
-        y, self.multipliers = self.multipliers.copy(), np.zeros_like(self.multipliers)
-        hard = np.isinf(most)
-        missed, far = self._search(reference, cost, confidence, A, b, most, SOON if hard.any() else LATE, y, theta)
-        if hard.any() and not (self.flow_residual <= self.tolerance and missed <= self.tolerance):
-            self.plain.forget()
+        y, self.multipliers, hard = self.multipliers.copy(), np.zeros_like(self.multipliers), np.isinf(most)
+        given = reference, cost, confidence, A, b
+        wrong = self._attempt(*given, most, SOON if hard.any() else LATE, y, theta)
+        if wrong is not None and hard.any():
             impossible = explain(self.space, confidence, A[hard], b[hard], np.flatnonzero(hard))
             if impossible is not None:
                 raise impossible
             y[:] = 0.0
-            missed, far = self._search(reference, cost, confidence, A, b, most, LATE, y, theta)
-        if not (self.flow_residual <= self.tolerance and missed <= self.tolerance):
-            self.plain.forget()
-            raise ConvergenceError(
-                f"the projection stopped at a flow residual of {self.flow_residual:.3g} and inequalities that are off "
-                f"by {missed:.3g}, above its tolerance of {self.tolerance:.3g}, after {self.iterations} Newton steps; "
-                "no answer is returned (where next to nothing meets the inequalities, leave more room in b)"
-            )
-        over = products(A, theta[None])[:, 0] - b
-        if far:  # numbers so far apart that some had to be cut off
-            gap = self._primal_value(reference, cost, theta, over, most) + self.dual_value
-            if not abs(gap) <= GAP_TOLERANCE * (1 + abs(self.dual_value)):
-                self.plain.forget()
-                theta[:] = np.nan
-                raise ConvergenceError(
-                    f"the projection's costs and references are too far apart for floating point: its duality gap is "
-                    f"{gap:.3g}; no answer is returned (scale the cost down, or the reference up)"
-                )
+            wrong = self._attempt(*given, most, LATE, y, theta)
+        self.share = 1.0
+        while wrong is not None and not hard.any() and self.share > 0:
+            self.share = self.share / 4 if self.share > SMALLEST_SHARE else 0.0
+            y[:] = 0.0
+            wrong = self._attempt(*given, self.share * most, LATE, y, theta)
+        if wrong is not None:
+            raise ConvergenceError(wrong)
         size = np.abs(A).max(axis=1, initial=0.0)
+        over = products(A, theta[None]).ravel() - b
         self.excess = float(np.max(over / np.where(size > 0, size, 1.0), initial=0.0))
         self.multipliers = y
 
@@ -107,9 +101,44 @@ class PricedProjector:
         most: FloatArray,
         theta: FloatArray,
     ) -> float:
-        """Primal minus dual value of the last answer."""
-        over = products(A, theta[None])[:, 0] - b
-        return self._primal_value(reference, cost, theta, over, most) + self.dual_value
+        """Primal minus dual value of the last answer, without the excess of rows that are inequalities, or of zeros."""
+        over = products(A, theta[None]).ravel() - b
+        charged = np.isfinite(most) & A.any(axis=1)
+        paid = float(np.sum(np.where(charged, most, 0.0) * np.maximum(over, 0.0)))
+        return primal_value(self.space, reference, cost, theta) + paid + self.dual_value
+
+    def _attempt(
+        self,
+        reference: FloatArray,
+        cost: FloatArray,
+        confidence: ConfidenceSet,
+        A: FloatArray,
+        b: FloatArray,
+        most: FloatArray,
+        patience: int,
+        y: FloatArray,
+        theta: FloatArray,
+    ) -> str | None:
+        """Write θ and y; or return what is wrong, and start cold next time."""
+        missed, far = self._search(reference, cost, confidence, A, b, most, patience, y, theta)
+        wrong = None
+        if not (self.flow_residual <= self.tolerance and missed <= self.tolerance):
+            wrong = (
+                f"the projection stopped at a flow residual of {self.flow_residual:.3g} and inequalities that are off "
+                f"by {missed:.3g}, above its tolerance of {self.tolerance:.3g}, after {self.iterations} Newton steps; "
+                "no answer is returned (where next to nothing meets the inequalities, leave more room in b)"
+            )
+        elif far:  # numbers so far apart that some had to be cut off
+            gap = self.duality_gap(reference, cost, A, b, most, theta)
+            if not abs(gap) <= GAP_TOLERANCE * (1 + abs(self.dual_value)):
+                wrong = (
+                    f"the projection's costs and references are too far apart for floating point: its duality gap is "
+                    f"{gap:.3g}; no answer is returned (scale the cost down, or the reference up)"
+                )
+        if wrong is not None:
+            self.plain.forget()
+            theta[:] = np.nan
+        return wrong
 
     def _search(
         self,
@@ -141,10 +170,3 @@ class PricedProjector:
         theta[:], y[:], self.plain.potentials[:] = found.theta, found.prices, found.potentials
         self.dual_value, self.flow_residual, self.iterations = found.dual_value, found.flow_residual, found.iterations
         return found.missed, True
-
-    def _primal_value(
-        self, reference: FloatArray, cost: FloatArray, theta: FloatArray, over: FloatArray, most: FloatArray
-    ) -> float:
-        """The objective, without the excess of rows that are inequalities or have no coefficient."""
-        paid = np.where(np.isfinite(most), most, 0.0) * np.maximum(over, 0.0)
-        return primal_value(self.space, reference, cost, theta) + float(np.sum(paid))
