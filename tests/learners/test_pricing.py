@@ -1,4 +1,4 @@
-"""ucpd-practical and ucpd-bandit over whole runs, line by line of their docstrings, in plain NumPy.
+"""ucpd-practical-0.2 and ucpd-bandit over whole runs, line by line of their docstrings, in plain NumPy.
 
 Trusted are the projection, the confidence rules and the upper occupancy bounds, which have tests of their own; θ is
 taken over from the learner after it was compared, so that nothing adds up.
@@ -16,11 +16,11 @@ from tests.conftest import pair_of_tuple, random_mdp
 from tests.twins import first_measure, model_of, occupancy, policy_of, sample_path
 from tightrope import BanditEpisode, Episode, LayeredSpace, project
 from tightrope.core import SMALLEST
-from tightrope.learners.shared import pricing
+from tightrope.learners.shared import blocks
 from tightrope.learners.shared.importance import upper_bounds
 from tightrope.learners.shared.rates import rate, spans_after
 from tightrope.learners.ucpd_bandit import UCPDBandit
-from tightrope.learners.ucpd_practical import UCPDPractical
+from tightrope.learners.ucpd_practical_0_2 import UCPDPractical02
 from tightrope.model import Policy
 from tightrope.space import FloatArray
 
@@ -58,7 +58,7 @@ def least_prices(A: FloatArray, v: FloatArray) -> FloatArray:
 
 
 class Twin:
-    """Lines 1 to 5 of `ucpd_practical`, for z = ½, k = 0.3, r = ½, h = 1 and κ = 5, and the tilt B that is given."""
+    """Lines 1 to 5 of `ucpd_practical_0_2`, for z = ½, k = 0.3, r = ½, h = 1, κ = 5, and the tilt B that is given."""
 
     def __init__(self, rule: Any, B: float) -> None:
         self.rule, self.B, self.t, self.m, self.S, self.Q = rule, B, 0, 0, 0.0, np.zeros(2)
@@ -133,9 +133,9 @@ def assert_alike(learner: Any, twin: Twin, theta: FloatArray, prices: FloatArray
 
 
 @pytest.mark.parametrize("B", [100.0, 0.2])
-def test_ucpd_practical_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pricing, "BLOCK_GROWTH", 20)  # blocks of 1, 2 and 3 episodes in this run
-    learner = UCPDPractical(SPACE, BUDGETS, largest_tilt=B, block=3)
+def test_ucpd_practical_0_2_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(blocks, "BLOCK_GROWTH", 20)  # blocks of 1, 2 and 3 episodes in this run
+    learner = UCPDPractical02(SPACE, BUDGETS, largest_tilt=B, block=3)
     twin, block, F, before = Twin(learner.rule, B), list[FloatArray](), 0.0, None
     mean = np.zeros((2, SPACE.n_tuples))
     for states, actions, steps, f, g in plays(learner, 60):
@@ -156,23 +156,23 @@ def test_ucpd_practical_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPat
 
 @pytest.mark.parametrize("B", [100.0, 0.2])
 def test_ucpd_bandit_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pricing, "BLOCK_GROWTH", 20)
+    monkeypatch.setattr(blocks, "BLOCK_GROWTH", 20)
     learner = UCPDBandit(SPACE, BUDGETS, largest_tilt=B, block=3, optimism=0.5)
     twin, block = Twin(learner.rule, B), list[FloatArray]()
     met: list[list[tuple[int, float, FloatArray]]] = [[] for _ in range(SPACE.n_pairs)]
     for states, actions, steps, f, g in plays(learner, 60):
-        theta, t, blocks = learner.state.theta, twin.t + 1, min(3, 1 + (twin.t + 1) // 20)
+        theta, t, length = learner.state.theta, twin.t + 1, min(3, 1 + (twin.t + 1) // 20)
         believed = np.array([np.mean([x[1] for x in at]) if at and 2 * at[-1][0] > t - 1 else -1.0 for at in met])
         u = upper_bounds(Policy(SPACE, policy_of(SPACE, theta)), twin.confidence_set(), np.array(steps))
         gamma, delta = np.sqrt(3 * np.log(3 * 12 / 0.01) / (t * 12)), np.zeros(SPACE.n_pairs)
         delta[PAIR[steps]] = (f[steps] - believed[PAIR[steps]]) / (u + gamma)
-        twin.S += theta @ delta[PAIR] ** 2 / blocks**2
+        twin.S += theta @ delta[PAIR] ** 2 / length**2
         learner.observe(BanditEpisode(states, actions, f[steps], g[:, steps]))
         twin.count(steps, g[:, steps])
         for j in steps:
             met[PAIR[j]].append((t, f[j], g[:, j]))
         block.append((believed + delta)[PAIR])
-        if len(block) == blocks:
+        if len(block) == length:
             loss, block = np.mean(block, axis=0), []
             anywhere = np.mean([x[2] for at in met for x in at], axis=0)
             mean = np.array([np.mean([x[2] for x in at], axis=0) if at else anywhere for at in met]).T
@@ -185,9 +185,9 @@ def test_ucpd_bandit_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPatch)
 
 
 def test_blocks_are_longer_by_one_after_250_episodes_each() -> None:
-    learner = UCPDPractical(SPACE, BUDGETS)
+    learner = UCPDPractical02(SPACE, BUDGETS)
     states = [replace(learner.state, observed=t) for t in (0, 248, 249, 498, 499, 1249, 10**6)]
-    assert [pricing.block_length(state, learner.block) for state in states] == [1, 1, 2, 2, 3, 6, 6]
+    assert [blocks.block_length(state, learner.block) for state in states] == [1, 1, 2, 2, 3, 6, 6]
 
 
 def below(at: list[tuple[int, float, FloatArray]], i: int) -> float:

@@ -1,4 +1,4 @@
-"""ucpd-practical: nothing depends on units or plans, and budgets hold; its equations are in test_pricing."""
+"""ucpd-practical: nothing depends on units or plans, and budgets hold; its equations are in test_budgeted."""
 
 from dataclasses import replace
 
@@ -8,6 +8,7 @@ import pytest
 from tests.twins import sample_path
 from tightrope import Episode, InvalidInputError, LayeredMDP, LayeredSpace, UCPDPractical, make, run
 from tightrope.checks.learners.play import World, drive, ordinary_world
+from tightrope.learners.shared.budgeted import Prudence
 
 
 def policies(
@@ -58,21 +59,12 @@ def test_a_constant_in_a_layer_changes_nothing() -> None:
     np.testing.assert_allclose(shifted.policy.probabilities, usual.policy.probabilities, atol=1e-7)
 
 
-def test_prudence_aims_below_the_budget_by_standard_errors() -> None:
-    """Two paths that use 0.8 and 0.2: σ² = 0.6²/2, its error after two paths 0.3, so budgets of 0.5 − 2·0.3."""
-    space = LayeredSpace.dense([1, 2, 1], 2)
-    g = np.array([[0.8, 0.8, 0.2, 0.2, 0.0, 0.0, 0.0, 0.0]])
-    f = np.array([0.0, 0.0, 1.0, 1.0, 0.0, 0.0, 0.0, 0.0])
-    prudent, plain = UCPDPractical(space, [0.5], prudence=2.0), UCPDPractical(space, [0.5], prudence=0.0)
-    for learner in (prudent, plain):
-        learner.observe(Episode([0, 1, 3], [0, 0], f, g))  # one path has no error yet
-    np.testing.assert_array_equal(prudent.multipliers, plain.multipliers)
-    plain.budgets = np.array([0.5 - 2 * 0.3])
-    for learner in (prudent, plain):
-        learner.observe(Episode([0, 1, 3], [1, 0], f, g))
-    np.testing.assert_allclose(prudent.multipliers, plain.multipliers, rtol=1e-12)
-    np.testing.assert_allclose(prudent.state.theta, plain.state.theta, atol=1e-9)
-    assert prudent.multipliers[0] > 0
+def test_targets_are_below_the_budget_by_standard_errors_and_what_is_owed() -> None:
+    """σ = 0.4 after 4 episodes: half a standard error is 0.1. 3 overspent, paid back over 10·√4 episodes: 0.15."""
+    prudence = Prudence(errors=0.5, repayment=10.0, least_share=0.5)
+    budgets, overspent, sigma = np.array([0.5, 0.5, 0.5]), np.array([-3.0, 3.0, 30.0]), np.array([0.4, 0.4, 0.0])
+    np.testing.assert_allclose(prudence.targets(budgets, overspent, sigma, 4), [0.4, 0.25, 0.25])
+    np.testing.assert_allclose(prudence.targets(budgets, overspent, sigma, 4)[0], 0.5 - 0.5 * 0.4 / np.sqrt(4))
 
 
 def test_the_mean_of_noisy_constraints_is_what_counts() -> None:

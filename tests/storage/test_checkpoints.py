@@ -20,7 +20,7 @@ from tightrope.confidence import ConfidenceRule
 from tightrope.learners import LEARNERS, LearnerBase, load, make_learner
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.ucpd import UCPD
-from tightrope.learners.ucpd_practical import UCPDPractical
+from tightrope.learners.ucpd_practical_0_2 import UCPDPractical02
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
 from tightrope.storage import checkpoints
@@ -243,13 +243,13 @@ def test_what_schema_2_wrote_is_read(at: World, tmp_path: Path) -> None:
 
 
 def test_what_schema_3_wrote_of_ucpd_practical_is_read(at: World, tmp_path: Path) -> None:
-    """It took a step in every episode, and had no block to carry; nor was it prudent."""
-    learner = UCPDPractical(at.space, at.budgets)
+    """It took a step in every episode, and had no block to carry; nor was it prudent. It is called -0.2 now."""
+    learner = UCPDPractical02(at.space, at.budgets)
     drive(at, learner, last=5)
     path = saved(learner, tmp_path)
 
     def as_schema_3(document: dict[str, Any], arrays: dict[str, Any]) -> None:
-        document["schema"] = 3
+        document |= {"schema": 3, "learner": "ucpd-practical"}
         for name in ("losses", "waiting", "steps", "last_use", "squares"):
             del document["state"][name]
         for name in ("losses", "last_use", "squares"):
@@ -419,7 +419,7 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], Any], str]] =
     "another schema": (lambda d, a: d.update(schema=99), "schema 99"),
     "schema 1, with counts of 64 bits": (
         lambda d, a: d.update(schema=1),
-        "schema 1; .* reads schemas 2 to 4",
+        "schema 1; .* reads schemas 2 to 5",
     ),
     "no schema": (lambda d, a: d.pop("schema"), "schema"),
     "no state": (lambda d, a: d.pop("state"), "state"),

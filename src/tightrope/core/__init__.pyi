@@ -272,10 +272,9 @@ def move_kl(kappa: NDArray[numpy.float64], p: NDArray[numpy.float64], W: NDArray
     How the answers for KL balls move: adds to block, D and y, and writes d (`sets.hpp`).
     """
 
-def least_prices(S: NDArray[numpy.float64], r: NDArray[numpy.float64], most: NDArray[numpy.float64] | None = None) -> NDArray[numpy.float64]:
+def least_prices(S: NDArray[numpy.float64], r: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
     """
-    argmin over 0 <= y <= most of <y, S y> / 2 - <r, y>, S (n, n) symmetric and positive semidefinite but for
-    rounding; without `most` there is no upper bound.
+    argmin over y >= 0 of <y, S y> / 2 - <r, y>, S (n, n) symmetric and positive semidefinite but for rounding.
     """
 
 class Solver:
@@ -306,13 +305,6 @@ class Solver:
         """
         Write the answer into theta, NaN if there is none; return F, the flow residual, the number of Newton steps
         and whether weights may have left the range of numbers. An interrupted solver starts cold next time.
-        """
-
-    def solve_priced(self, reference: NDArray[numpy.float64], cost: NDArray[numpy.float64], A: NDArray[numpy.float64], b: NDArray[numpy.float64], most: NDArray[numpy.float64], tolerance: float, patience: int, y: NDArray[numpy.float64], theta: NDArray[numpy.float64]) -> tuple[float, float, float, int, bool]:
-        """
-        As `solve` with most_i [<A_i, theta> - b_i]_+ added for each row, from the prices y, which become those of
-        the answer; return phi, the flow residual, the most by which a row's condition is missed in units of its
-        largest coefficient, the number of Newton steps and whether weights may have left the range of numbers.
         """
 
     def sensitivities(self, reference: NDArray[numpy.float64], cost: NDArray[numpy.float64], A: NDArray[numpy.float64], theta: NDArray[numpy.float64], dbeta: NDArray[numpy.float64], dtheta: NDArray[numpy.float64]) -> None:

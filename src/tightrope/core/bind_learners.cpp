@@ -1,7 +1,9 @@
 // What learners compute besides their subproblem.
+#include "advantages.hpp"
 #include "bindings.hpp"
 #include "bonus_values.hpp"
 #include "lower_means.hpp"
+#include "mix_gap.hpp"
 #include "played.hpp"
 #include "policies.hpp"
 #include "primal_dual.hpp"
@@ -138,6 +140,32 @@ auto assess_(const Csr& csr, Floats pi, Counts<Count> N, Counts<Count> M, Floats
         }
     });
     return results(over.array, b.array, A.array, spans.array);
+}
+
+// ------------------------------------------------------------------------------------------------- advantages.hpp
+
+template <class Count>
+auto advantages_(const Csr& csr, Floats pi, Counts<Count> N, Counts<Count> M, Floats theta, TableOut g, double optimism) {
+    const Space& space = csr;
+    auto belief = belief_of(space, N, M, theta);
+    belief.D = 1.0;
+    const Index n = size(g);
+    require_size(pi, space.n_pairs, "pi");
+    require_size(g, space.n_tuples, "g", 1);
+    New<double> use(n);
+    unlocked([&] {
+        std::vector<double> d(space.n_states);
+        uses(belief, pi.data(), g.data(), n, d.data(), use.data);
+        Advantages(belief, pi.data(), n, optimism)(g.data());
+    });
+    return use.array;
+}
+
+double mix_gap_(const Csr& csr, Floats theta, Floats x, double eta) {
+    const Space& space = csr;
+    require_size(theta, space.n_tuples, "theta");
+    require_size(x, space.n_tuples, "x");
+    return unlocked([&] { return mix_gap(space, theta.data(), x.data(), eta); });
 }
 
 auto from_least_(const Csr& csr, Floats f) {
@@ -279,6 +307,9 @@ void bind_counted(nb::module_& m) {
           "theta"_a.noconvert(), "loss"_a.noconvert(), "costs"_a.noconvert(), "realism"_a, "limits"_a.noconvert(),
           "By how much the policy is over each limit (I,) under the model that is believed, its responses b (I,) and A "
           "(I, I), and the spans (I,) of what is charged, which replaces the costs.");
+    m.def("advantages", advantages_<Count>, "csr"_a, "pi"_a.noconvert(), "N"_a.noconvert(), "M"_a.noconvert(),
+          "theta"_a.noconvert(), "g"_a.noconvert(), "optimism"_a,
+          "What the policy uses (I,) under the model that is believed; the rows A of its advantages replace g.");
     m.def("evaluate", evaluate_<Count>, "csr"_a, "pi"_a.noconvert(), "M"_a.noconvert(), "n"_a.noconvert(),
           "R"_a.noconvert(), "V (rows, n_states) and Q (rows, n_pairs) of the policy for every row of R, truncated.");
 }
@@ -300,6 +331,8 @@ void bind_learners(nb::module_& m) {
           "max(Q_i + <g_i, theta> - c_i, 0) for every i.");
     bind_counted<std::int64_t>(m);
     bind_counted<double>(m);
+    m.def("mix_gap", mix_gap_, "csr"_a, "theta"_a.noconvert(), "x"_a.noconvert(), "eta"_a,
+          "Σ over layers of <θ, x> + log(Σ θ e^{−η x}) / η.");
     m.def("from_least", from_least_, "csr"_a, "f"_a.noconvert(), "f - the least f of the layer.");
     m.def("span", span_, "csr"_a, "f"_a.noconvert(), "The largest span of f within a layer.");
     m.def("in_spans", in_spans_, "csr"_a, "g"_a.noconvert(), "budgets"_a.noconvert(),

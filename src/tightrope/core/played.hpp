@@ -11,24 +11,28 @@ inline constexpr double LEAST_RESPONSE = 1e-5;  ///< Added to every A_ii, in sha
 inline constexpr double ROUNDING = 1e-13;       ///< A span that is this small relative to its numbers is none.
 inline constexpr double SMALLEST = 1e-290;      ///< A span that is too small to divide by.
 
-/// The model that is believed: the counts, and as many visits more as there are successors, spent as θ has it,
+/// The model that is believed: the counts, and D visits more, spent as θ has it,
 ///
 ///     P(s'|s,a) = (M(s,a,s') + D p(s'|s,a)) / (N(s,a) + D),
 ///
-/// p the conditionals of θ and D the number of successors. A pair without visits leads where θ has it lead.
+/// p the conditionals of θ and D a given number, or that of the successors. A pair without visits leads where θ has it
+/// lead.
 template <class Count>
 struct Belief {
     const Space& space;
     const Count* N;
     const Count* M;
     const double* theta;
+    double D = 0.0;  ///< 0: as many as there are successors
+
+    double visits_more(Index n_successors) const { return D > 0.0 ? D : static_cast<double>(n_successors); }
 
     /// P(·|s,a) of pair i, into P.
     void row(Index i, double* __restrict P) const {
         const Index first = space.pair_ptr[i], n = space.pair_ptr[i + 1] - first;
-        const double D = static_cast<double>(n), visits = static_cast<double>(N[i]) + D;
+        const double more = visits_more(n), visits = static_cast<double>(N[i]) + more;
         conditionals(theta + first, n, P);
-        for (Index j = 0; j < n; ++j) P[j] = (static_cast<double>(M[first + j]) + D * P[j]) / visits;
+        for (Index j = 0; j < n; ++j) P[j] = (static_cast<double>(M[first + j]) + more * P[j]) / visits;
     }
 };
 

@@ -1,7 +1,7 @@
 """ucpd-practical where losses and constraints are seen only along the path: estimates in place of what is not seen.
 
-Blocks, sets, prices and steps are lines 1 to 5 of `ucpd_practical`, with these in place of f, ḡ_i, F and S. In episode
-t, with π the policy of θ, and losses f and constraints g_i met at the pairs (s,a) of the path:
+Blocks, sets, prices and steps are lines 1 to 5 of `ucpd_practical_0_2`, with these in place of f, ḡ_i, F and S. In
+episode t, with π the policy of θ, and losses f and constraints g_i met at the pairs (s,a) of the path:
 a. What is believed of the losses, m(s,a): the mean of those met at (s,a) so far; −1, the least that one can be, before
    the first, and again while no visit was in the later half of all episodes.
 b. f̂ = m + Δ, with Δ(s,a) = (f(s,a) − m(s,a)) / (u(s,a) + γ_t) along the path and 0 elsewhere: u(s,a) is the largest
@@ -33,18 +33,10 @@ from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, SHARE, parameter
 from tightrope.learners.parts import Dynamics, PolicyOfMeasure
+from tightrope.learners.shared.blocks import block_after, block_length, block_loss, no_losses
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.learners.shared.importance import estimated, published_exploration
-from tightrope.learners.shared.pricing import (
-    Prices,
-    PriceStep,
-    PricingState,
-    View,
-    block_after,
-    block_length,
-    block_loss,
-    no_losses,
-)
+from tightrope.learners.shared.pricing import Prices, PriceStep, PricingState, View
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, state

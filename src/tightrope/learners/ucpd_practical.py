@@ -1,34 +1,33 @@
-"""UCPD that keeps its budgets at horizons people can afford: Algorithm 1 with other prices, steps and sets.
+"""UCPD with the budgets inside the step: at horizons people can afford, without units or a horizon.
 
-Episodes are played in blocks of one policy, of 1 episode at first and 6 later; after each comes a step m, with f the
-mean of the losses of the block. With f, g_i and budgets c_i taken from the least of each layer, in shares of their
-spans:
+Episodes are played in blocks of one policy, of 1 episode at first and 6 later. After block m, with f the mean of its
+losses, π its policy, and g_i and budgets c_i taken from the least of each layer, in shares of their spans:
 1. The sets are anytime balls on the declared successors (`rules`), with the counts of tied pairs pooled, renewed when a
-   count has grown by a tenth. The model is in all of them, at all times, with probability 1 − ζ.
-2. Charge what was played: e_i = ĝ_i(π) + z σ_i/√t − c_i is by how much the policy uses more than budget i under P̂, for
-   the mean ḡ_i of all draws so far, and prudently: σ_i/√t is the standard error of the mean use of t paths, by the
-   differences of successive ones. (Algorithm 1 charges the optimistic θ, which believes to be within budget while sets
-   are wide.) Q_i ← Q_i + ρ_m e_i, held between 0 and the most of line 3, ρ_m = 3 F / (L √m).
-3. Prices: w = argmin over w >= 0 of ½ wᵀ A w − w·(A Q + k e / η − b), at most B/η for what g̃_i differs by in a layer. A
-   step of length η changes the uses by −η (b + A w) to first order (`core/played.hpp`), so −b/A is the price
-   at which losses and budgets balance, k e / (η A) brings back a share k of the excess in one step, and Q collects what
-   this picture gets wrong. For one budget, w = [Q + (k e / η − b) / A]_+.
-4. θ ← argmin over θ in Δ of η <f + Σ_i w_i g̃_i, θ> + D(θ, (1 − λ_m) θ + λ_m even), λ_m = 1/(10 + m); even, which
-   is θ^1 as well, is the measure of the uniform policy where every successor is as likely. g̃_i = r a_i + (1 − r) ḡ_i,
-   a_i(s,a) what π uses more under P̂ from (s,a) on than from s on: with it another policy is charged what it uses more
-   than π, by the counts. With ḡ_i alone θ would escape prices to dynamics in which nothing is used; with a_i alone it
-   would not try what only seems to use much.
-5. η = 1/√(F²/h² + S/κ²): F is the largest span of an f so far, S the sum of squares of the spans of f − (f before).
-   Losses that do not change leave η at h/F; those that change all the time make it fall like 1/√m.
+   count has grown by a tenth. The model is in all of them, at all times, with probability 1 − ζ. Δ are the measures
+   whose conditionals lie in them.
+2. What is used: P̂(s'|s,a) = (M(s,a,s') + p(s'|s,a)) / (N(s,a) + 1), the counts and one visit more, that θ' with the
+   conditionals p may lead where it likes, so that what was not tried is tried. With û_i what π uses for the mean ḡ_i of
+   all draws so far, θ' uses û_i + <A_i, θ'>, A_i the advantages over π of `core/advantages.hpp`. Bad luck makes a pair
+   look dear, and then it would not be tried again: A_i is less by ω standard errors of what was counted.
+3. The target: c_i(t) = c_i − (z σ_i + [V_i]_+ / τ) / √t, and at least half of c_i; σ_i is the standard deviation of the
+   use of a path, by the differences of successive ones, and V_i = Σ (û_i − c_i) what was overspent so far.
+4. θ ← argmin over θ in Δ of η <f' + f − f'', θ> + D(θ, (1 − λ_m) θ + λ_m even) with <A_i, θ> <= c_i(t) − û_i for all
+   i: f'' = the f before was expected of this block, f' = f is of the next. λ_m = 1/(10 + m); even, which is θ^1 as
+   well, is the measure of the uniform policy where every successor is as likely. The prices of the budgets are the
+   multipliers of the inequalities. None tilts θ by more than e^200; if that is not enough, because the targets cannot
+   be met, θ exceeds them by as little as that price allows.
+5. η = 1/√(F²/h² + (G/L)²): F is the largest span of an f so far, G the sum of the gaps between what θ lost to f − f''
+   and what a mixture loses that is re-weighted by it, Σ_k <θ, f − f''> + log(Σ θ e^{−η (f − f'')}) / η. Losses that
+   do not change leave η at h/F. However they change, what that costs and what moving costs stay in balance.
 
-Nothing depends on the units of losses and constraints, or on the number of episodes: none needs to be planned. No
-step tilts θ by more than e^(h + I B), which the solver takes; so no price is above B/η, which is B F/h at first and
-grows as η falls, for what g̃_i differs by.
+Nothing depends on the units of losses and constraints, or on the number of episodes: none needs to be planned.
+docs/explanation/theory.md says what is proved, of `ucpd-inside`. This preset departs from it in lines 2 (its rows are
+bounds that hold with high probability; these are estimates), 3 and 5, and in the blocks. Line 1 remains proved.
 
 Feedback: full information. Needs to know: the space and the budgets.
 """
 
-from dataclasses import field
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
@@ -39,29 +38,19 @@ from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, SHARE, parameter
 from tightrope.learners.parts import Dynamics, PolicyOfMeasure
+from tightrope.learners.shared.blocks import block_after, block_loss, no_losses
+from tightrope.learners.shared.budgeted import BudgetedState, BudgetedStep, Prudence
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.pricing import (
-    Prices,
-    PriceStep,
-    PricingState,
-    View,
-    block_after,
-    block_loss,
-    no_losses,
-)
-from tightrope.learners.shared.rates import spans_after
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, state
 
 
 @state
-class PracticalState(PricingState):
+class PracticalState(BudgetedState):
     """The state of ucpd-practical."""
 
     mean_constraints: FloatArray = numbers()  #: (I, n_tuples) ḡ
-    last_loss: FloatArray = numbers()  #: (n_tuples,) f of the step before
-    largest_span: float = numbers(least=0)  #: F
 
 
 class UCPDPractical(CountingLearner[PracticalState]):
@@ -72,17 +61,25 @@ class UCPDPractical(CountingLearner[PracticalState]):
     space, budgets : what is known beforehand.
     episodes : not needed, unless the confidence rule has a horizon; nothing else depends on it.
     confidence, level, radius_scale, renewal, ties : as in `UCPD`, with other defaults.
-    first_rate, change_rate : h and κ of the learning rate η.
-    correction : k, the share of the excess that a step brings back.
-    prudence : z, how many standard errors it aims below each budget; 0 aims at the budget, and misses it half the time.
-    integral : the 3 of ρ_m.
-    realism : r, how much of a price is for uses by the counts; the rest is for uses as an optimist sees them.
-    largest_tilt : B.
+    first_rate : h, how far a step may move θ while losses do not change.
+    optimism : ω, by how many standard errors an uncertain pair is believed to use less.
+    prudence : z, by how many standard errors of its mean use a step aims below each budget.
+    repayment : τ; what was overspent is paid back over τ√t episodes.
+    least_share : the least share of a budget that a step aims at.
     block : the most episodes that are played with one policy; 1 takes a step after each, at several times the cost.
+
+    Example
+    -------
+    >>> import tightrope as tr
+    >>> problem = tr.make("media-streaming")
+    >>> learner = tr.UCPDPractical(problem.space, problem.budgets, ties=problem.ties)
+    >>> history = tr.run(problem, learner, episodes=200, seed=0)
+    >>> bool(history["use_fast_steps"][-1] <= 200 * 5)
+    True
     """
 
     name = "ucpd-practical"
-    reference = "tightrope: after Qiu, Wei, Yang, Ye, Wang, with prices and steps of its own (this package)"
+    reference = "tightrope: after Qiu, Wei, Yang, Ye, Wang, with the budgets inside an optimistic step (this package)"
     constants = "declared departure"
 
     plans = False
@@ -95,12 +92,10 @@ class UCPDPractical(CountingLearner[PracticalState]):
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     renewal: float = parameter(POSITIVE, default=0.1)
     first_rate: float = parameter(POSITIVE, default=1.0)
-    change_rate: float = parameter(POSITIVE, default=5.0)
-    correction: float = parameter(POSITIVE, default=0.3)
-    prudence: float = parameter(NOT_NEGATIVE, default=0.5)
-    integral: float = parameter(POSITIVE, default=3.0)
-    realism: float = parameter(SHARE, default=0.5)
-    largest_tilt: float = parameter(POSITIVE, default=100.0)
+    optimism: float = parameter(NOT_NEGATIVE, default=0.3)
+    prudence: float = parameter(NOT_NEGATIVE, default=0.25)
+    repayment: float = parameter(POSITIVE, default=10.0)
+    least_share: float = parameter(SHARE, default=0.5)
     block: int = 6
 
     def configure(self) -> None:
@@ -108,23 +103,24 @@ class UCPDPractical(CountingLearner[PracticalState]):
         self.unreported = set() if getattr(self, "confidence", None) == "paper" else {"episodes"}
         self._dynamics = Dynamics.of(self)
         self.rule = self._dynamics.rule
-        self._price_step = PriceStep(self, self._dynamics)
+        prudence = Prudence(errors=self.prudence, repayment=self.repayment, least_share=self.least_share)
+        self._step = BudgetedStep(self.space, self.budgets, self._dynamics, prudence, self.optimism, self.first_rate)
         self._policy_of = PolicyOfMeasure(self.space)
 
     def initial(self) -> PracticalState:
         space, n = self.space, len(self.budgets)
-        counts, zeros, no_loss = Counts(space, self.ties, self.renewal), np.zeros(n), np.zeros(space.n_tuples)
+        counts, zeros = Counts(space, self.ties, self.renewal), np.zeros(n)
         return PracticalState(
-            counts=counts, theta=self._dynamics.first_measure(), solver=self._price_step.mirror_step.begin(counts),
-            integrals=zeros, multipliers=zeros, losses=no_losses(space.n_tuples), waiting=0, last_use=zeros,
-            squares=zeros,
-            changes=0.0, steps=0, mean_constraints=np.zeros((n, space.n_tuples)), last_loss=no_loss, largest_span=0.0,
+            counts=counts, theta=self._dynamics.first_measure(), solver=self._step.begin(counts), multipliers=zeros,
+            losses=no_losses(space.n_tuples), waiting=0, last_use=zeros, squares=zeros, steps=0, overspent=zeros,
+            gap=0.0, largest_span=0.0, last_loss=np.zeros(space.n_tuples),
+            mean_constraints=np.zeros((n, space.n_tuples)),
         )  # fmt: skip
 
     @property
     def confidence_set(self) -> ConfidenceSet:
         """The confidence set of the next step."""
-        return self._price_step.mirror_step.set_of(self.state.counts)
+        return self._step.set_of(self.state.counts)
 
     def offer(self, state: PracticalState) -> Offer:
         policy = self._policy_of(state.theta)
@@ -134,27 +130,14 @@ class UCPDPractical(CountingLearner[PracticalState]):
         """Count the path, add up losses and constraints; at the end of a block take a step."""
         path, f, g, _ = seen
         counts, block = state.counts.counted(path), block_after(state, f, g[:, path], self.block)
-        m, theta, solver, last_loss = state.steps, state.theta, state.solver, state.last_loss
-        prices = Prices(state.integrals, state.multipliers, state.largest_span, state.changes)
+        mean = core.average(state.mean_constraints, g, state.observed + 1)
+        changes: dict[str, Any] = {}
         if block.waiting == 0:
-            policy = self.offered(state).policy
-            theta, solver, prices = self._price_step(
-                state, policy, lambda: self._view(state, f, g), block.squares, counts
+            loss, pi = block_loss(state, f), self.offered(state).policy.probabilities
+            stepped = self._step(
+                state, pi, counts, block.squares, state.waiting + 1, loss=loss, next_loss=loss, mean=mean.copy()
             )
-            m, last_loss = m + 1, block_loss(state, f).copy()
-        return PracticalState(
-            observed=state.observed + 1, counts=counts, theta=theta, solver=solver, **prices._asdict(),
-            **block._asdict(), steps=m, mean_constraints=self._mean_with(state, g), last_loss=last_loss,
-        )  # fmt: skip
-
-    def _view(self, state: PracticalState, f: FloatArray, g: FloatArray) -> View:
-        """Return what the step looks at after the block that f and g end."""
-        loss = block_loss(state, f)
-        F, S = spans_after(self.space, loss, state.last_loss, state.largest_span, state.changes, state.steps)  # line 5
-        mean = self._mean_with(state, g)
-        return View(loss, loss, mean.copy() if mean is state.mean_constraints else mean, F, S)
-
-    def _mean_with(self, state: PracticalState, g: FloatArray) -> FloatArray:
-        """Return ḡ with one more draw."""
-        mean: FloatArray = core.average(state.mean_constraints, g, state.observed + 1)
-        return mean
+            changes = stepped._asdict() | {"steps": state.steps + 1, "last_loss": loss.copy()}
+        return replace(
+            state, observed=state.observed + 1, counts=counts, mean_constraints=mean, **block._asdict(), **changes
+        )

@@ -1,8 +1,7 @@
-"""ucpd-practical with the model known: its prices and steps where the confidence set is a point.
+"""ucpd-practical with the model known: its steps where the confidence set is a point.
 
-Nothing is believed but the model, so what is charged (line 2 of `ucpd_practical`) is what the policy uses, and there is
-no need for prudence. Against
-`ucpd-practical` it shows what not knowing the dynamics costs.
+What a policy uses is known but for the noise of the constraints, so nothing is optimistic, and the step aims at the
+budgets themselves. Against `ucpd-practical` it shows what not knowing the dynamics costs.
 
 Feedback: full information. Needs to know: the space, the budgets and the model.
 """
@@ -17,12 +16,12 @@ from tightrope.ties import Ties
 
 
 class UCPDPracticalKnown(UCPDPractical):
-    """ucpd-practical that is told the dynamics: budgets held, no horizon, no units.
+    """ucpd-practical with known dynamics: budgets held, no horizon, no units.
 
     Parameters
     ----------
-    space, budgets, first_rate, change_rate, correction, integral, largest_tilt, block : as in `UCPDPractical`.
-    prudence : the same, 0 unless told otherwise.
+    space, budgets, first_rate, repayment, least_share, block : as in `UCPDPractical`.
+    prudence : the same, 0 by default.
     model : the true one.
     """
 
@@ -36,4 +35,5 @@ class UCPDPracticalKnown(UCPDPractical):
     level: float = field(init=False, default=0.0)
     radius_scale: float = field(init=False, default=0.0)
     renewal: float = field(init=False, default=1.0)
+    optimism: float = field(init=False, default=0.0)
     prudence: float = parameter(NOT_NEGATIVE, default=0.0)

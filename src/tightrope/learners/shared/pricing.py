@@ -1,4 +1,4 @@
-"""Blocks, prices and mirror steps of `ucpd-practical` and its kin; its docstring has the equations.
+"""Prices and mirror steps of `ucpd-practical-0.2` and its kin; its docstring has the equations.
 
 The learners differ in what they know of losses and constraints when a step is due: a `View`.
 """
@@ -14,16 +14,14 @@ from tightrope import core
 from tightrope.confidence import Counts
 from tightrope.errors import ConvergenceError
 from tightrope.learners.parts import Dynamics, MirrorStep, WarmStart, even_measure
-from tightrope.learners.shared.counting import CountingState
+from tightrope.learners.shared.blocks import BlockState, standard_deviations
 from tightrope.learners.shared.rates import rate
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
-from tightrope.storage.state import measure, numbers, part, state
+from tightrope.storage.state import numbers, state
 
 log = logging.getLogger("tightrope")
 
-#: After so many episodes blocks may be longer by one.
-BLOCK_GROWTH = 250
 #: A price may be as high as if what is charged differed by so much, in shares of the constraint's span.
 LEAST_SPAN = 1e-3
 #: How often a mirror step that the solver cannot take is halved before it is left out.
@@ -31,52 +29,11 @@ MAX_HALVINGS = 8
 
 
 @state
-class PricingState(CountingState):
+class PricingState(BlockState):
     """The measure, the prices, and the block."""
 
-    theta: FloatArray = measure()
-    solver: WarmStart = part(written_as="_projector")  #: where the solver of the next mirror step begins
     integrals: FloatArray = numbers(least=0)  #: (I,) Q, per span of the constraint
-    multipliers: FloatArray = numbers(least=0)  #: (I,) the prices, per unit of the constraint
-    losses: FloatArray = numbers(since=4)  #: (n_tuples,) sum of the losses of the block
-    waiting: int = numbers(least=0, since=4)  #: how many they are
-    last_use: FloatArray = numbers(since=4)  #: (I,) of the path before
-    squares: FloatArray = numbers(least=0, since=4)  #: (I,) of the differences between uses of successive paths, summed
     changes: float = numbers(least=0)  #: S
-    steps: int = numbers(least=0)  #: m
-
-
-class Block(NamedTuple):
-    """The block after one more episode; nothing is `waiting` where the block has ended, and a step is due."""
-
-    losses: FloatArray
-    waiting: int
-    last_use: FloatArray
-    squares: FloatArray
-
-
-def block_after(state: PricingState, f: FloatArray, met: FloatArray, most: int) -> Block:
-    """Add a loss f (n_tuples,) and the constraints met on the path (I, L) to the block of at most `most` episodes."""
-    use, waiting = met.sum(axis=1), state.waiting + 1
-    squares = state.squares + (use - state.last_use) ** 2 if state.observed > 0 else state.squares
-    if waiting < block_length(state, most):
-        return Block(state.losses + f, waiting, use, squares)
-    return Block(no_losses(f.size), 0, use, squares)
-
-
-def block_loss(state: PricingState, f: FloatArray) -> FloatArray:
-    """Return the mean loss of the block that f ends; f itself if the block has no other."""
-    return f if state.waiting == 0 else (state.losses + f) / (state.waiting + 1)
-
-
-def no_losses(n_tuples: int) -> FloatArray:
-    """Return the sum of no losses, which takes no memory."""
-    return np.broadcast_to(0.0, (n_tuples,))
-
-
-def block_length(state: PricingState, most: int) -> int:
-    """Return how many episodes are in the block of the episode just played."""
-    return min(most, 1 + (state.observed + 1) // BLOCK_GROWTH)
 
 
 class View(NamedTuple):
@@ -108,7 +65,7 @@ class Stepped(NamedTuple):
 
 
 class PriceStep:
-    """Lines 1 to 5 of `ucpd-practical`, given a learner with its parameters and what it knows of the dynamics."""
+    """Lines 1 to 5 of `ucpd-practical-0.2`, given a learner with its parameters and what it knows of the dynamics."""
 
     def __init__(self, learner: Any, dynamics: Dynamics) -> None:
         space: LayeredSpace = learner.space
@@ -119,7 +76,7 @@ class PriceStep:
     def _aims(self, t: int, squares: FloatArray) -> FloatArray:
         """Line 2: c − z σ/√t."""
         learner = self._learner
-        aims: FloatArray = learner.budgets - learner.prudence * np.sqrt(squares / 2 / max(t - 1, 1) / t)
+        aims: FloatArray = learner.budgets - learner.prudence * standard_deviations(squares, t) / np.sqrt(t)
         return aims
 
     def __call__(

@@ -1,0 +1,77 @@
+// What another policy would use of each budget, as rows of linear inequalities.
+//
+// A pair is believed to lead where it was counted to lead, M(s,a,s') of N(s,a) visits, and D visits more to lead
+// where θ has it lead (`Belief`). With x = g_i(s,a,s') + V_i(s'), V_i what the policy π uses of constraint
+// i from a state on,
+//
+//     A_i(s,a,s') = (Σ M x + D x(s')) / (N + D) − ω √(Var x / N) − V_i(s)
+//
+// makes <A_i, θ'>, but for the middle term, what θ' would use more than π, if the D visits were spent as θ' has it: a pair
+// that was not visited uses what θ' says. The middle term takes ω standard errors off what was counted.
+#pragma once
+
+#include <vector>
+
+#include "played.hpp"
+
+namespace tightrope {
+
+template <class Count>
+class Advantages {
+public:
+    Advantages(const Belief<Count>& belief, const double* pi, Index n_constraints, double optimism)
+        : belief_(belief), space_(belief.space), pi_(pi), n_(n_constraints), optimism_(optimism),
+          rows_(room_for_workers(space_, longest_row(space_))), V_(n_ * space_.n_states) {}
+
+    /// Replace g_i by A_i, backwards over the layers; blocks of a layer run side by side.
+    void operator()(double* g) {
+        for (Index k = space_.n_layers - 1; k >= 0; --k)
+            in_state_blocks(space_, state_blocks(space_, space_.layer_ptr[k], space_.layer_ptr[k + 1]),
+                            [&](Index from, Index to, Index, int worker) { states(g, from, to, rows_[worker].data()); });
+    }
+
+private:
+    void states(double* g, Index from, Index to, double* P) {
+        for (Index s = from; s < to; ++s) {
+            for (Index k = space_.state_ptr[s]; k < space_.state_ptr[s + 1]; ++k) {
+                const Index first = space_.pair_ptr[k], length = space_.pair_ptr[k + 1] - first;
+                belief_.row(k, P);
+                const double D = belief_.visits_more(length), share = D / (static_cast<double>(belief_.N[k]) + D);
+                for (Index i = 0; i < n_; ++i) {
+                    double* __restrict x = g + i * space_.n_tuples + first;
+                    double* const V = V_.data() + i * space_.n_states;
+                    for (Index j = 0; j < length; ++j) x[j] += V[space_.successor[first + j]];
+                    const double Q = dot(P, x, length);
+                    V[s] += pi_[k] * Q;
+                    double counted = 0.0;  // Σ M x / (N + D)
+                    for (Index j = 0; j < length; ++j) counted += static_cast<double>(belief_.M[first + j]) * x[j];
+                    counted *= share / D;
+                    if (optimism_ > 0.0) counted -= optimism_ * standard_error(P, x, Q, length, k);
+                    for (Index j = 0; j < length; ++j) x[j] = counted + share * x[j];
+                }
+            }
+            const Index first = space_.pair_ptr[space_.state_ptr[s]], last = space_.pair_ptr[space_.state_ptr[s + 1]];
+            for (Index i = 0; i < n_; ++i) {
+                const double V = V_[i * space_.n_states + s];
+                for (Index j = first; j < last; ++j) g[i * space_.n_tuples + j] -= V;
+            }
+        }
+    }
+
+    /// √(Var x / N) under the law P of pair k, for x with the mean Q; N is 1 before the first visit.
+    double standard_error(const double* P, const double* x, double Q, Index length, Index k) const {
+        double variance = 0.0;
+        for (Index j = 0; j < length; ++j) variance += P[j] * (x[j] - Q) * (x[j] - Q);
+        return sqrt(variance / max(static_cast<double>(belief_.N[k]), 1.0));
+    }
+
+    const Belief<Count>& belief_;
+    const Space& space_;
+    const double* pi_;
+    Index n_;
+    double optimism_;
+    std::vector<std::vector<double>> rows_;
+    std::vector<double> V_;  // (I, n_states)
+};
+
+}  // namespace tightrope
