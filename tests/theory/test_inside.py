@@ -132,6 +132,23 @@ def test_the_deviation_is_that_of_the_kernel(V: float, delta: float) -> None:
     assert deviation(np.array([V]), math.log(1 / delta))[0] == pytest.approx(kernel[0, 0], rel=1e-6, abs=1e-6)
 
 
+def test_the_state_has_what_the_bounds_are_made_of() -> None:
+    """Means, squares and variation, recomputed from all draws and losses; ζ is shared among both sides of 8 means."""
+    problem, learner = tiny(ScaledNoise, alternating), inside(tiny(ScaledNoise, alternating))
+    draws: list[FloatArray] = []
+    rng, L = np.random.default_rng(1), 2
+    for t in range(30):
+        draws.append(problem.constraints.sample(rng))
+        path = sampled(problem.space, problem.mdp.occupancy(learner.policy), rng)
+        learner.observe(Episode(*path, problem.losses.begin(rng).loss(t + 1), draws[-1]))
+    before = [np.mean(draws[:t], axis=0) if t else 0.0 for t in range(30)]
+    np.testing.assert_allclose(learner.state.mean_constraints, np.mean(draws, axis=0), rtol=1e-12)
+    squares = sum((g - mean) ** 2 for g, mean in zip(draws, before, strict=True))
+    np.testing.assert_allclose(learner.state.squares, squares, rtol=1e-12)
+    assert learner.state.variation == pytest.approx(L * 1 + L * 29 * 4)  # ±1 in both layers: half spans of 1, and 2
+    assert learner.log_inverse == pytest.approx(math.log(2 * 8 / LEVEL))
+
+
 # ----------------------------------------------------------------------------- 2: the comparator is always allowed
 
 
@@ -320,10 +337,10 @@ def measured(problem: Problem, T: int, seed: int, **options: Any) -> Measured:
 
 #: The share of its bound that a term reaches in these runs: cut by more than that, the bound fails.
 REACHED = {
-    "model_error": 0.1,
-    "optimism": 0.1,
-    "choice": 0.01,
-    "regret": 0.01,
+    "model_error": 0.15,
+    "optimism": 0.4,
+    "choice": 0.25,
+    "regret": 0.04,
     "strong_violation": 0.05,
     "violation": 0.02,
 }
