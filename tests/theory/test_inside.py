@@ -18,7 +18,7 @@ from tests.trajectories import sampled
 from tests.twins import divergence, mixed
 from tightrope import Episode, InvalidInputError, LayeredSpace, Problem
 from tightrope.learners.ucpd_inside import (
-    ROOM,
+    ROOMS,
     InsideState,
     UCPDInside,
     layer_variation,
@@ -376,7 +376,7 @@ def test_tightened_steps_stay_below_the_budgets_by_as_much_as_there_is_room() ->
         nonlocal raised
         delta = float(tightened_by(kappa, before.t + 2.0))
         left = problem.budgets - rows_of(learner) @ learner.state.theta
-        assert (left >= min(delta, slack) - ROOM - 1e-8).all()
+        assert (left >= min(delta, slack) - ROOMS[0] - 1e-8).all()
         raised += bool((left < delta - 1e-3).any())
 
     play(problem, inside(problem, level=0.001, tightening=kappa), 120, 0, look)
@@ -403,6 +403,27 @@ def test_infeasible_budgets_give_the_least_excess() -> None:
     found = measured_over(problem, 300)
     assert found[-1] < 0.2 + 0.1
     assert math.isinf(bounds_inside(problem, episodes=10)["regret"].value)
+
+
+@pytest.mark.parametrize(
+    ("seed", "sizes", "n_budgets", "spare"),
+    [
+        (124, [1, 2, 2, 1, 1], 1, -0.1),
+        (283, [1, 1, 1], 4, 1e-6),
+        (373, [1, 1, 3, 1], 9, -0.1),
+        (40, [1, 2, 2, 1, 1], 2, 0.0),
+    ],
+)
+def test_no_step_fails_where_next_to_nothing_meets_the_budgets(
+    seed: int, sizes: list[int], n_budgets: int, spare: float
+) -> None:
+    """Budgets that leave `spare`, which is less than each step aims below them."""
+    problem = tr.make("random", layer_sizes=sizes, n_actions=2, n_constraints=n_budgets, seed=seed, noise="scaled")
+    least = -most_slack(problem.mdp, problem.constraints.mean, np.zeros(n_budgets)).slack
+    problem = replace(problem, budgets=np.full(n_budgets, least + spare))
+    for kappa in (0.0, 10.0):
+        history = tr.run(problem, inside(problem, tightening=kappa), episodes=40, records=1, regret="never")
+        assert math.isfinite(history["strong_violation"][-1])
 
 
 def measured_over(problem: Problem, T: int) -> FloatArray:

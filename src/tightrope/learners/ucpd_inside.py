@@ -21,6 +21,7 @@ Feedback: full information. Needs to know: the space and the budgets.
 """
 
 import math
+from contextlib import suppress
 from dataclasses import field
 from typing import Any
 
@@ -29,7 +30,7 @@ import numpy as np
 from tightrope import core
 from tightrope.arithmetic import log
 from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
-from tightrope.errors import InfeasibleError
+from tightrope.errors import ConvergenceError, InfeasibleError
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE_SHARE, PROBABILITY, parameter
 from tightrope.learners.parts import Dynamics, MirrorStep, Warmed, WarmStart, policy_of_measure
@@ -40,8 +41,9 @@ from tightrope.projection.priced import PricedProjector
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.state import numbers, state
 
-#: What a right-hand side is raised by beyond the least that is needed: of a single measure no solver finds the prices.
-ROOM = 1e-6
+#: What right-hand sides are raised by where next to nothing meets them, the next one where that is not enough: of a
+#: single measure no solver finds the prices.
+ROOMS = (1e-5, 1e-4, 1e-3, 1e-2)
 
 
 @state
@@ -58,7 +60,8 @@ class InsideState(MirrorState):
 class StepInside:
     """θ ← argmin over θ' in Δ with <rows_i, θ'> <= limits_i of <cost, θ'> + D(θ', reference).
 
-    If there is no such θ', all limits are raised by the least amount with which there is one.
+    If there is no such θ', all limits are raised by the least amount with which there is one, and by the first of
+    `ROOMS` with which it can be computed.
     """
 
     def __init__(self, space: LayeredSpace, rule: ConfidenceRule, n_budgets: int) -> None:
@@ -89,15 +92,33 @@ class StepInside:
         if self._n_budgets == 0:
             theta, warm = self._plain(warm, counts, reference, cost)
             return theta, np.zeros(0), warm
-        theta, confidence = np.empty(self._space.n_tuples), self.set_of(counts)
-        projector, without_bound = self._projector.from_(warm), np.full(self._n_budgets, np.inf)
+        subproblem, projector = (reference, cost, self.set_of(counts), rows), self._projector.from_(warm)
         try:
-            projector.solve(reference, cost, confidence, rows, limits, without_bound, theta)
+            return self._solve(projector, *subproblem, limits)
         except InfeasibleError:
-            excess, _ = least_excess(self._space, confidence, rows, limits)
-            self._projector = Warmed(PricedProjector(self._space, self._n_budgets))
-            projector = self._projector.from_(self._projector.now())
-            projector.solve(reference, cost, confidence, rows, limits + (max(excess, 0.0) + ROOM), without_bound, theta)
+            limits = limits + max(least_excess(self._space, self.set_of(counts), rows, limits)[0], 0.0)
+        except ConvergenceError:  # next to nothing meets the limits
+            pass
+        for room in ROOMS[:-1]:
+            with suppress(ConvergenceError, InfeasibleError):
+                return self._solve(self._cold(), *subproblem, limits + room)
+        return self._solve(self._cold(), *subproblem, limits + ROOMS[-1])
+
+    def _cold(self) -> PricedProjector:
+        self._projector = Warmed(PricedProjector(self._space, self._n_budgets))
+        return self._projector.from_(self._projector.now())
+
+    def _solve(
+        self,
+        projector: PricedProjector,
+        reference: FloatArray,
+        cost: FloatArray,
+        confidence: ConfidenceSet,
+        rows: FloatArray,
+        limits: FloatArray,
+    ) -> tuple[FloatArray, FloatArray, WarmStart]:
+        theta, without_bound = np.empty(self._space.n_tuples), np.full(self._n_budgets, np.inf)
+        projector.solve(reference, cost, confidence, rows, limits, without_bound, theta)
         return theta, projector.multipliers, self._projector.now()
 
 
