@@ -1,17 +1,14 @@
-"""How time and memory grow: grids of n x n cells over 40 steps, at most 5 successors to a pair."""
+"""How time grows: grids of n x n cells over 40 steps, at most 5 successors to a pair."""
 
-import tracemalloc
 from typing import NamedTuple
 
 import numpy as np
 
-import tightrope as tr
 from benchmarks import page
-from benchmarks.episodes import EPISODES, let_visit, record
+from benchmarks.episodes import EPISODES, record
 from benchmarks.loop import per_episode
 from benchmarks.measure import ExpPass, clock, duration, exponent, shown
-from tightrope.problems.base import Problem
-from tightrope.projection.projector import Projector
+from benchmarks.memory import grid
 
 REPLAYS = 6
 
@@ -30,11 +27,6 @@ class Size(NamedTuple):
         """Of the table."""
         times = (f"{duration(t)} ({shown(t / self.exp_pass)})" for t in (self.early, self.late, self.loop))
         return f"{self.width} x {self.width}", f"{self.n_tuples:,}", duration(self.exp_pass), *times
-
-
-def grid(width: int) -> Problem:
-    """One of the family."""
-    return tr.make("grid", n_rows=width, n_columns=width, n_steps=40)
 
 
 def measure(widths: tuple[int, ...]) -> list[Size]:
@@ -76,39 +68,4 @@ def summary(sizes: list[Size]) -> str:
     return (
         f"Time per episode grows like tuples^e: projection e = {early:.2f} early and {late:.2f} late, "
         f"whole loop {loop:.2f}; one exp-pass itself {unit:.2f}."
-    )
-
-
-def memory(width: int) -> str:
-    """Peak memory in bytes per tuple, in a sentence: of a projection, and of a run."""
-    tracemalloc.start()
-    problem = grid(width)
-    n, held = problem.space.n_tuples, tracemalloc.get_traced_memory()[0]
-    recorded = record(problem, "late", run_there=False, count=1)
-    [subproblem] = recorded.episodes[-1:]
-    del recorded
-    base = tracemalloc.get_traced_memory()[0]
-    tracemalloc.reset_peak()
-    theta = np.empty(n)
-    projector = Projector(problem.space)
-    projector.solve(*subproblem, theta)
-    alone = tracemalloc.get_traced_memory()[1] - base
-    given = sum(array.nbytes for array in (subproblem.reference, subproblem.cost))
-    del projector, subproblem, theta
-    runs = []
-    for phase in ("early", "late"):
-        base = tracemalloc.get_traced_memory()[0]
-        learner = tr.UCPD(problem.space, problem.budgets, episodes=EPISODES)
-        if phase == "late":
-            let_visit(learner, problem.mdp)
-        tracemalloc.reset_peak()
-        tr.run(problem, learner, episodes=3, regret="never", records=1)
-        runs.append(tracemalloc.get_traced_memory()[1] - base)
-        del learner
-    tracemalloc.stop()
-    return (
-        f"Peak memory on the {width} x {width} grid, in bytes per tuple: {alone / n:.0f} for a projection "
-        f"(all it holds and its answer) besides the {given / n:.0f} of what it is given, "
-        f"{runs[0] / n:.0f} early and {runs[1] / n:.0f} late for a run of UCPD (learner, projection, simulator) "
-        f"besides the {held / n:.0f} of the problem."
     )

@@ -14,7 +14,7 @@ from itertools import pairwise
 import numpy as np
 
 import tightrope as tr
-from benchmarks import growth, page, rivals
+from benchmarks import growth, memory, page, rivals
 from benchmarks.episodes import Recording, Subproblem, record
 from benchmarks.measure import ExpPass, clock, duration, machine, shown
 from tests.instances import Instance, flow_residual, objective
@@ -191,15 +191,15 @@ def main() -> None:
             print(" | ".join(row.ours()))
             for line in row.theirs():
                 print("    ", " | ".join(line), flush=True)
-    memory = growth.memory(20 if options.quick else 50)
-    print(memory, flush=True)
+    held = memory.sentence(20 if options.quick else 50)
+    print(held, flush=True)
     family = growth.measure((10, 14, 20) if options.quick else (10, 14, 20, 28, 40, 50))
     print(growth.summary(family))
     if not (options.quick or options.alone):
         page.write("machine", machine())
         page.write("ours", page.table(OURS, (row.ours() for row in rows)))
         page.write("rivals", page.table(THEIRS, (line for row in rows for line in row.theirs())))
-        page.write("growth", f"{growth.table(family)}\n\n{growth.summary(family)}\n\n{memory}")
+        page.write("growth", f"{growth.table(family)}\n\n{growth.summary(family)}\n\n{held}")
         page.draw(rows, family)
 
 
