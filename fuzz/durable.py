@@ -18,6 +18,7 @@ import random
 import signal
 import time
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NoReturn
@@ -52,6 +53,9 @@ OPERATIONS = ("set_budgets", "stop_loss", "challenge", "promote", "dismiss")
 CALLS = (
     *("ask", "tell") * 4, "watch", "watch", "tell", "tell", "again", "give_up", "snapshot", *OPERATIONS, *CORRECTIONS,
 )  # fmt: skip
+
+#: The same, where most calls correct something.
+MOSTLY_CORRECTIONS = ("ask", "tell", "ask", "tell", "challenge", "promote", *CORRECTIONS * 3)
 
 #: Seconds to a kill, on average; and how often they are counted from the start, not from when the directory was open.
 MEAN, FROM_THE_START = 0.06, 0.4
@@ -126,7 +130,7 @@ def correct(learner: DurableLearner, what: str, number: int, dry_run: bool = Fal
     raise InvalidInputError("there is nothing to amend")
 
 
-def live(folder: Path, pipe: int, rng: random.Random) -> NoReturn:
+def live(folder: Path, pipe: int, rng: random.Random, calls: Sequence[str]) -> NoReturn:
     """What the process does that is killed."""
 
     def say(**words: Any) -> None:
@@ -136,7 +140,7 @@ def live(folder: Path, pipe: int, rng: random.Random) -> NoReturn:
         say(found=sight_of(learner))
         settled: list[tuple[str, dict[str, Any]]] = []
         while True:
-            what, number = rng.choice(CALLS), rng.randrange(100)
+            what, number = rng.choice(calls), rng.randrange(100)
             found, known = learner.open_ids(), learner.open_episodes()
             if what in ("ask", "watch") and len(found) == OPTIONS["most_open"]:
                 continue
@@ -173,14 +177,14 @@ def live(folder: Path, pipe: int, rng: random.Random) -> NoReturn:
             say(done=what)
 
 
-def killed_once(folder: Path, rng: random.Random) -> list[dict[str, Any]]:
+def killed_once(folder: Path, rng: random.Random, calls: Sequence[str]) -> list[dict[str, Any]]:
     """A process from its start to its end by SIGKILL; what it said."""
     reading, writing = os.pipe()
     seed, delay, blindly = rng.random(), rng.expovariate(1 / MEAN), rng.random() < FROM_THE_START
     if (pid := os.fork()) == 0:
         try:
             os.close(reading)
-            live(folder, writing, random.Random(seed))
+            live(folder, writing, random.Random(seed), calls)
         except BaseException as error:
             os.write(writing, json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode() + b"\n")
         finally:
@@ -211,7 +215,7 @@ def warm_up(name: str) -> None:
         learner.tell(episode.id, **story(episode.policy, learner.feedback, 1))
 
 
-def disturb(name: str, folder: Path, kills: int, seed: int) -> Counter[str]:
+def disturb(name: str, folder: Path, kills: int, seed: int, calls: Sequence[str] = CALLS) -> Counter[str]:
     """Kill so many processes; returns what was under way how often, and asserts that nothing was lost."""
     rng, twin, counts = random.Random(seed), Twin(name), Counter[str]()
     warm_up(name)
@@ -219,7 +223,7 @@ def disturb(name: str, folder: Path, kills: int, seed: int) -> Counter[str]:
     under_way: dict[str, Any] | None = None
     for _ in range(kills):
         before = "opening"
-        for words in killed_once(folder, rng):
+        for words in killed_once(folder, rng, calls):
             assert "failed" not in words, words
             if "found" in words:
                 if under_way is not None and words["found"] != twin.sight():  # then it had come to disk
@@ -251,12 +255,14 @@ def main() -> None:
     parser.add_argument("--seed", type=int, default=0, help="other moments (default 0)")
     parser.add_argument("--kills", type=int, default=1000, help="in all, the same for each learner (default 1000)")
     parser.add_argument("--folder", type=Path, help="where the directory is made (default in memory)")
+    parser.add_argument("--corrections", action="store_true", help="mostly retract, amend and undo")
     given = parser.parse_args()
+    calls = MOSTLY_CORRECTIONS if given.corrections else CALLS
     memory, began, total = Path("/dev/shm"), time.monotonic(), Counter[str]()
     where = given.folder or (memory if memory.is_dir() else None)
     for k, name in enumerate(LEARNERS):
         with TemporaryDirectory(prefix="fuzz-", dir=where) as folder:
-            counts = disturb(name, Path(folder) / name, given.kills // len(LEARNERS), given.seed + k)
+            counts = disturb(name, Path(folder) / name, given.kills // len(LEARNERS), given.seed + k, calls)
         print(f"{name}: {dict(sorted(counts.items()))}", flush=True)
         total += counts
     kills = sum(n for what, n in total.items() if what.startswith("killed"))

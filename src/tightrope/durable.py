@@ -2,6 +2,7 @@
 
 from tightrope.ops.backups import backup, restore
 from tightrope.ops.corrections import Correction
+from tightrope.ops.exports import export_episodes, import_episodes
 from tightrope.ops.learner import DurableLearner, OpenEpisode
 from tightrope.ops.rebuilding import Effect
 from tightrope.ops.state import StopLoss
@@ -9,5 +10,5 @@ from tightrope.ops.status import Spending, Standing, Status
 
 __all__ = [
     "Correction", "DurableLearner", "Effect", "OpenEpisode", "Spending", "Standing", "Status", "StopLoss", "backup",
-    "restore",
+    "export_episodes", "import_episodes", "restore",
 ]  # fmt: skip

@@ -1,4 +1,4 @@
-"""`tightrope retract` and `tightrope amend`: correct the learner in a directory, and print the effect."""
+"""`tightrope retract`, `amend`, `export` and `import`: correct the learner in a directory, or move its episodes."""
 
 from collections.abc import Sequence
 from datetime import datetime
@@ -10,9 +10,11 @@ import msgspec
 
 from tightrope.arguments import printable, shown
 from tightrope.cli import note, show
+from tightrope.cli.actions import new_learner
 from tightrope.errors import InvalidInputError, in_words
 from tightrope.ops.api import Tell
-from tightrope.ops.inputs import Translator
+from tightrope.ops.exports import export_episodes, import_episodes
+from tightrope.ops.inputs import ProblemTables, Translator
 from tightrope.ops.inspection import table
 from tightrope.ops.learner import DurableLearner
 from tightrope.ops.rebuilding import Effect
@@ -94,3 +96,20 @@ def _print(effect: Effect, what: str) -> None:
     show("\n".join(table(rows) if before.spending else ["no budgets"]))
     if not effect.event:
         note("this was a dry run: nothing was changed")
+
+
+def export_directory(folder: Path, file: Path) -> None:
+    """Write the episodes of a directory to a file."""
+    count = export_episodes(folder, file)
+    show(f"{file} holds {count} outcomes of {folder}, {file.stat().st_size / 1e6:.2f} MB")
+
+
+def import_directory(file: Path, folder: Path, problem: str | None, learner: str, episodes: int | None) -> None:
+    """Make a directory from an exported file, with the learner of the file or a new one."""
+    if problem is None:
+        status = import_episodes(file, folder)
+    else:
+        new = new_learner(folder, problem, learner, episodes, None)
+        status = import_episodes(file, folder, new.learner, new.problem)
+        ProblemTables.of(new.problem).write(folder)
+    show(f"{folder} is at event {status.event}: {status.told} episodes told, {status.open} open")

@@ -121,3 +121,35 @@ def amend(
     from tightrope.cli.corrections import amend_outcome
 
     amend_outcome(folder, episode, file, reason=reason, author=author, dry_run=dry_run)
+
+
+@app.command(epilog=EXIT_CODES, cls=Command)
+def export(
+    folder: Directory,
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="The .jsonl or .parquet file to write.")],
+) -> None:
+    """Write the episodes of a durable learner, with policies, outcomes, times and authors, while it runs."""
+    from tightrope.cli.corrections import export_directory
+
+    export_directory(folder, file)
+
+
+@app.command("import", epilog=EXIT_CODES, cls=Command)
+def import_(
+    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .jsonl or .parquet file: tightrope export.")],
+    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The directory to create.")],
+    problem: Annotated[
+        str | None,
+        typer.Option(
+            metavar="PROBLEM",
+            help="Make a new learner for this problem, which learns the outcomes: a name, or a folder.",
+            show_default="the learner that was exported",
+        ),
+    ] = None,
+    learner: Annotated[str, typer.Option(metavar="NAME", help="The new learner.")] = "ucpd-practical",
+    episodes: options.Episodes = None,
+) -> None:
+    """Make the directory that was exported, with the same bits; or a new learner with its outcomes as history."""
+    from tightrope.cli.corrections import import_directory
+
+    import_directory(file, folder, problem, learner, episodes)

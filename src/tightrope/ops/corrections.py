@@ -29,6 +29,9 @@ KINDS = ("retract", "amend")
 #: An outcome in the journal: the numbers of its event and of its episode.
 Tell = tuple[int, int]
 
+#: The kinds of events that are corrections.
+KINDS = ("retract", "amend")
+
 #: What a corrected learner cannot learn raises one of these.
 UNLEARNABLE = (InvalidInputError, ConvergenceError, ArithmeticError)
 
@@ -76,8 +79,11 @@ class Recorded(NamedTuple):
         return told._replace(body=self.body.outcome, loss=self.event.loss, constraints=self.event.constraints)
 
 
-def read(events: Iterable[Event]) -> list[Recorded]:
-    """Return the corrections of a journal, oldest first; raise StorageError if one is damaged or missing."""
+def read(events: Iterable[Event], *, whole: bool = True) -> list[Recorded]:
+    """Return the corrections of a journal, oldest first; raise StorageError if one is damaged or missing.
+
+    Without `whole` others may be missing.
+    """
     found: list[Recorded] = []
     for event in events:
         payload = event.body[DIGEST:]
@@ -85,7 +91,7 @@ def read(events: Iterable[Event]) -> list[Recorded]:
             raise StorageError(f"event {event.seq}, a correction, is damaged; {REMEDY}")
         found.append(Recorded(event, msgspec.msgpack.decode(payload, type=Body)))
     for one, digest in zip(found, [ZEROS, *(one.digest for one in found)], strict=False):
-        if one.body.previous != digest:
+        if whole and one.body.previous != digest:
             raise StorageError(f"the correction before event {one.event.seq} is missing; {REMEDY}")
     return found
 

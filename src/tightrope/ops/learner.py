@@ -270,7 +270,7 @@ class DurableLearner:
             raise no_learner(self.name)
         if self._store.last_event or self._store.last_episode:
             raise StorageError(f"{self._store}: the snapshots are missing; {REMEDY}")
-        self._store.create(_facts(learner, BudgetUnits.of(problem, len(learner.budgets)), problem))
+        self._store.create(facts_of(learner, problem))
         snapshots.write(self._store, State.new(learner))
 
     def together(self, calls: Sequence[Callable[[], Result]]) -> list[Result | Exception]:
@@ -1042,8 +1042,9 @@ def _check_learner(learner: LearnerBase) -> LearnerBase:
     return instance(learner, "learner", LearnerBase)  # type: ignore[type-abstract]
 
 
-def _facts(learner: LearnerBase, units: BudgetUnits, problem: Any) -> dict[str, Any]:
+def facts_of(learner: LearnerBase, problem: Any) -> dict[str, Any]:
     """Return what is stored of a new directory: to show it, and to refuse another learner."""
+    units = BudgetUnits.of(problem, len(learner.budgets))
     return {
         "format": FORMAT,
         "tightrope": __version__,

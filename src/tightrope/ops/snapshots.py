@@ -20,7 +20,7 @@ from tightrope.learners.base import LearnerBase
 from tightrope.ops import corrections
 from tightrope.ops.corrections import Corrected, Tell
 from tightrope.ops.database import REMEDY
-from tightrope.ops.state import Account, Entrant, Guard, Loader, Shadow, State
+from tightrope.ops.state import Account, Entrant, EpisodeFormat, Guard, Loader, Shadow, State
 from tightrope.ops.store import Journal, SnapshotRow, digest_of
 from tightrope.storage import checkpoints
 
@@ -108,6 +108,11 @@ def _state(files: list[bytes], load: Loader) -> State:
         entrants[name] = _entrant(other, beside)
     form = fresh.format._replace(feedback=found.values["feedback"])  # the first learner may have been dismissed
     return State(found.values["champion"], entrants, form, account, guard)
+
+
+def format_of(files: list[bytes], load: Loader) -> EpisodeFormat:
+    """Return what the outcomes of episodes consist of, from the contents of the files of a snapshot."""
+    return _state(files, load).format
 
 
 def checkpoint_of(learner: LearnerBase, beside: Fields | None = None) -> bytes:

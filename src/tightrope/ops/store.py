@@ -292,6 +292,24 @@ class Journal:
         rows = self._query(f"SELECT {EVENT} FROM events WHERE kind IN ('retract', 'amend') ORDER BY seq")
         return [Event(*row) for row in rows]
 
+    def corrections_with_digests(self, until: int) -> list[tuple[Event, bytes]]:
+        """Return the corrections up to an event, with the digests of their rows."""
+        query = f"SELECT {EVENT}, digest FROM events WHERE kind IN ('retract', 'amend') AND seq <= ? ORDER BY seq"
+        return [(Event(*columns), digest) for *columns, digest in self._query(query, until)]
+
+    def put_correction(self, event: Event, digest: bytes, arrays: Mapping[bytes, bytes]) -> None:
+        """Store a correction from before the first event of an imported journal."""
+        self._commit(*self._missing(arrays), (INSERT_EVENT, (*event.columns, digest)))
+
+    def put_episode(self, episode: EpisodeRow, arrays: Mapping[bytes, bytes]) -> None:
+        """Store an episode of an imported journal, with its policy."""
+        self._commit(*self._missing(arrays), (INSERT_EPISODE, (*episode, episode.digest)))
+        self.last_episode = max(self.last_episode, episode.number)
+
+    def episodes(self) -> list[EpisodeRow]:
+        """Return all episodes that are remembered, oldest first."""
+        return self._episodes("1 = 1")
+
     def time_of(self, seq: int) -> int | None:
         """Return the time of an event; None if it has none, or is not there."""
         return next((time for (time,) in self._query("SELECT time FROM events WHERE seq = ?", seq)), None)
