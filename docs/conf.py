@@ -49,6 +49,7 @@ napoleon_use_rtype = False
 html_theme = "furo"
 html_title = f"tightrope {release}"
 html_static_path = ["_static"]
+html_favicon = "_static/icon.svg"
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
 html_theme_options = {
