@@ -8,7 +8,9 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from figures.concepts import CONCEPTS
+from figures.learners import first_episodes
 from figures.problems import best_policies, thumbnail
+from tightrope.learners import LEARNERS
 from tightrope.problems import PROBLEMS
 
 #: Colours of text and lines, and of a background to fade into.
@@ -20,6 +22,7 @@ Drawer = Callable[[Figure, str], None]
 FIGURES: dict[str, tuple[tuple[float, float], Drawer]] = {
     **CONCEPTS,
     **{f"problem-{name}": ((7.2, 2.8), partial(best_policies, name)) for name in PROBLEMS},
+    **{f"learner-{name}": ((7.2, 2.4), partial(first_episodes, name)) for name in LEARNERS},
     **{f"thumbnail-{name}": ((3.0, 1.6), partial(thumbnail, name)) for name in PROBLEMS},
 }
 
