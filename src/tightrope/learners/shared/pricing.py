@@ -14,7 +14,7 @@ from tightrope import core
 from tightrope.confidence import Counts
 from tightrope.errors import ConvergenceError
 from tightrope.learners.parts import Dynamics, MirrorStep, WarmStart, even_measure
-from tightrope.learners.shared.blocks import BlockState, standard_deviations
+from tightrope.learners.shared.blocks import BlockState
 from tightrope.learners.shared.rates import rate
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
@@ -76,7 +76,7 @@ class PriceStep:
     def _aims(self, t: int, squares: FloatArray) -> FloatArray:
         """Line 2: c − z σ/√t."""
         learner = self._learner
-        aims: FloatArray = learner.budgets - learner.prudence * standard_deviations(squares, t) / np.sqrt(t)
+        aims: FloatArray = learner.budgets - learner.prudence * np.sqrt(squares / 2 / max(t - 1, 1) / t)
         return aims
 
     def __call__(
