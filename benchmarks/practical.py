@@ -1,9 +1,9 @@
 """python -m benchmarks.practical: an episode of ucpd-practical beside one of ucpd, KL balls beside L1 balls.
 
 Two learners play the same problem in turns, a block of episodes each, in one process; an episode is all of it, the
-simulator included. Then the subproblems of the last episodes of ucpd-practical are solved again, each by a projector
-that is warm from the one before, with its KL balls and with the L1 balls around them, of the same counts. Times are of
-the processor; the sums of twenty blocks, and medians over solves.
+simulator included. Then the subproblems of the last episodes of ucpd-practical-0.2 are solved again, each by a
+projector that is warm from the one before, with its KL balls and with the L1 balls around them, of the same counts.
+Times are of the processor; the sums of twenty blocks, and medians over solves.
 """
 
 import argparse
@@ -19,6 +19,7 @@ from tightrope.confidence.rules import KLRadius, KLRadiusL1
 from tightrope.lab.account import Account
 from tightrope.learners.base import Episode
 from tightrope.learners.parts import Warmed
+from tightrope.learners.ucpd_practical_0_2 import UCPDPractical02
 from tightrope.problems.base import Problem
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, LayeredSpace
@@ -95,16 +96,17 @@ def main() -> None:
     lines = []
     for words, problem in problems().items():
         published, practical = (Player(problem, name, given.episodes) for name in ("ucpd", "ucpd-practical"))
-        for player in (published, practical):  # compile
+        before = Player(problem, "ucpd-practical-0.2", given.episodes)  # its subproblems have no inequalities
+        for player in (published, practical, before):  # load what an episode needs
             Player(problem, player.learner.name, given.episodes).play(30)
-        assert isinstance(practical.learner, tr.UCPDPractical) and isinstance(practical.learner.rule, KLRadius)
-        step = practical.learner._price_step.mirror_step
+        assert isinstance(before.learner, UCPDPractical02) and isinstance(before.learner.rule, KLRadius)
+        step = before.learner._price_step.mirror_step
         recording = Recording(step.solver._solver)
         step.solver = Warmed(recording)
         for _ in range(BLOCKS):
-            published.play(given.episodes // BLOCKS)
-            practical.play(given.episodes // BLOCKS)
-        laws, n_laws = practical.learner.state.counts.laws, practical.learner.rule.laws
+            for player in (published, practical, before):
+                player.play(given.episodes // BLOCKS)
+        laws, n_laws = before.learner.state.counts.laws, before.learner.rule.laws
         kl, l1 = (
             per_solve(
                 problem.space, recording.tolerance, rule(level=0.01, laws=n_laws)(problem.space, *laws), recording.asked

@@ -251,7 +251,7 @@ class Fragile(UCPDPractical):
 
     def step(self, state: PracticalState, seen: Seen) -> PracticalState:
         if state.observed == 2 and seen.loss[0] > 0:
-            self._price_step.mirror_step.solver.from_(state.solver).potentials += 1
+            self._step._priced.from_(state.solver).plain.potentials += 1
             raise self.error
         return super().step(state, seen)
 

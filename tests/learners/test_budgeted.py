@@ -22,7 +22,7 @@ LAYERS = [slice(a, b) for a, b in pairwise(SPACE.tuples_before)]
 
 def mix_gap(theta: FloatArray, x: FloatArray, eta: float) -> float:
     """Σ_k <θ, x> + log(Σ θ e^{−η x}) / η."""
-    return sum(float(theta[k] @ x[k] + np.log(theta[k] @ np.exp(-eta * x[k])) / eta) for k in LAYERS)
+    return float(sum(theta[k] @ x[k] + np.log(theta[k] @ np.exp(-eta * x[k])) / eta for k in LAYERS))
 
 
 class Twin:
@@ -45,7 +45,7 @@ class Twin:
         if (self.n >= np.maximum(1, 0.1 * self.N)).any():
             self.N, self.n, self.M, self.k = self.N + self.n, 0 * self.n, self.M + self.k, 0 * self.k
 
-    def rate(self) -> float:
+    def rate(self) -> Any:
         return 1 / np.sqrt(self.F**2 + (self.G / L) ** 2)
 
     def step(self, theta: FloatArray, f: FloatArray, g: FloatArray, length: int) -> Any:

@@ -111,5 +111,6 @@ def import_directory(file: Path, folder: Path, problem: str | None, learner: str
     else:
         new = new_learner(folder, problem, learner, episodes, None)
         status = import_episodes(file, folder, new.learner, new.problem)
-        ProblemTables.of(new.problem).write(folder)
+        with DurableLearner(folder) as durable:
+            ProblemTables.of(new.problem).write(durable.database)
     show(f"{folder} is at event {status.event}: {status.told} episodes told, {status.open} open")

@@ -105,6 +105,15 @@ def assess(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.float64], M: N
     """
 
 @overload
+def advantages(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.int64], M: NDArray[numpy.int64], theta: NDArray[numpy.float64], g: NDArray[numpy.float64], optimism: float) -> NDArray[numpy.float64]: ...
+
+@overload
+def advantages(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.float64], M: NDArray[numpy.float64], theta: NDArray[numpy.float64], g: NDArray[numpy.float64], optimism: float) -> NDArray[numpy.float64]:
+    """
+    What the policy uses (I,) under the model that is believed; the rows A of its advantages replace g.
+    """
+
+@overload
 def evaluate(csr: Csr, pi: NDArray[numpy.float64], M: NDArray[numpy.int64], n: NDArray[numpy.int64], R: NDArray[numpy.float64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
 
 @overload
@@ -112,6 +121,9 @@ def evaluate(csr: Csr, pi: NDArray[numpy.float64], M: NDArray[numpy.float64], n:
     """
     V (rows, n_states) and Q (rows, n_pairs) of the policy for every row of R, truncated.
     """
+
+def mix_gap(csr: Csr, theta: NDArray[numpy.float64], x: NDArray[numpy.float64], eta: float) -> float:
+    """Σ over layers of <θ, x> + log(Σ θ e^{−η x}) / η."""
 
 def from_least(csr: Csr, f: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
     """f - the least f of the layer."""
@@ -272,9 +284,10 @@ def move_kl(kappa: NDArray[numpy.float64], p: NDArray[numpy.float64], W: NDArray
     How the answers for KL balls move: adds to block, D and y, and writes d (`sets.hpp`).
     """
 
-def least_prices(S: NDArray[numpy.float64], r: NDArray[numpy.float64]) -> NDArray[numpy.float64]:
+def least_prices(S: NDArray[numpy.float64], r: NDArray[numpy.float64], most: NDArray[numpy.float64] | None = None) -> NDArray[numpy.float64]:
     """
-    argmin over y >= 0 of <y, S y> / 2 - <r, y>, S (n, n) symmetric and positive semidefinite but for rounding.
+    argmin over 0 <= y <= most of <y, S y> / 2 - <r, y>, S (n, n) symmetric and positive semidefinite but for
+    rounding; without `most` there is no upper bound.
     """
 
 class Solver:
@@ -305,6 +318,13 @@ class Solver:
         """
         Write the answer into theta, NaN if there is none; return F, the flow residual, the number of Newton steps
         and whether weights may have left the range of numbers. An interrupted solver starts cold next time.
+        """
+
+    def solve_priced(self, reference: NDArray[numpy.float64], cost: NDArray[numpy.float64], A: NDArray[numpy.float64], b: NDArray[numpy.float64], most: NDArray[numpy.float64], tolerance: float, patience: int, y: NDArray[numpy.float64], theta: NDArray[numpy.float64]) -> tuple[float, float, float, int, bool]:
+        """
+        As `solve` with most_i [<A_i, theta> - b_i]_+ added for each row, from the prices y, which become those of
+        the answer; return phi, the flow residual, the most by which a row's condition is missed in units of its
+        largest coefficient, the number of Newton steps and whether weights may have left the range of numbers.
         """
 
     def sensitivities(self, reference: NDArray[numpy.float64], cost: NDArray[numpy.float64], A: NDArray[numpy.float64], theta: NDArray[numpy.float64], dbeta: NDArray[numpy.float64], dtheta: NDArray[numpy.float64]) -> None:
