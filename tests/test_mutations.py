@@ -60,7 +60,7 @@ def test_a_sample_is_drawn_by_its_seed_and_hardly_changes_when_learners_are_adde
 
 def test_tests_that_mention_a_module_run_first() -> None:
     shared = "src/tightrope/learners/shared/rates.py"
-    learners = [f"src/tightrope/learners/{name}.py" for name in ("s_ops", "shared/pricing", "ucpd_practical")]
+    learners = [f"src/tightrope/learners/{name}.py" for name in ("s_ops", "shared/pricing", "ucpd_practical_0_2")]
     assert importers(ROOT, shared)[:4] == [shared, *learners]
     mention, of_all = calls_for(ROOT, shared)
     assert mention[0] == "tests/learners/test_pricing.py"

@@ -116,7 +116,7 @@ def test_the_published_charge_does_not_see_what_is_spent() -> None:
 def test_what_practical_believes_when_it_renews_its_sets(name: str) -> None:
     """P̃ of the old conditionals is in the new set too: not proved, looked at."""
     problem = make(name)
-    learner: Any = make_learner("ucpd-practical", problem, episodes=100)
+    learner: Any = make_learner("ucpd-practical-0.2", problem, episodes=100)
     step = learner._price_step.mirror_step
     looked, renew = 0, step.rule
 

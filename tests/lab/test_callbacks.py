@@ -106,7 +106,7 @@ def test_a_learner_that_has_played_is_refused() -> None:
     tr.run(problem, learner, **HOW)
     with pytest.raises(tr.InvalidInputError, match="the learner has observed 60 episodes, and this run has played 0"):
         tr.run(problem, learner, **HOW)
-    with pytest.raises(tr.InvalidInputError, match="make a new learner; or go on with the run"):
+    with pytest.raises(tr.InvalidInputError, match="make a new learner, or continue the run"):
         tr.compare(problem, {"same": lambda *problem, **how: learner}, episodes=60)
     run = tr.Run(problem, tr.make_learner("ucpd", problem, episodes=60), **HOW)
     run.play(10)

@@ -93,7 +93,7 @@ def test_the_state_of_another_run_is_refused(tmp_path: Path) -> None:
     problem, path = problem_with("fixed"), tmp_path / "checkpoint"
     run = played(Run(problem, "ucpd", episodes=T), 20)
     run.learner.save(path)  # type: ignore[attr-defined]
-    with pytest.raises(tr.InvalidInputError, match="nothing beside"):
+    with pytest.raises(tr.InvalidInputError, match="a learner only, without a run"):
         Run.load(path, problem, episodes=T)
     run.save(path)
     with pytest.raises(tr.InvalidInputError, match=r"a run of 150 episodes of random .*; this one is of 10 episodes"):

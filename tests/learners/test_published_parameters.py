@@ -32,13 +32,19 @@ PRACTICAL: Row = {
     "block": 6,
 }  # fmt: skip
 
+INSIDE: Row = {"first_rate": 1.0, "repayment": 10.0, "least_share": 0.5, "block": 6}
+
 PARAMETERS: dict[str, Row] = {
     # L T, L √T, 1/T
     "ucpd": {**BALLS, **AS_PUBLISHED, "alpha": 360_000.0, "V": 1200.0, "mixing": 1.1111111e-5},
     "ucpd-inside": {**RADII, "confidence": "kl", "renewal": 0.1, "tightening": 0.0},
     "ucpd-known": {**AS_PUBLISHED, "alpha": 360_000.0, "V": 1200.0, "mixing": 1.1111111e-5},
-    "ucpd-practical": {**PRACTICAL, **RADII, "confidence": "kl", "renewal": 0.1, "prudence": 0.5},
-    "ucpd-practical-known": {**PRACTICAL, "prudence": 0.0},
+    "ucpd-practical": {
+        **INSIDE, **RADII, "confidence": "kl", "renewal": 0.1, "optimism": 0.3, "prudence": 0.25,
+    },
+    "ucpd-practical-known": {**INSIDE, "prudence": 0.0},
+    "ucpd-practical-0.2": {**PRACTICAL, **RADII, "confidence": "kl", "renewal": 0.1, "prudence": 0.5},
+    "ucpd-practical-known-0.2": {**PRACTICAL, "prudence": 0.0},
     "ucpd-bandit": {**PRACTICAL, **RADII, "confidence": "kl-box", "renewal": 0.1, "prudence": 0.5, "optimism": 0.1},
     # 1/(2√T), 1/√T, 1/T
     "omdpd": {**RADII, "confidence": "kl", "renewal": 0.1, "alpha": 1.0, "beta": 0.0016666667, "V": 0.0033333333,

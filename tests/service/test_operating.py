@@ -141,7 +141,7 @@ def test_a_challenger_has_the_bits_of_make_learner(
     ("told", "words"),
     [
         ({"learner": "nobody"}, "there is no learner 'nobody'"),
-        ({"learner": "ucpd"}, "told the number of episodes"),
+        ({"learner": "ucpd"}, "needs the number of episodes"),
         ({"learner": "ucpd", "episodes": 9, "options": {"speed": 1}}, "no option 'speed'"),
         ({"learner": "ucpd", "episodes": 9, "options": {"ties": "all"}}, "ties is 'all'; expected true"),
         ({"learner": "ucpd", "episodes": 9, "options": {"V": -1}}, "V is -1"),

@@ -19,7 +19,7 @@ from tightrope.lab.plan import Configuration, digest, folder_of, planned
 from tightrope.lab.progress import Watch, lasting, silence
 from tightrope.lab.results import Results
 from tightrope.lab.run import Callback, Run
-from tightrope.lab.study import HEADING, Choice, Named, Study, StudyFile, differences, to_toml
+from tightrope.lab.study import MARK, Choice, Named, Study, StudyFile, differences, to_toml
 from tightrope.lab.tables import aligned
 from tightrope.problems.files.declaration import FILE
 from tightrope.signals import advising
@@ -132,7 +132,7 @@ def _continued(waiting: Sequence[Configuration], folders: Mapping[str, RunFolder
 
 def is_conducted(file: Path) -> bool:
     """Whether tightrope wrote this file of a study, in the folder of its results; no other file is replaced."""
-    return file.name == STUDY and StudyFile(file).text.startswith(HEADING)
+    return file.name == STUDY and StudyFile(file).text.startswith(MARK)
 
 
 def _study_in(folder: Path) -> Study:

@@ -33,6 +33,8 @@ KINDS = {"problem": "problem", "losses": "loss sequence", "noise": "noise", "lea
 
 #: The first line of a study file that tightrope wrote; a file without it is never replaced.
 HEADING = "# A study of tightrope: `tightrope sweep` with this file resumes it, or starts it in another folder.\n"
+#: The beginning of that line in every version: it tells such a file from one that a user wrote.
+MARK = "# A study of tightrope: "
 
 Horizon = Annotated[int, msgspec.Meta(ge=1, le=LARGEST)]
 Seeds = Annotated[int, msgspec.Meta(ge=1, le=MOST_RUNS)]

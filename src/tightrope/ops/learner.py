@@ -434,7 +434,7 @@ class DurableLearner:
         try:
             with self._store.transaction():
                 self._catch_up()
-                newest = self._store.snapshots()[:1]  # of another replica
+                newest = self._store.snapshots()[:1] if self._store.database.shared else []  # of another replica
                 if due or not newest or self._store.last_event - newest[0].seq >= self._snapshot_every:
                     snapshots.write(self._store, self._state)
             if not self._correcting:  # what a correction reads is kept until it is done

@@ -213,7 +213,7 @@ def test_a_run_that_another_process_holds_is_not_played(tmp_path: Path, monkeypa
     (tmp_path / "runs" / name / "run.json").unlink()
     with locked(tmp_path / "runs" / name):
         done = conduct(with_seeds([3]), tmp_path)
-    assert "somebody else is writing" in done.failed[name]
+    assert "another process is writing" in done.failed[name]
 
 
 def with_seeds(seeds: list[int]) -> Study:
@@ -223,7 +223,7 @@ def with_seeds(seeds: list[int]) -> Study:
 def test_a_folder_is_held_by_one_study_at_a_time(tmp_path: Path) -> None:
     with (
         conducted(with_seeds([0]), tmp_path, Engine(jobs=1)),
-        pytest.raises(InvalidInputError, match="somebody else is writing"),
+        pytest.raises(InvalidInputError, match="another process is writing"),
         conducted(with_seeds([1]), tmp_path, Engine(jobs=1)),
     ):
         pass

@@ -1,30 +1,42 @@
 """Blocks: consecutive episodes that are played with one policy, and that one step learns from."""
 
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from tightrope.learners.parts import WarmStart
-from tightrope.learners.shared.counting import CountingState
 from tightrope.space import FloatArray
-from tightrope.storage.state import measure, numbers, part, state
 
 #: After so many episodes blocks may be longer by one.
 BLOCK_GROWTH = 250
 
 
-@state
-class BlockState(CountingState):
-    """Counts, the measure that is played, and the block."""
+class InBlocks(Protocol):
+    """The fields of a state that describe its block."""
 
-    theta: FloatArray = measure()
-    solver: WarmStart = part(written_as="_projector")  #: where the solver of the next mirror step begins
-    multipliers: FloatArray = numbers(least=0)  #: (I,) the prices, per unit of the constraint
-    losses: FloatArray = numbers(since=4)  #: (n_tuples,) sum of the losses of the block
-    waiting: int = numbers(least=0, since=4)  #: how many they are
-    last_use: FloatArray = numbers(since=4)  #: (I,) of the path before
-    squares: FloatArray = numbers(least=0, since=4)  #: (I,) of the differences between uses of successive paths, summed
-    steps: int = numbers(least=0)  #: m
+    @property
+    def observed(self) -> int:
+        """Episodes so far."""
+        ...
+
+    @property
+    def losses(self) -> FloatArray:
+        """(n_tuples,) sum of the losses of the block."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """How many losses that are."""
+        ...
+
+    @property
+    def last_use(self) -> FloatArray:
+        """(I,) the use of the last path."""
+        ...
+
+    @property
+    def squares(self) -> FloatArray:
+        """(I,) the sum of the squares of the differences between the uses of successive paths."""
+        ...
 
 
 class Block(NamedTuple):
@@ -36,7 +48,7 @@ class Block(NamedTuple):
     squares: FloatArray
 
 
-def block_after(state: BlockState, f: FloatArray, met: FloatArray, most: int) -> Block:
+def block_after(state: InBlocks, f: FloatArray, met: FloatArray, most: int) -> Block:
     """Add a loss f (n_tuples,) and the constraints met on the path (I, L) to the block of at most `most` episodes."""
     use, waiting = met.sum(axis=1), state.waiting + 1
     squares = state.squares + (use - state.last_use) ** 2 if state.observed > 0 else state.squares
@@ -45,12 +57,12 @@ def block_after(state: BlockState, f: FloatArray, met: FloatArray, most: int) ->
     return Block(no_losses(f.size), 0, use, squares)
 
 
-def block_loss(state: BlockState, f: FloatArray) -> FloatArray:
+def block_loss(state: InBlocks, f: FloatArray) -> FloatArray:
     """Return the mean loss of the block that f ends; f itself if the block has no other."""
     return f if state.waiting == 0 else (state.losses + f) / (state.waiting + 1)
 
 
-def block_length(state: BlockState, most: int) -> int:
+def block_length(state: InBlocks, most: int) -> int:
     """Return how many episodes are in the block of the episode just played."""
     return min(most, 1 + (state.observed + 1) // BLOCK_GROWTH)
 

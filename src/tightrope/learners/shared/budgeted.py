@@ -13,10 +13,11 @@ from tightrope import core
 from tightrope.confidence import ConfidenceSet, Counts
 from tightrope.errors import ConvergenceError
 from tightrope.learners.parts import Dynamics, MirrorStep, Warmed, WarmStart, even_measure
-from tightrope.learners.shared.blocks import BlockState, standard_deviations
+from tightrope.learners.shared.blocks import standard_deviations
+from tightrope.learners.shared.counting import CountingState
 from tightrope.projection.priced import PricedProjector
 from tightrope.space import FloatArray, LayeredSpace
-from tightrope.storage.state import numbers, state
+from tightrope.storage.state import measure, numbers, part, state
 
 log = logging.getLogger("tightrope")
 
@@ -27,9 +28,17 @@ LARGEST_TILT = 200.0
 
 
 @state
-class BudgetedState(BlockState):
+class BudgetedState(CountingState):
     """The state of a learner that takes budgeted steps."""
 
+    theta: FloatArray = measure()
+    solver: WarmStart = part(written_as="_projector")  #: where the solver of the next mirror step begins
+    multipliers: FloatArray = numbers(least=0)  #: (I,) the prices, per unit of the constraint
+    losses: FloatArray = numbers()  #: (n_tuples,) sum of the losses of the block
+    waiting: int = numbers(least=0)  #: how many they are
+    last_use: FloatArray = numbers()  #: (I,) of the path before
+    squares: FloatArray = numbers(least=0)  #: (I,) of the differences between uses of successive paths, summed
+    steps: int = numbers(least=0)  #: m
     overspent: FloatArray = numbers()  #: (I,) V, in spans of the constraint
     gap: float = numbers(least=0)  #: G
     largest_span: float = numbers(least=0)  #: F

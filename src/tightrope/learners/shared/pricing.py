@@ -14,11 +14,11 @@ from tightrope import core
 from tightrope.confidence import Counts
 from tightrope.errors import ConvergenceError
 from tightrope.learners.parts import Dynamics, MirrorStep, WarmStart, even_measure
-from tightrope.learners.shared.blocks import BlockState
+from tightrope.learners.shared.counting import CountingState
 from tightrope.learners.shared.rates import rate
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
-from tightrope.storage.state import numbers, state
+from tightrope.storage.state import measure, numbers, part, state
 
 log = logging.getLogger("tightrope")
 
@@ -29,9 +29,17 @@ MAX_HALVINGS = 8
 
 
 @state
-class PricingState(BlockState):
+class PricingState(CountingState):
     """The measure, the prices, and the block."""
 
+    theta: FloatArray = measure()
+    solver: WarmStart = part(written_as="_projector")  #: where the solver of the next mirror step begins
+    multipliers: FloatArray = numbers(least=0)  #: (I,) the prices, per unit of the constraint
+    losses: FloatArray = numbers(since=4)  #: (n_tuples,) sum of the losses of the block
+    waiting: int = numbers(least=0, since=4)  #: how many they are
+    last_use: FloatArray = numbers(since=4)  #: (I,) of the path before
+    squares: FloatArray = numbers(least=0, since=4)  #: (I,) of the differences between uses of successive paths, summed
+    steps: int = numbers(least=0)  #: m
     integrals: FloatArray = numbers(least=0)  #: (I,) Q, per span of the constraint
     changes: float = numbers(least=0)  #: S
 
