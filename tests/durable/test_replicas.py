@@ -66,6 +66,17 @@ def test_replicas_that_learn_at_once_lose_nothing_and_count_nothing_twice(databa
         learner.close()
 
 
+def test_a_transaction_that_looked_at_nothing_new_leaves_the_end_where_another_replica_put_it(database: str) -> None:
+    with DurableLearner(database, fresh("uniform")) as one, DurableLearner(database) as two:
+        episodes = [one.ask(), one.ask()]
+        outcomes = [played(one, episode) for episode in episodes]
+        assert two.tell(episodes[0].id, **outcomes[0]) == "learned"
+        with one._store.transaction():  # without catching up, as pruning once did
+            pass
+        assert one.tell(episodes[1].id, **outcomes[1]) == "learned"
+        assert one.status.told == 2
+
+
 def test_limits_and_keys_hold_across_replicas(database: str) -> None:
     with DurableLearner(database, fresh(), most_open=2) as one, DurableLearner(database, most_open=2) as two:
         first = one.ask(key="a")

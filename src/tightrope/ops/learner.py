@@ -439,7 +439,9 @@ class DurableLearner:
                     snapshots.write(self._store, self._state)
             if not self._correcting:  # what a correction reads is kept until it is done
                 since = _now() - round(self._keep_days * DAY)
-                snapshots.prune(self._store, snapshots.Retention(self._keep_journal, since), self._remember)
+                with self._store.transaction():
+                    self._catch_up()
+                    snapshots.prune(self._store, snapshots.Retention(self._keep_journal, since), self._remember)
             self._store.database.tidy()
             self._since_snapshot, self._snapshot_error = 0, ""
         except StorageError as error:

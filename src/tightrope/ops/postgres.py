@@ -197,6 +197,8 @@ class PostgreSQL:
 
     def commit(self, head: Head) -> None:
         """Store the end of the journal, wake the other replicas, and commit."""
+        if self._end is not None:  # another replica may be ahead of a transaction that did not catch up
+            head = Head(*map(max, head, self._end))
         changed = bool(self._pending) or head != self._end
         self._end = None
         update = "UPDATE head SET event = ?, episode = ?, given_up = ?", head
