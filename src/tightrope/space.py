@@ -182,7 +182,7 @@ class LayeredSpace:
 
     @property
     def next_layer_size(self) -> IntArray:
-        """(n_pairs,) the number of states of the layer that each pair leads to: |S_{k(s)+1}|."""
+        """Return |S_{k(s)+1}| (n_pairs,), the number of states of the layer that each pair leads to."""
         return np.repeat(self.layer_sizes[1:], self._pairs_per_layer)
 
     @property
