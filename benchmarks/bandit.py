@@ -2,7 +2,8 @@
 
 It plans nothing, so one run of 100,000 episodes has all shorter ones; exponents are as in benchmarks.exponents. Where
 budgets cannot bind it is compared with uob-reps, where they do with opt-cmdp; both are told the number of episodes.
-Each run is kept in --results as soon as it is done, and not played again. Writes into docs/explanation/comparison.md.
+Each run is kept in --results as soon as it is done, and not played again. Writes into
+docs/explanation/comparison-tables.md.
 """
 
 import argparse

@@ -1,7 +1,8 @@
 """python -m benchmarks.comparison: every learner on three problems, under fixed, switching and adaptive losses.
 
 Learners that count and were published without ties are played with ties as well. Each run is kept in --results as soon
-as it is done, and not played again. Writes the tables of docs/explanation/comparison.md and one picture a problem.
+as it is done, and not played again. Writes the tables of docs/explanation/comparison-tables.md and one picture a
+problem.
 """
 
 import argparse

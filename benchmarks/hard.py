@@ -3,7 +3,7 @@
 A run is within its budgets if its strong violation, by exact accounting of every policy that was played, is 0. Budgets
 bind on all problems: `ucpd-practical`, which only aims at them, exceeds them in some episodes. Longer runs, one of
 each, show regret per episode. A run is kept in --results as soon as it is done, and not played again. Writes into
-docs/explanation/comparison.md.
+docs/explanation/comparison-tables.md.
 """
 
 import argparse
@@ -59,7 +59,7 @@ def main() -> None:
     parser.add_argument("--lengths", type=int, nargs="*", default=[1000, 10_000, 20_000], help="for regret per episode")
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--results", type=Path, default=Path("results/hard"))
-    parser.add_argument("--print", action="store_true", help="leave docs/explanation/comparison.md as it is")
+    parser.add_argument("--print", action="store_true", help="leave docs/explanation/comparison-tables.md as it is")
     options = parser.parse_args()
     options.results.mkdir(parents=True, exist_ok=True)
     many = [

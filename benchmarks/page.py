@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from benchmarks.subproblem import Row
 
 DOCS = Path(__file__).parent.parent / "docs"
-PAGE, COMPARISON = DOCS / "explanation" / "benchmarks.md", DOCS / "explanation" / "comparison.md"
+PAGE, COMPARISON = DOCS / "explanation" / "benchmarks.md", DOCS / "explanation" / "comparison-tables.md"
 DASHED = (0, (4, 2))
 DRAWN = STYLE | {"text.parse_math": True}  # powers of ten at logarithmic axes
 PICTURE = DOCS / "images" / "benchmarks.png"

@@ -3,7 +3,7 @@
 DIR has what `benchmarks/theirs.py` wrote: uopt.npz, and dope, optpess and always each for media and factored, such as
 dope-media.npz; what is not there is left out. Numbers of the environments are those of the repositories: random is in
 uopt.npz, media-streaming is bundled (MediaControl), `factored` is below (FactoredCMDP). Prints a table; --write puts it
-into docs/explanation/comparison.md.
+into docs/explanation/comparison-tables.md.
 """
 
 import argparse

@@ -3,7 +3,7 @@
 Regret, violation and strong violation after T episodes, in shares of sqrt(L|S||A|T), the order of the lower bound.
 Constants of `ucpd-practical` were chosen on one half of the suite (--half chosen) and are confirmed on the other
 (--half confirmed). Each run is kept in --results as soon as it is done, and not played again. --write puts the tables
-into docs/explanation/comparison.md.
+into docs/explanation/comparison-tables.md.
 """
 
 import argparse
@@ -93,7 +93,7 @@ def main() -> None:
         "--options", type=json.loads, default={}, help='of the learner, as JSON: {"confidence": "kl-l1"}'
     )
     parser.add_argument("--jobs", type=int, default=-1)
-    parser.add_argument("--write", action="store_true", help="into docs/explanation/comparison.md")
+    parser.add_argument("--write", action="store_true", help="into docs/explanation/comparison-tables.md")
     parser.add_argument("--results", type=Path, default=Path("runs/suite.jsonl"))
     given = parser.parse_args()
     halves = {"chosen": CHOSEN, "confirmed": CONFIRMED, "both": (*CHOSEN, *CONFIRMED)}
