@@ -39,6 +39,20 @@ def test_killed_at_random_moments_loses_nothing(tmp_path: Path, name: str, seed:
     assert counts["acknowledged"] > 20
 
 
+@contextmanager
+def interrupting(learner: DurableLearner, moment: int) -> Iterator[list[int]]:
+    """Interrupt calls of a learner at that bytecode, as `interrupted_after` does.
+
+    A trace may interrupt the end of `with lock:`, where Python itself looks for no signals; release the lock then.
+    """
+    try:
+        with suppress(KeyboardInterrupt), interrupted_after(moment) as count:
+            yield count
+    finally:
+        while learner._lock._is_owned():  # type: ignore[attr-defined]
+            learner._lock.release()
+
+
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a file that was just opened
 def test_an_interrupt_at_any_bytecode_of_a_tell_leaves_all_or_nothing(tmp_path: Path) -> None:
     """The tell also writes a snapshot; telling again learns the episode unless it was learned."""
@@ -47,7 +61,7 @@ def test_an_interrupt_at_any_bytecode_of_a_tell_leaves_all_or_nothing(tmp_path: 
         moment, learnt_before = 1, 0
         while True:
             parts = played(learner, episode := learner.ask())
-            with suppress(KeyboardInterrupt), interrupted_after(moment) as count:
+            with interrupting(learner, moment) as count:
                 learner.tell(episode.id, **parts)
                 if count[0] < moment:
                     break
@@ -68,10 +82,8 @@ def test_an_interrupt_at_any_bytecode_of_an_ask_loses_no_id(tmp_path: Path) -> N
     with opened(tmp_path, fresh("uniform")) as learner:
         ids, moment = set(), 1
         while True:
-            if learner._lock._is_owned():  # type: ignore[attr-defined]
-                learner._lock.release()  # the end of a with block, where Python looks for no signals, but a trace does
             learner.open_episodes()  # recovers after an interrupt
-            with suppress(KeyboardInterrupt), interrupted_after(moment) as count:
+            with interrupting(learner, moment) as count:
                 ids.add(learner.ask().id)
                 if count[0] < moment:
                     break
