@@ -12,7 +12,7 @@ from tightrope import InvalidInputError, LayeredMDP, LayeredSpace, Policy
 from tightrope.checks.learners.play import WORLDS
 from tightrope.learners import BanditEpisode, make_learner
 from tightrope.learners.bandit_o_reps import BanditOREPS
-from tightrope.learners.shared.importance import unbiased
+from tightrope.learners.parts import unbiased
 
 
 @pytest.mark.filterwarnings("ignore:Solution may be inaccurate")

@@ -13,7 +13,7 @@ import pytest
 from tests.learners.test_pricing import BUDGETS, MDP, PAIR, SPACE, L, from_least, plays, values
 from tests.twins import first_measure, model_of, occupancy, policy_of
 from tightrope import Episode, UCPDPractical, make, project, run
-from tightrope.learners.shared import blocks
+from tightrope.learners import parts
 from tightrope.learners.ucpd_practical_known import UCPDPracticalKnown
 from tightrope.space import FloatArray
 
@@ -100,7 +100,7 @@ def learners() -> list[Any]:
 
 @pytest.mark.parametrize("learner", learners(), ids=["preset", "prudent", "known"])
 def test_ucpd_practical_is_its_docstring(learner: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "BLOCK_GROWTH", 20)  # blocks of 1, 2 and 3 episodes in this run
+    monkeypatch.setattr(parts, "BLOCK_GROWTH", 20)  # blocks of 1, 2 and 3 episodes in this run
     model = None if learner.model is None else MDP.transitions
     twin, block = Twin(learner.rule, learner.optimism, learner.prudence, model), list[FloatArray]()
     mean = np.zeros((2, SPACE.n_tuples))

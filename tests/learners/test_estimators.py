@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from tests.conftest import mdps, pair_of_tuple, random_policy, rngs
 from tests.trajectories import trajectories
 from tests.twins import occupancy
-from tightrope.learners.shared.importance import importance_weighted
+from tightrope.learners.parts import importance_weighted
 from tightrope.model import LayeredMDP
 
 

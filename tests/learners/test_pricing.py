@@ -16,9 +16,8 @@ from tests.conftest import pair_of_tuple, random_mdp
 from tests.twins import first_measure, model_of, occupancy, policy_of, sample_path
 from tightrope import BanditEpisode, Episode, LayeredSpace, project
 from tightrope.core import SMALLEST
-from tightrope.learners.shared import blocks
-from tightrope.learners.shared.importance import upper_bounds
-from tightrope.learners.shared.rates import rate, spans_after
+from tightrope.learners import parts
+from tightrope.learners.parts import rate, spans_after, upper_bounds
 from tightrope.learners.ucpd_bandit import UCPDBandit
 from tightrope.learners.ucpd_practical_0_2 import UCPDPractical02
 from tightrope.model import Policy
@@ -134,7 +133,7 @@ def assert_alike(learner: Any, twin: Twin, theta: FloatArray, prices: FloatArray
 
 @pytest.mark.parametrize("B", [100.0, 0.2])
 def test_ucpd_practical_0_2_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "BLOCK_GROWTH", 20)  # blocks of 1, 2 and 3 episodes in this run
+    monkeypatch.setattr(parts, "BLOCK_GROWTH", 20)  # blocks of 1, 2 and 3 episodes in this run
     learner = UCPDPractical02(SPACE, BUDGETS, largest_tilt=B, block=3)
     twin, block, F, before = Twin(learner.rule, B), list[FloatArray](), 0.0, None
     mean = np.zeros((2, SPACE.n_tuples))
@@ -156,7 +155,7 @@ def test_ucpd_practical_0_2_is_its_docstring(B: float, monkeypatch: pytest.Monke
 
 @pytest.mark.parametrize("B", [100.0, 0.2])
 def test_ucpd_bandit_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(blocks, "BLOCK_GROWTH", 20)
+    monkeypatch.setattr(parts, "BLOCK_GROWTH", 20)
     learner = UCPDBandit(SPACE, BUDGETS, largest_tilt=B, block=3, optimism=0.5)
     twin, block = Twin(learner.rule, B), list[FloatArray]()
     met: list[list[tuple[int, float, FloatArray]]] = [[] for _ in range(SPACE.n_pairs)]
@@ -187,7 +186,7 @@ def test_ucpd_bandit_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPatch)
 def test_blocks_are_longer_by_one_after_250_episodes_each() -> None:
     learner = UCPDPractical02(SPACE, BUDGETS)
     states = [replace(learner.state, observed=t) for t in (0, 248, 249, 498, 499, 1249, 10**6)]
-    assert [blocks.block_length(state, learner.block) for state in states] == [1, 1, 2, 2, 3, 6, 6]
+    assert [parts.block_length(state, learner.block) for state in states] == [1, 1, 2, 2, 3, 6, 6]
 
 
 def below(at: list[tuple[int, float, FloatArray]], i: int) -> float:

@@ -23,7 +23,7 @@ import numpy as np
 from tightrope.arithmetic import power
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import POSITIVE_SHARE, SHARE, parameter
-from tightrope.learners.shared.experts import log_gradient, softmax
+from tightrope.learners.parts import log_gradient, softmax
 from tightrope.space import FloatArray
 from tightrope.storage.state import State, numbers, state
 

@@ -17,9 +17,8 @@ from tightrope.confidence import ConfidenceSet, KnownModel
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.o_reps import first_state, stepped
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
-from tightrope.learners.parts import MirrorStep, policy_of_measure
+from tightrope.learners.parts import MirrorStep, policy_of_measure, unbiased
 from tightrope.learners.shared.counting import MirrorState
-from tightrope.learners.shared.importance import unbiased
 from tightrope.model import LayeredMDP
 
 

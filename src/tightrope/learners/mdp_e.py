@@ -19,7 +19,7 @@ import numpy as np
 
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, parameter
-from tightrope.learners.shared.experts import ExpertsState, action_values, exponential_weights, hedge_rate
+from tightrope.learners.parts import ExpertsState, action_values, exponential_weights, hedge_rate
 from tightrope.model import LayeredMDP
 
 

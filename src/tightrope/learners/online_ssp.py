@@ -21,8 +21,7 @@ import numpy as np
 from tightrope.arithmetic import log
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, SHARE, parameter
-from tightrope.learners.shared.experts import ExpertsState, action_values, exponential_weights
-from tightrope.learners.shared.importance import unbiased
+from tightrope.learners.parts import ExpertsState, action_values, exponential_weights, unbiased
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.hindsight import best_policy
 

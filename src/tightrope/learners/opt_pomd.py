@@ -23,9 +23,8 @@ from tightrope.confidence import BernsteinBox, Box, Counts
 from tightrope.confidence.sets import bounds_of, most_paid
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
+from tightrope.learners.parts import action_values, estimated, exponential_weights
 from tightrope.learners.shared.counting import CountingLearner, CountingState
-from tightrope.learners.shared.experts import action_values, exponential_weights
-from tightrope.learners.shared.importance import estimated
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, state

@@ -1,22 +1,27 @@
-"""Parts that learners are composed of: confidence rules, the mirror step with its solver, and their values.
+"""Parts that learners are composed of: the mirror step with its solver, what is known of the dynamics, exponential
+weights, importance weights, a learning rate, blocks of episodes.
 
 A part belongs to the configuration of a learner and does not change. What changes is a field of the learner's state,
 which the part takes and returns. A part may keep the last value of a pure function (a confidence set, where its solver
 is): that saves time and changes no result.
 """
 
+import math
 from dataclasses import dataclass, fields
-from typing import Any, Generic, Protocol, TypeVar
+from typing import Any, Generic, NamedTuple, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from tightrope import core
 from tightrope.arguments import function, shown, unknown
-from tightrope.confidence import CONFIDENCE_RULES, ConfidenceRule, ConfidenceSet, Counts, KnownModel
+from tightrope.arithmetic import exp, log
+from tightrope.confidence import CONFIDENCE_RULES, Box, ConfidenceRule, ConfidenceSet, Counts, KnownModel
 from tightrope.errors import InvalidInputError
 from tightrope.model import LayeredMDP, Policy
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, LayeredSpace
+from tightrope.storage.state import State, numbers, state
 
 #: The share of its layer that a state keeps in a reference at the least, and the share of its state that a tuple does:
 #: D is infinite where nothing is left, and the solver holds weights that are this far apart
@@ -216,3 +221,218 @@ class Dynamics:
     def epoch_of(self, counts: Counts) -> int:
         """Return the number of the epoch: 1 for ever if the model is known."""
         return counts.epoch if self.model is None else 1
+
+
+# --------------------------------------------------------------------------------------------- exponential weights
+#
+# Exponential weights over the actions of every state, fed with action values: π(a|s) ∝ exp(−η Σ_t Q_t(s,a)). A learner
+# that plays π_t in episode t and feeds it the Q_t of π_t has regret Σ_s d*(s) R(s), where d*(s) is how often the
+# comparator passes s and R(s) the regret of the weights at s (the performance difference lemma). Losses are
+# ℓ = (f + 1)/2 in [0, 1], so Q lies between 0 and L.
+
+
+@state
+class ExpertsState(State):
+    """The sum of the action values so far."""
+
+    total_values: FloatArray = numbers(least=0)  #: (n_pairs,) Σ_t Q_t
+
+
+def exponential_weights(space: LayeredSpace, total_values: FloatArray, learning_rate: float) -> Policy:
+    """Return π(a|s) ∝ exp(−η Σ_t Q_t(s,a)) for total values (n_pairs,)."""
+    uniform = Policy.uniform(space).probabilities
+    return Policy.unchecked(space, core.mirror_step(space.native, uniform, total_values, learning_rate))
+
+
+def hedge_rate(space: LayeredSpace, rounds: float) -> float:
+    """η = √(8 log|A| / rounds) / L, at which the regret of exponential weights is least: L √(rounds log|A| / 2)."""
+    return float(np.sqrt(8 * log(space.n_actions) / rounds)) / space.n_layers
+
+
+def action_values(model: LayeredMDP, policy: Policy, losses: FloatArray) -> FloatArray:
+    """Q(s,a) = ℓ(s,a) + Σ_s' P(s'|s,a) V(s'), V(s) = Σ_a π(a|s) Q(s,a), of losses (n_pairs,) that are not negative."""
+    space, unit = model.space, max(1.0, float(losses.max()))  # the kernel knows losses in [0, 1]
+    P, ones = model.transitions, np.ones(space.n_pairs)
+    _, Q = core.evaluate(space.native, policy.probabilities, P, ones, losses[np.newaxis] / unit)
+    values: FloatArray = unit * Q[0]
+    return values
+
+
+def softmax(space: LayeredSpace, w: FloatArray) -> Policy:
+    """Return π(a|s) ∝ exp w(s,a) for preferences w (n_pairs,)."""
+    state, first = space.pairs[:, 0], space.csr.state_ptr[:-2]
+    weights = exp(w - np.maximum.reduceat(w, first)[state])
+    return Policy.unchecked(space, weights / np.add.reduceat(weights, first)[state])
+
+
+def log_gradient(policy: Policy, path: NDArray[np.int64], delta: FloatArray) -> FloatArray:
+    """Return Σ_k δ_k ∇ log π(a_k|s_k) (n_pairs,): δ_k (1[a = a_k] − π(a|s_k)) at the pairs (s_k,a), 0 elsewhere."""
+    space = policy.space
+    met = np.zeros(space.n_states)
+    met[space.tuples[path, 0]] = delta
+    gradient: FloatArray = -met[space.pairs[:, 0]] * policy.probabilities
+    gradient[space.pair_of_tuple[path]] += delta
+    return gradient
+
+
+# --------------------------------------------------------------------------------------------- importance weights
+#
+# Losses estimated along the path, divided by how often the policy passes there: under the model where that is known,
+# else at the most that it can be (Jin et al. 2020).
+
+#: A probability of which nothing comes: random numbers are multiples of it.
+NEVER = 2.0**-53
+
+
+def importance_weighted(
+    space: LayeredSpace, path: NDArray[np.int64], losses: FloatArray, weight: FloatArray, gamma: float = 0.0
+) -> FloatArray:
+    """(n_tuples,) ℓ̂(s,a) = ℓ_k / (weight_k + γ) at the pair of step k, for every k, and 0 elsewhere.
+
+    `path`, `losses` and `weight` are (L,). With weight the probability of passing (s,a) and γ = 0, ℓ̂ is unbiased for
+    the mean loss of (s,a); a larger weight or γ > 0 (implicit exploration) makes it smaller.
+    """
+    estimate = np.zeros(space.n_pairs)
+    estimate[np.searchsorted(space.csr.pair_ptr, path, side="right") - 1] = losses / (weight + gamma)
+    return space.expand_to_tuples(estimate)
+
+
+def unbiased(
+    model: LayeredMDP, policy: Policy, path: NDArray[np.int64], losses: FloatArray, episode: int
+) -> FloatArray:
+    """(n_tuples,) losses / q where the path went and 0 elsewhere, q(s,a) how likely the policy passes there.
+
+    The mean of it is the loss, wherever q is positive. A path that cannot be the policy's is refused.
+    """
+    space = model.space
+    q = space.expand_to_tuples(space.sum_over_successors(model.occupancy(policy)))[path]
+    if q.min() < NEVER:
+        k = int(np.argmin(q))
+        s, a, _ = space.tuples[path[k]]
+        raise InvalidInputError(
+            f"episode {episode}: step {k} took action {a} at state {s}, which the policy that played it does with "
+            f"probability {q[k]:.3g} under the model; play what `policy` says, or say who played (BanditEpisode.policy)"
+        )
+    return importance_weighted(space, path, losses, q)
+
+
+def upper_bounds(policy: Policy, box: Box, path: NDArray[np.int64]) -> FloatArray:
+    """u (L,) at the pair of each step: the largest probability of passing it under any model of the box."""
+    u: FloatArray = core.upper_occupancy(policy.space.native, policy.probabilities, box.lower, box.upper, path)
+    return u
+
+
+def estimated(policy: Policy, box: Box, path: NDArray[np.int64], losses: FloatArray, exploration: float) -> FloatArray:
+    """(n_tuples,) losses / (u + γ) where the path went and 0 elsewhere, from the losses (L,) that it met."""
+    return importance_weighted(policy.space, path, losses, upper_bounds(policy, box, path), exploration)
+
+
+def published_exploration(space: LayeredSpace, level: float, episodes: int) -> float:
+    """γ = sqrt(L log(L|S||A|/δ) / (T|S||A|)) of Theorem 3, which is its η too."""
+    L, n_pairs = space.n_layers, space.n_states * space.n_actions
+    return float(np.sqrt(L * log(L * n_pairs / level) / (episodes * n_pairs)))
+
+
+# --------------------------------------------------------------------------------------------- learning rate
+#
+# A learning rate that needs neither units nor a horizon: η = 1/√(F²/h² + S/κ²), F the largest span of an f so far, S
+# the sum of squares of the spans of f − (f before). Losses that do not change leave η at h/F; losses that change in
+# every episode make it fall like 1/√m.
+
+
+def spans_after(
+    space: LayeredSpace, f: FloatArray, last: FloatArray, F: float, S: float, steps: int
+) -> tuple[float, float]:
+    """F and S with one more f, after so many."""
+    span = core.span(space.native, f)
+    change = core.span(space.native, f - last) if steps > 0 else 0.0
+    return max(F, span if span >= core.SMALLEST else 0.0), S + change * change
+
+
+def rate(F: float, S: float, first_rate: float, change_rate: float) -> float:
+    """η; 1 as long as no loss made a difference."""
+    if F <= 0:
+        return 1.0
+    fixed, grown = F / first_rate, math.sqrt(S) / change_rate
+    largest = max(fixed, grown)  # taken out of the root, lest a square underflow
+    return 1 / (largest * math.sqrt((fixed / largest) ** 2 + (grown / largest) ** 2))
+
+
+# --------------------------------------------------------------------------------------------- blocks
+#
+# Consecutive episodes that are played with one policy, and that one step learns from.
+
+#: After so many episodes blocks may be longer by one.
+BLOCK_GROWTH = 250
+
+
+class InBlocks(Protocol):
+    """The fields of a state that describe its block."""
+
+    @property
+    def observed(self) -> int:
+        """Episodes so far."""
+        ...
+
+    @property
+    def losses(self) -> FloatArray:
+        """(n_tuples,) sum of the losses of the block."""
+        ...
+
+    @property
+    def waiting(self) -> int:
+        """How many losses that are."""
+        ...
+
+    @property
+    def last_use(self) -> FloatArray:
+        """(I,) the use of the last path."""
+        ...
+
+    @property
+    def squares(self) -> FloatArray:
+        """(I,) the sum of the squares of the differences between the uses of successive paths."""
+        ...
+
+
+class Block(NamedTuple):
+    """The block after one more episode; nothing is `waiting` where the block has ended, and a step is due."""
+
+    losses: FloatArray
+    waiting: int
+    last_use: FloatArray
+    squares: FloatArray
+
+
+def block_after(state: InBlocks, f: FloatArray, met: FloatArray, most: int) -> Block:
+    """Add a loss f (n_tuples,) and the constraints met on the path (I, L) to the block of at most `most` episodes."""
+    use, waiting = met.sum(axis=1), state.waiting + 1
+    squares = state.squares + (use - state.last_use) ** 2 if state.observed > 0 else state.squares
+    if waiting < block_length(state, most):
+        return Block(state.losses + f, waiting, use, squares)
+    return Block(no_losses(f.size), 0, use, squares)
+
+
+def block_loss(state: InBlocks, f: FloatArray) -> FloatArray:
+    """Return the mean loss of the block that f ends; f itself if the block has no other."""
+    return f if state.waiting == 0 else (state.losses + f) / (state.waiting + 1)
+
+
+def block_length(state: InBlocks, most: int) -> int:
+    """Return how many episodes are in the block of the episode just played."""
+    return min(most, 1 + (state.observed + 1) // BLOCK_GROWTH)
+
+
+def no_losses(n_tuples: int) -> FloatArray:
+    """Return the sum of no losses, which takes no memory."""
+    return np.broadcast_to(0.0, (n_tuples,))
+
+
+def standard_deviations(squares: FloatArray, t: int) -> FloatArray:
+    """Return σ (I,) of the use of a path, given the sum of squares over t paths.
+
+    Successive paths have nearly the same policy: half of the mean square of their difference is a variance, even while
+    the mean changes.
+    """
+    sigma: FloatArray = np.sqrt(squares / 2 / max(t - 1, 1))
+    return sigma

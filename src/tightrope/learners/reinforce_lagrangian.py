@@ -24,7 +24,7 @@ from numpy.typing import NDArray
 from tightrope import core
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, parameter
-from tightrope.learners.shared.experts import log_gradient, softmax
+from tightrope.learners.parts import log_gradient, softmax
 from tightrope.space import FloatArray
 from tightrope.storage.state import State, numbers, state
 

@@ -41,9 +41,17 @@ from tightrope.confidence.sets import Bounds, bounds_of, most_paid, worst_use
 from tightrope.errors import ConvergenceError, InfeasibleError
 from tightrope.learners.base import Offer, Seen, require
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, parameter
-from tightrope.learners.parts import Dynamics, MirrorStep, Warmed, WarmStart, even_measure, policy_of_measure
+from tightrope.learners.parts import (
+    Dynamics,
+    MirrorStep,
+    Warmed,
+    WarmStart,
+    even_measure,
+    policy_of_measure,
+    rate,
+    spans_after,
+)
 from tightrope.learners.shared.counting import CountingLearner, MirrorState
-from tightrope.learners.shared.rates import rate, spans_after
 from tightrope.model import LayeredMDP, Policy, flat
 from tightrope.projection.priced import PricedProjector
 from tightrope.space import FloatArray

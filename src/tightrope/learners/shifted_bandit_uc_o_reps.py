@@ -27,9 +27,8 @@ from tightrope.confidence import Box, ConfidenceSet, Counts, L1Ball, PaperRadius
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PROBABILITY, PUBLISHED, parameter
-from tightrope.learners.parts import MirrorStep, even_measure, policy_of_measure, positive
+from tightrope.learners.parts import NEVER, MirrorStep, even_measure, importance_weighted, policy_of_measure, positive
 from tightrope.learners.shared.counting import CountingLearner, MirrorState
-from tightrope.learners.shared.importance import NEVER, importance_weighted
 from tightrope.space import FloatArray, LayeredSpace
 
 

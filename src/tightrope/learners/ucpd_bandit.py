@@ -32,10 +32,17 @@ from tightrope.confidence import Box, ConfidenceRule, Counts
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, SHARE, parameter
-from tightrope.learners.parts import Dynamics, PolicyOfMeasure
-from tightrope.learners.shared.blocks import block_after, block_length, block_loss, no_losses
+from tightrope.learners.parts import (
+    Dynamics,
+    PolicyOfMeasure,
+    block_after,
+    block_length,
+    block_loss,
+    estimated,
+    no_losses,
+    published_exploration,
+)
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.learners.shared.importance import estimated, published_exploration
 from tightrope.learners.shared.pricing import Prices, PriceStep, PricingState, View
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray

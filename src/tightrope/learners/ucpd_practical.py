@@ -37,8 +37,7 @@ from tightrope.arguments import whole
 from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, SHARE, parameter
-from tightrope.learners.parts import Dynamics, PolicyOfMeasure
-from tightrope.learners.shared.blocks import block_after, block_loss, no_losses
+from tightrope.learners.parts import Dynamics, PolicyOfMeasure, block_after, block_loss, no_losses
 from tightrope.learners.shared.budgeted import BudgetedState, BudgetedStep, Prudence
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import LayeredMDP

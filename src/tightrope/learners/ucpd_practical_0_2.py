@@ -40,11 +40,9 @@ from tightrope.arguments import whole
 from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, SHARE, parameter
-from tightrope.learners.parts import Dynamics, PolicyOfMeasure
-from tightrope.learners.shared.blocks import block_after, block_loss, no_losses
+from tightrope.learners.parts import Dynamics, PolicyOfMeasure, block_after, block_loss, no_losses, spans_after
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.learners.shared.pricing import Prices, PriceStep, PricingState, View
-from tightrope.learners.shared.rates import spans_after
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, state

@@ -22,9 +22,16 @@ from numpy.typing import NDArray
 from tightrope.confidence import BernsteinBox, Box, Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
-from tightrope.learners.parts import MirrorStep, even_measure, policy_of_measure, positive
+from tightrope.learners.parts import (
+    MirrorStep,
+    estimated,
+    even_measure,
+    policy_of_measure,
+    positive,
+    published_exploration,
+    upper_bounds,
+)
 from tightrope.learners.shared.counting import CountingLearner, MirrorState
-from tightrope.learners.shared.importance import estimated, published_exploration, upper_bounds
 from tightrope.model import Policy
 from tightrope.space import FloatArray
 

@@ -12,8 +12,7 @@ import numpy as np
 from tightrope import core
 from tightrope.confidence import ConfidenceSet, Counts
 from tightrope.errors import ConvergenceError
-from tightrope.learners.parts import Dynamics, MirrorStep, Warmed, WarmStart, even_measure
-from tightrope.learners.shared.blocks import standard_deviations
+from tightrope.learners.parts import Dynamics, MirrorStep, Warmed, WarmStart, even_measure, standard_deviations
 from tightrope.learners.shared.counting import CountingState
 from tightrope.projection.priced import PricedProjector
 from tightrope.space import FloatArray, LayeredSpace

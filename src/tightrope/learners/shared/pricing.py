@@ -13,9 +13,8 @@ import numpy as np
 from tightrope import core
 from tightrope.confidence import Counts
 from tightrope.errors import ConvergenceError
-from tightrope.learners.parts import Dynamics, MirrorStep, WarmStart, even_measure
+from tightrope.learners.parts import Dynamics, MirrorStep, WarmStart, even_measure, rate
 from tightrope.learners.shared.counting import CountingState
-from tightrope.learners.shared.rates import rate
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.state import measure, numbers, part, state
