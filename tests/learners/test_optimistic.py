@@ -18,7 +18,7 @@ from tightrope.learners.opdop import OPDOP
 from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
 from tightrope.learners.opt_primal_dual import OptPrimalDual
-from tightrope.learners.shared.averaging import AveragesState, Radii, estimates
+from tightrope.learners.shared.counting import AveragesState, Radii, estimates
 from tightrope.planning.dynamic_programming import Intervals
 from tightrope.planning.hindsight import slater_slack, solve_cmdp
 from tightrope.problems.constraints import Deterministic

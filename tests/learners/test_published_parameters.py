@@ -16,7 +16,7 @@ from tightrope import LayeredMDP, LayeredSpace, Problem
 from tightrope.confidence import Box
 from tightrope.learners import LEARNERS, LearnerBase, make_learner
 from tightrope.learners.registry import options_of
-from tightrope.learners.shared.averaging import estimates
+from tightrope.learners.shared.counting import estimates
 from tightrope.problems.constraints import Deterministic
 
 T = 90_000

@@ -26,8 +26,9 @@ import numpy as np
 from tightrope.arguments.arrays import wholes
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
-from tightrope.learners.shared.averaging import (
+from tightrope.learners.shared.counting import (
     AveragesState,
+    CountingLearner,
     Estimates,
     Radii,
     budgets_of_shares,
@@ -35,7 +36,6 @@ from tightrope.learners.shared.averaging import (
     no_sums,
     sums_after,
 )
-from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy, flat
 from tightrope.planning.abstraction import Halves
 from tightrope.planning.dynamic_programming import OptimisticPlan, plan

@@ -28,8 +28,14 @@ from tightrope.arithmetic import log
 from tightrope.confidence import Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
-from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, estimates, no_sums, sums_after
-from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.counting import (
+    AveragesState,
+    CountingLearner,
+    budgets_of_shares,
+    estimates,
+    no_sums,
+    sums_after,
+)
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.dynamic_programming import Intervals, plan
 from tightrope.space import FloatArray

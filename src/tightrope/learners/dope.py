@@ -26,8 +26,9 @@ import numpy as np
 
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
-from tightrope.learners.shared.averaging import (
+from tightrope.learners.shared.counting import (
     AveragesState,
+    CountingLearner,
     Radii,
     budgets_of_shares,
     estimates,
@@ -35,7 +36,6 @@ from tightrope.learners.shared.averaging import (
     safe_slack,
     sums_after,
 )
-from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.planning.dynamic_programming import plan
 

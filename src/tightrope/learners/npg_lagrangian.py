@@ -26,15 +26,15 @@ from tightrope import core
 from tightrope.arithmetic import log
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, parameter
-from tightrope.learners.shared.averaging import (
+from tightrope.learners.shared.counting import (
     AveragesState,
+    CountingLearner,
     Estimates,
     budgets_of_shares,
     estimates,
     no_sums,
     sums_after,
 )
-from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.state import numbers, part, state

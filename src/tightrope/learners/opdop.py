@@ -25,14 +25,14 @@ from tightrope.arithmetic import log
 from tightrope.confidence import Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLISHED, SHARE, parameter
-from tightrope.learners.shared.averaging import (
+from tightrope.learners.shared.counting import (
     AveragesState,
+    CountingLearner,
     budgets_of_shares,
     largest_multiplier,
     no_sums,
     sums_after,
 )
-from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, part, state

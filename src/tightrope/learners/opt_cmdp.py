@@ -17,8 +17,9 @@ an answer with probability 1 − δ; if it has none, the mixture that exceeds th
 
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
-from tightrope.learners.shared.averaging import (
+from tightrope.learners.shared.counting import (
     AveragesState,
+    CountingLearner,
     Estimates,
     Radii,
     budgets_of_shares,
@@ -26,7 +27,6 @@ from tightrope.learners.shared.averaging import (
     no_sums,
     sums_after,
 )
-from tightrope.learners.shared.counting import CountingLearner
 from tightrope.planning.dynamic_programming import OptimisticPlan, plan
 
 

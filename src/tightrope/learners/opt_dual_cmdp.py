@@ -22,8 +22,9 @@ from tightrope import core
 from tightrope.arithmetic import dot
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLISHED, parameter
-from tightrope.learners.shared.averaging import (
+from tightrope.learners.shared.counting import (
     AveragesState,
+    CountingLearner,
     Radii,
     budgets_of_shares,
     estimates,
@@ -31,7 +32,6 @@ from tightrope.learners.shared.averaging import (
     no_sums,
     sums_after,
 )
-from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.planning.dynamic_programming import best_response
 from tightrope.space import FloatArray

@@ -22,8 +22,9 @@ from tightrope import core
 from tightrope.arithmetic import log
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLISHED, parameter
-from tightrope.learners.shared.averaging import (
+from tightrope.learners.shared.counting import (
     AveragesState,
+    CountingLearner,
     Estimates,
     Radii,
     budgets_of_shares,
@@ -32,7 +33,6 @@ from tightrope.learners.shared.averaging import (
     no_sums,
     sums_after,
 )
-from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import Policy
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, part, state

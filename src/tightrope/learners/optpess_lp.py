@@ -27,15 +27,15 @@ from numpy.typing import NDArray
 from tightrope.arithmetic import dot, log
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
-from tightrope.learners.shared.averaging import (
+from tightrope.learners.shared.counting import (
     AveragesState,
+    CountingLearner,
     budgets_of_shares,
     estimates,
     no_sums,
     safe_slack,
     sums_after,
 )
-from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.dynamic_programming import Intervals, plan
 from tightrope.space import FloatArray

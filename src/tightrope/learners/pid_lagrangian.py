@@ -19,8 +19,14 @@ import numpy as np
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.npg_lagrangian import hedge_step, improved
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, parameter
-from tightrope.learners.shared.averaging import AveragesState, budgets_of_shares, estimates, no_sums, sums_after
-from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.counting import (
+    AveragesState,
+    CountingLearner,
+    budgets_of_shares,
+    estimates,
+    no_sums,
+    sums_after,
+)
 from tightrope.model import Policy
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, part, state

@@ -21,8 +21,7 @@ from tightrope import core
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, parameter
 from tightrope.learners.parts import exponential_weights, hedge_rate
-from tightrope.learners.shared.averaging import AveragesState, Estimates, estimates, no_sums, sums_after
-from tightrope.learners.shared.counting import CountingLearner
+from tightrope.learners.shared.counting import AveragesState, CountingLearner, Estimates, estimates, no_sums, sums_after
 from tightrope.model import Policy
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, state

@@ -29,15 +29,15 @@ from tightrope import core
 from tightrope.arithmetic import log, power
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, SHARE, parameter
-from tightrope.learners.shared.averaging import (
+from tightrope.learners.shared.counting import (
     AveragesState,
+    CountingLearner,
     Estimates,
     budgets_of_shares,
     estimates,
     no_sums,
     sums_after,
 )
-from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, part, state

@@ -1,4 +1,4 @@
-"""Learners of unknown dynamics, which count where their paths lead, and the state of those that take mirror steps.
+"""Learners of unknown dynamics, which count where their paths lead; averages of costs over visits; mirror learners.
 
 A mirror learner moves an occupancy measure by entropic mirror steps inside a confidence set,
 
@@ -10,19 +10,22 @@ counts.
 """
 
 from collections.abc import Sequence
-from dataclasses import replace
-from typing import ClassVar, Protocol, TypeVar
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from tightrope.arguments import shown
+from tightrope.arithmetic import log
 from tightrope.confidence import Counts
 from tightrope.errors import InvalidInputError
-from tightrope.learners.base import LearnerBase, LearnsFrom
+from tightrope.learners.base import LearnerBase, LearnsFrom, Seen, require
 from tightrope.learners.parts import WarmStart
+from tightrope.model import flat
+from tightrope.planning.dynamic_programming import Intervals
 from tightrope.space import FloatArray, LayeredSpace
-from tightrope.storage.state import State, measure, part, state
+from tightrope.storage.state import State, measure, numbers, part, state
 from tightrope.ties import Ties
 
 
@@ -87,3 +90,92 @@ class CountingLearner(LearnerBase[C]):
         warm = replace(self.state, counts=counts)
         self.offered(warm)  # before the state is replaced: an error leaves the learner as it was
         self.state = warm
+
+
+# --------------------------------------------------------------------------------------------- averages
+#
+# Averages of stochastic costs and of transitions over visits, with their confidence radii, from bandit feedback.
+#
+# The publications have costs in [0, 1] that depend on the pair (s,a); here losses and constraints lie in [-1, 1] and may
+# depend on the successor. So f and g enter as (f + 1)/2 and (g + 1)/2, budgets as (c + L)/2, and the average over the
+# visits of a pair estimates its mean Σ_s' P(s'|s,a) (f(s,a,s') + 1)/2. Multipliers are the same in both units; the slack
+# of a policy is half of what it is outside. A pair belongs to one step of an episode, so the published SAH is n_pairs
+# and S²AH is n_tuples.
+#
+# Radii take a third of δ each for losses, constraints and transitions: 6/δ = 2 · 3/δ.
+
+
+class Estimates(NamedTuple):
+    """What is known of each pair after its visits, and of its law after those of all pairs that are tied to it."""
+
+    visits: NDArray[np.int64]  # (n_pairs,)
+    N: NDArray[np.int64]  # (n_pairs,) of all that share its law
+    M: NDArray[np.int64]  # (n_tuples,)
+    costs: FloatArray  # (1 + I, n_pairs) averages: of the loss, then of each constraint; 0 without visits
+
+
+@state
+class AveragesState(CountingState):
+    """Visits, and sums of the costs met at each pair."""
+
+    cost_sum: FloatArray = numbers(least=-1e-3)  #: (1 + I, n_pairs) of the loss, then of each constraint; 0 or more
+
+
+def estimates(counts: Counts, cost_sum: FloatArray) -> Estimates:
+    """Return the averages of these sums (1 + I, n_pairs)."""
+    visits, _ = counts.totals()
+    return Estimates(visits, *counts.laws_so_far, cost_sum / np.maximum(1, visits))
+
+
+def no_sums(space: LayeredSpace, n_budgets: int, ties: Ties | None) -> dict[str, Any]:
+    """Return the counts and sums before the first episode, by field of `AveragesState`."""
+    return {"counts": Counts(space, ties), "cost_sum": np.zeros((1 + n_budgets, space.n_pairs))}
+
+
+def sums_after(state: AveragesState, seen: Seen, space: LayeredSpace) -> tuple[Counts, FloatArray]:
+    """Return counts and cost_sum with one more episode; a new epoch begins where one ends."""
+    cost_sum = state.cost_sum.copy()
+    cost_sum[:, space.pair_of_tuple[seen.path]] += (np.vstack([seen.loss, seen.constraints]) + 1) / 2
+    return state.counts.counted(seen.path), cost_sum
+
+
+def budgets_of_shares(budgets: FloatArray, space: LayeredSpace) -> FloatArray:
+    """Return (I,) α, the budgets for constraints in [0, 1]."""
+    alpha: FloatArray = (budgets + space.n_layers) / 2
+    return alpha
+
+
+@dataclass(frozen=True, slots=True)
+class Radii:
+    """How far averages and frequencies can be trusted, with probability 1 − δ for all of K episodes."""
+
+    space: LayeredSpace
+    n_budgets: int
+    episodes: int  #: K
+    level: float  #: δ
+    scale: float  #: multiplies every radius
+
+    def of_costs(self, visits: NDArray[np.int64]) -> FloatArray:
+        """Return β^c(s,a) = √(2 log(6 SAH max(1, I) K / δ) / max(1, n)) (Hoeffding), times the scale."""
+        log_term = log(6 * self.space.n_pairs * max(1, self.n_budgets) * self.episodes / self.level)
+        radius: FloatArray = self.scale * np.sqrt(2 * log_term / np.maximum(1, visits))
+        return radius
+
+    def box(self, estimates: Estimates) -> Intervals:
+        """Return P̂ ± β^p with log(6 S²AH K / δ) (empirical Bernstein), β^p times the scale."""
+        log_term = log(6 * self.space.n_tuples * self.episodes / self.level)
+        return Intervals.of_counts(self.space, estimates.N, estimates.M, log_term, self.scale)
+
+
+def largest_multiplier(space: LayeredSpace, slack: float) -> float:
+    """ρ = L / γ >= Σ_i λ*_i, γ = slack / 2 the Slater constant for constraints in [0, 1]; 0 without budgets."""
+    require(slack > 0, f"slack is {slack:.6g}; a policy strictly within the budgets is needed (Slater's condition)")
+    return 2 * space.n_layers / slack
+
+
+def safe_slack(usage: ArrayLike, budgets: FloatArray) -> tuple[float, FloatArray]:
+    """γ, the least that a policy of this usage leaves of a budget, for constraints in [0, 1]; and its usage, (I,)."""
+    used = flat(usage, len(budgets), "safe_usage")
+    gamma = float(np.min((budgets - used) / 2, initial=np.inf))
+    require(gamma > 0, f"the safe policy uses {used} of the budgets {budgets}; less is needed of each")
+    return gamma, used
