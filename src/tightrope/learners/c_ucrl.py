@@ -12,7 +12,7 @@ With probability 1 − δ all averages are within ε at all times (6δ/(π²t²)
 exceeds a budget in expectation. Regret is of order T^(3/4) √log(T/δ): π_0 is played √(2T) times.
 
 Feedback: bandit. Needs to know: the space, the budgets, the model and a policy within the budgets.
-Where we depart from the publication: the units of costs (`shared.averaging`); estimates are held between 0 and 1. Its
+Where we depart from the publication: the units of costs (`shared.counting`); estimates are held between 0 and 1. Its
 radius we could not read in print: ε is what makes its probability of failure at time t, which is the 6δ/(π²t²) above.
 What the layered form changes: there a phase is h steps of π_0 and then (k − 1) h of π_k in a process that never ends,
 and q is the stationary law of state and action; here h = L steps are an episode, q is the occupancy measure of one, and

@@ -14,7 +14,7 @@ No budget is exceeded, in expectation, in any episode, with probability 1 − δ
 
 Feedback: bandit. Needs to know: the space, the budgets, the number of episodes K, a policy π_b strictly within the
 budgets, and C_b, what it uses of them.
-Where we depart from the publication: the units of costs (`shared.averaging`). It knows the mean costs, so that line
+Where we depart from the publication: the units of costs (`shared.counting`). It knows the mean costs, so that line
 3 is r − H² β̄ / γ, and leaves unknown ones to a remark: hence β^l here. It plays π_b for a number of episodes that is
 given in order of magnitude; here, as in its authors' code, until line 4 has an answer, which is what they are for. With
 several budgets γ is the least slack.

@@ -14,7 +14,7 @@ Of a softmax with a weight for every pair the natural gradient is the advantage,
 line 4. OptPrimalDual-CMDP is this with a bonus for what was seen seldom, and so with a promise.
 
 Feedback: bandit. Needs to know: the space, the budgets and the number of episodes K.
-Where we depart from the publication: the units of costs (`shared.averaging`); it estimates advantages from the paths of
+Where we depart from the publication: the units of costs (`shared.counting`); it estimates advantages from the paths of
 π_k, here values come from all counts; steps, free there, are η = √(8 log A / K) / H, that of exponential weights for K
 rounds of costs up to H, and η_λ = 1/√K. Dividing by 1 + Σ_i λ_i is Stooke, Achiam & Abbeel's (2020).
 What the layered form changes: values are sums over the steps that are left, with no discount.

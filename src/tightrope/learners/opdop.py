@@ -13,7 +13,7 @@ With rewards r = (1 − f)/2 and utilities g_i = (1 − constraint_i)/2 in [0, 1
 Published: α = √(log A) / (H² √K), η = 1/√K, θ = 1/K, β = C_1 H √(S log(SAHK/p)).
 
 Feedback: bandit, as published. Needs to know: the space, the budgets, the number of episodes K and the slack γ.
-Where we depart from the publication: the units of costs (`shared.averaging`); it has one constraint, here each has
+Where we depart from the publication: the units of costs (`shared.counting`); it has one constraint, here each has
 its Y_i; C_1, a constant that it does not name, is 1; S in β is the size of the widest layer. Γ is for rewards and
 transitions at once, so that ties narrow P̂ alone.
 """

@@ -10,7 +10,7 @@ In every episode k:
 Its regret and its violation, without paying back, are of order √K for losses and constraints drawn independently.
 
 Feedback: bandit, as published. Needs to know: the space, the budgets and the number of episodes K.
-Where we depart from the publication: the units of costs (`shared.averaging`); step 3, one LP over S²AH variables
+Where we depart from the publication: the units of costs (`shared.counting`); step 3, one LP over S²AH variables
 there, is solved exactly by a few passes of dynamic programming, so that every episode has its plan. The program has
 an answer with probability 1 − δ; if it has none, the mixture that exceeds the budgets least is played.
 """

@@ -10,7 +10,7 @@ Each π_k is deterministic; what meets the budgets is their average. Regret and 
 √K. ρ bounds the optimal multipliers: (V(π̄) − V*) / γ, with γ what a policy π̄ leaves of every budget.
 
 Feedback: bandit, as published. Needs to know: the space, the budgets, the number of episodes K and the slack γ.
-Where we depart from the publication: the units of costs (`shared.averaging`); V(π̄) − V* is not known beforehand and
+Where we depart from the publication: the units of costs (`shared.counting`); V(π̄) − V* is not known beforehand and
 is bounded by H, so ρ = H/γ.
 """
 

@@ -12,7 +12,7 @@ No program is solved and nothing is planned: a step of a policy, a step of a pri
 back are of order √K.
 
 Feedback: bandit, as published. Needs to know: the space, the budgets, the number of episodes K and the slack γ.
-Where we depart from the publication: the units of costs (`shared.averaging`); ρ = H/γ as in OptDual-CMDP; β^p is 1
+Where we depart from the publication: the units of costs (`shared.counting`); ρ = H/γ as in OptDual-CMDP; β^p is 1
 at most.
 """
 

@@ -14,7 +14,7 @@ promise for less pessimism.
 
 Feedback: bandit. Needs to know: the space, the budgets, the number of episodes K, a policy π_b strictly within the
 budgets, and C_b, what it uses of them.
-Where we depart from the publication: the units of costs (`shared.averaging`). A pair leads into one layer, so that S
+Where we depart from the publication: the units of costs (`shared.counting`). A pair leads into one layer, so that S
 is the size of the largest. It has one budget; here line 3 looks at all, and γ is the least slack. The constants are
 those of the code for it in the repository of DOPE (MediaControl, where A = 2); the print was not at hand.
 """

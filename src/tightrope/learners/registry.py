@@ -46,9 +46,8 @@ from tightrope.learners.ucpd import UCPD, UCPDKnown
 from tightrope.learners.ucpd_bandit import UCPDBandit
 from tightrope.learners.ucpd_inside import UCPDInside
 from tightrope.learners.ucpd_practical import UCPDPractical
-from tightrope.learners.ucpd_practical_0_2 import UCPDPractical02
+from tightrope.learners.ucpd_practical_0_2 import UCPDPractical02, UCPDPracticalKnown02
 from tightrope.learners.ucpd_practical_known import UCPDPracticalKnown
-from tightrope.learners.ucpd_practical_known_0_2 import UCPDPracticalKnown02
 from tightrope.learners.ucrl2 import UCRL2
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.learners.uopt_rpgpd import UOptRPGPD

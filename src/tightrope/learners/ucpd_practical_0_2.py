@@ -27,7 +27,8 @@ Nothing depends on the units of losses and constraints, or on the number of epis
 step tilts θ by more than e^(h + I B), which the solver takes; so no price is above B/η, which is B F/h at first and
 grows as η falls, for what g̃_i differs by.
 
-Feedback: full information. Needs to know: the space and the budgets.
+Feedback: full information. Needs to know: the space and the budgets; with known dynamics also the model. Then
+nothing is believed but the model, and what is charged (line 2) is what the policy uses.
 """
 
 from dataclasses import field
@@ -46,6 +47,7 @@ from tightrope.learners.shared.pricing import Prices, PriceStep, PricingState, V
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, state
+from tightrope.ties import Ties
 
 
 @state
@@ -151,3 +153,26 @@ class UCPDPractical02(CountingLearner[PracticalState02]):
         """Return ḡ with one more draw."""
         mean: FloatArray = core.average(state.mean_constraints, g, state.observed + 1)
         return mean
+
+
+class UCPDPracticalKnown02(UCPDPractical02):
+    """The practical preset of 0.2 with known dynamics, kept for one version; it needs no prudence.
+
+    Parameters
+    ----------
+    space, budgets, first_rate, change_rate, correction, integral, largest_tilt, block : as in `UCPDPractical02`.
+    prudence : the same, 0 unless told otherwise.
+    model : the true one.
+    """
+
+    name = "ucpd-practical-known-0.2"
+    needs = ("model",)
+    ties_by_default = False
+
+    model: LayeredMDP = field()  # known: none of what is said about confidence sets applies
+    ties: Ties | None = field(init=False, default=None)
+    confidence: str | ConfidenceRule = field(init=False, default="")
+    level: float = field(init=False, default=0.0)
+    radius_scale: float = field(init=False, default=0.0)
+    renewal: float = field(init=False, default=1.0)
+    prudence: float = parameter(NOT_NEGATIVE, default=0.0)

@@ -96,11 +96,11 @@ class CountingLearner(LearnerBase[C]):
 #
 # Averages of stochastic costs and of transitions over visits, with their confidence radii, from bandit feedback.
 #
-# The publications have costs in [0, 1] that depend on the pair (s,a); here losses and constraints lie in [-1, 1] and may
-# depend on the successor. So f and g enter as (f + 1)/2 and (g + 1)/2, budgets as (c + L)/2, and the average over the
-# visits of a pair estimates its mean Σ_s' P(s'|s,a) (f(s,a,s') + 1)/2. Multipliers are the same in both units; the slack
-# of a policy is half of what it is outside. A pair belongs to one step of an episode, so the published SAH is n_pairs
-# and S²AH is n_tuples.
+# The publications have costs in [0, 1] that depend on the pair (s,a); here losses and constraints lie in [-1, 1] and
+# may depend on the successor. So f and g enter as (f + 1)/2 and (g + 1)/2, budgets as (c + L)/2, and the average over
+# the visits of a pair estimates its mean Σ_s' P(s'|s,a) (f(s,a,s') + 1)/2. Multipliers are the same in both units; the
+# slack of a policy is half of what it is outside. A pair belongs to one step of an episode, so the published SAH is
+# n_pairs and S²AH is n_tuples.
 #
 # Radii take a third of δ each for losses, constraints and transitions: 6/δ = 2 · 3/δ.
 
