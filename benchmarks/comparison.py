@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 from benchmarks import page
 from benchmarks.runs import MEASURES, Row
 from benchmarks.suite import LOSSES, played
-from tightrope.lab.drawing import INK, MUTED, PALETTE
+from tightrope.lab.figures import INK, MUTED, PALETTE
 from tightrope.learners import LEARNERS
 from tightrope.storage.files import write_bytes
 

@@ -16,7 +16,7 @@ from matplotlib.figure import Figure
 
 import tightrope as tr
 from benchmarks import page
-from tightrope.lab.drawing import INK, MUTED, PALETTE
+from tightrope.lab.figures import INK, MUTED, PALETTE
 from tightrope.space import FloatArray
 from tightrope.storage.files import write_bytes
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
-from tightrope.lab.drawing import INK, MUTED, PALETTE, STYLE
+from tightrope.lab.figures import INK, MUTED, PALETTE, STYLE
 from tightrope.problems.overview import table as table
 from tightrope.storage.files import write_bytes
 

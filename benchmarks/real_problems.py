@@ -13,8 +13,8 @@ from matplotlib.figure import Figure
 
 import tightrope as tr
 from benchmarks.page import DOCS, table, write
-from tightrope.lab import drawing
-from tightrope.lab.drawing import INK, MUTED, PALETTE, STYLE
+from tightrope.lab import figures
+from tightrope.lab.figures import INK, MUTED, PALETTE, STYLE
 from tightrope.learners.base import Episode
 from tightrope.planning.hindsight import HindsightLP
 from tightrope.problems import PROBLEMS
@@ -317,7 +317,7 @@ def draw(setting: Setting, problem: tr.Problem, found: dict[str, Played]) -> Non
             axis.set_ylim(0, 2)
         for axis in axes:
             axis.set_xlabel(f"{setting.one}s")
-        drawing.write(figure, DOCS / "images" / f"real-{setting.name}.png")
+        figures.write(figure, DOCS / "images" / f"real-{setting.name}.png")
 
 
 def repeated(years: int = 6) -> str:

@@ -15,7 +15,7 @@ from matplotlib.text import Text
 from scipy.optimize import isotonic_regression
 
 from tightrope.errors import InvalidInputError
-from tightrope.lab import drawing, figures
+from tightrope.lab import figures
 from tightrope.lab.history import Budget
 from tightrope.space import FloatArray
 
@@ -77,7 +77,7 @@ def test_positive_values_are_on_a_log_axis_and_the_reference_has_slope_one_half(
     left, right = figures.draw({"ucpd": [history()]}, title="").axes
     for axes in (left, right):
         assert axes.get_xscale() == axes.get_yscale() == "log"
-        [reference] = [one for one in axes.lines if one.get_color() == drawing.MUTED]
+        [reference] = [one for one in axes.lines if one.get_color() == figures.MUTED]
         slopes = np.diff(np.log(np.asarray(reference.get_ydata()))) / np.diff(np.log(np.asarray(reference.get_xdata())))
         np.testing.assert_allclose(slopes, 0.5)
 
@@ -116,10 +116,10 @@ def test_several_learners_have_a_colour_and_a_label_each_in_three_panels() -> No
     runs = {"ucpd": [history()], "uniform": [history(regret=EPISODES)]}
     figure = figures.draw(runs, title="")
     for axes, column in zip(figure.axes, ("regret", "violation", "strong_violation"), strict=True):
-        np.testing.assert_array_equal(line(axes, drawing.PALETTE[0]), runs["ucpd"][0][column])
-        np.testing.assert_array_equal(line(axes, drawing.PALETTE[1]), runs["uniform"][0][column])
+        np.testing.assert_array_equal(line(axes, figures.PALETTE[0]), runs["ucpd"][0][column])
+        np.testing.assert_array_equal(line(axes, figures.PALETTE[1]), runs["uniform"][0][column])
         labels = [text.get_text() for text in axes.texts]
-        assert f"ucpd  {drawing.grouped(runs['ucpd'][0][column][-1])}" in labels
+        assert f"ucpd  {figures.grouped(runs['ucpd'][0][column][-1])}" in labels
     assert {"Regret", "Violation", "Strong violation"} <= set(texts(figure).splitlines())
 
 
@@ -134,7 +134,7 @@ def test_panels_of_budgets_come_first(learners: list[str], n_budgets: int) -> No
     assert heads[:n_budgets] == [f"Use of {use}" for use in names]
     assert heads[n_budgets] == "Regret"
     for i, axes in enumerate(figure.axes[:n_budgets]):
-        np.testing.assert_array_equal(line(axes, drawing.PALETTE[0]), np.full(len(EPISODES), 2.0 + i))
+        np.testing.assert_array_equal(line(axes, figures.PALETTE[0]), np.full(len(EPISODES), 2.0 + i))
     rows = {round(axes.get_position().y0, 6) for axes in figure.axes}
     columns = {round(axes.get_position().x0, 6) for axes in figure.axes}
     assert len(rows) * len(columns) - len(figure.axes) < len(columns)  # no row is empty
@@ -174,14 +174,14 @@ def test_labels_have_room_beside_their_panel(names: list[str]) -> None:
 @pytest.mark.parametrize("episodes", [1, 2, 3])
 def test_very_short_runs_can_be_drawn(tmp_path: Path, episodes: int) -> None:
     short = {name: column[:episodes] for name, column in history().items()}
-    paths = drawing.save(figures.draw({"ucpd": [short]}, title="short"), tmp_path, "picture")
+    paths = figures.save(figures.draw({"ucpd": [short]}, title="short"), tmp_path, "picture")
     assert all(path.stat().st_size > 1000 for path in paths)
 
 
 def test_saved_figures_are_reproducible_and_leave_no_temporary_files(tmp_path: Path) -> None:
     before = dict(mpl.rcParams)
     for name in ("one", "two"):
-        drawing.save(figures.draw({"ucpd": [history(), history()]}, title="same"), tmp_path, name)
+        figures.save(figures.draw({"ucpd": [history(), history()]}, title="same"), tmp_path, name)
     assert dict(mpl.rcParams) == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["one.png", "one.svg", "two.png", "two.svg"]
     for kind, start in (("png", b"\x89PNG"), ("svg", b"<?xml")):
@@ -200,7 +200,7 @@ def test_runs_recorded_at_different_episodes_are_refused() -> None:
 
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=7))
 def test_labels_keep_their_order_their_distance_and_the_panel(heights: list[float]) -> None:
-    placed = drawing.spread(sorted(heights), gap=0.125)
+    placed = figures.spread(sorted(heights), gap=0.125)
     assert all(b - a >= 0.125 - 1e-12 for a, b in itertools.pairwise(placed))
     assert placed[0] >= 0
     assert placed[-1] <= 1 + 1e-12
@@ -209,18 +209,18 @@ def test_labels_keep_their_order_their_distance_and_the_panel(heights: list[floa
 @given(st.lists(st.floats(0, 1), min_size=1, max_size=5))
 def test_labels_that_do_not_overlap_stay_where_they_are(heights: list[float]) -> None:
     apart = np.sort(heights) / 2 + 0.125 * np.arange(len(heights))
-    np.testing.assert_allclose(drawing.spread(apart, gap=0.125), apart, atol=1e-12)
+    np.testing.assert_allclose(figures.spread(apart, gap=0.125), apart, atol=1e-12)
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=12))
 def test_the_nearest_ascending_sequence_is_scipys(values: list[float]) -> None:
     expected = isotonic_regression(values).x
-    np.testing.assert_allclose(drawing.nearest_ascending(np.array(values)), expected, atol=1e-12)
+    np.testing.assert_allclose(figures.nearest_ascending(np.array(values)), expected, atol=1e-12)
 
 
 def test_overlapping_labels_move_as_little_as_possible() -> None:
-    np.testing.assert_allclose(drawing.spread([0.5, 0.5], gap=0.2), [0.4, 0.6])
-    np.testing.assert_allclose(drawing.spread([0.1, 0.5, 0.5, 0.5], gap=0.2), [0.1, 0.3, 0.5, 0.7])
+    np.testing.assert_allclose(figures.spread([0.5, 0.5], gap=0.2), [0.4, 0.6])
+    np.testing.assert_allclose(figures.spread([0.1, 0.5, 0.5, 0.5], gap=0.2), [0.1, 0.3, 0.5, 0.7])
 
 
 @pytest.mark.parametrize(("n_letters", "size"), [(20, 13.0), (110, None), (1000, 7.0)])
@@ -242,7 +242,7 @@ def test_a_long_title_is_set_smaller_until_it_fits(n_letters: int, size: float |
     [(20000, "20\u2009000"), (-1234.4, "−1\u2009234"), (0, "0"), (3.14159, "3.14"), (99.94, "99.9")],
 )
 def test_numbers_are_grouped(value: float, text: str) -> None:
-    assert drawing.grouped(value) == text
+    assert figures.grouped(value) == text
 
 
 @pytest.mark.parametrize(
@@ -254,5 +254,5 @@ def test_names_are_drawn_as_they_are(name: str, tmp_path: Path) -> None:
     figure = figures.draw({name: runs, "other": runs}, title=name, budgets=[use])
     if name.isprintable():
         assert texts(figure).count(name) > 5
-    drawing.save(figure, tmp_path, "picture")
+    figures.save(figure, tmp_path, "picture")
     xml.dom.minidom.parse(str(tmp_path / "picture.svg"))

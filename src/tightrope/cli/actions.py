@@ -11,7 +11,7 @@ from tightrope import theory
 from tightrope.cli import note, options, show
 from tightrope.cli.options import Conduct
 from tightrope.errors import InvalidInputError, TightropeError
-from tightrope.lab import drawing
+from tightrope.lab import figures
 from tightrope.lab.engines import Engine
 from tightrope.lab.folder import STUDY
 from tightrope.lab.plan import folder_of
@@ -94,7 +94,7 @@ def _print(results: Results, draw: bool) -> None:
     show(f"summary  {results.summaries[0]} (and .md, .tex)")
     for k, section in enumerate(sections if draw else (), 1):
         name = "picture" if len(sections) == 1 else f"picture-{k}"
-        show(f"picture  {drawing.save(section.plot(), results.folder, name)[0]} (and .svg)")
+        show(f"picture  {figures.save(section.plot(), results.folder, name)[0]} (and .svg)")
 
 
 def check_problem(
@@ -115,7 +115,7 @@ def check_problem(
     from tightrope.theory.runs import answering
 
     if figure is not None:
-        drawing.form_of(figure)  # refused before anything is computed
+        figures.form_of(figure)  # refused before anything is computed
     place, asked = folder_of(name, Path()), {"losses": losses, "noise": noise}
     chosen: Any = {kind: choice for kind, choice in asked.items() if choice is not None}
     loaded = make(name, **chosen) if place is None else load_with_digest(place, **chosen, any_budgets=True)[0]
@@ -132,7 +132,7 @@ def check_problem(
         )
     show(json.dumps(facts(found), indent=2, ensure_ascii=False) if as_json else "\n".join(page(found)))
     if figure is not None:
-        drawing.write(draw(found), figure)
+        figures.write(draw(found), figure)
         note(f"picture  {figure}")
     return found.holds
 

@@ -6,7 +6,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from tightrope.errors import InfeasibleError
-from tightrope.lab.drawing import INK, MUTED, PALETTE, STYLE, drawable, entitle, grouped, head
+from tightrope.lab.figures import INK, MUTED, PALETTE, STYLE, drawable, entitle, grouped, head
 from tightrope.problems.base import Problem
 from tightrope.theory.budgets import Curve
 from tightrope.theory.check import Check

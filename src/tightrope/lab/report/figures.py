@@ -11,7 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Sheet
 
 from tightrope.lab.bootstrap import band
-from tightrope.lab.drawing import DASHES, INK, PALETTE, STYLE, against_episodes, drawable, logarithmic, write
+from tightrope.lab.figures import DASHES, INK, PALETTE, STYLE, against_episodes, drawable, logarithmic, write
 from tightrope.lab.report.content import POWERS, Figure, figures_of
 from tightrope.lab.results import Results, Section
 
