@@ -25,7 +25,7 @@ from tightrope.cli import options
 from tightrope.cli.commands import LISTS, app
 from tightrope.cli.listings import details, names
 from tightrope.errors import ConvergenceError
-from tightrope.lab import figures, progress
+from tightrope.lab import figures, runner
 from tightrope.lab.history import in_units
 from tightrope.lab.run import Run as Play
 from tightrope.lab.run import run
@@ -50,7 +50,7 @@ def invoke(*arguments: str) -> tuple[int, str, str]:
 def without_lines_now_and_then() -> Iterator[None]:
     """How many there are depends on how long a run takes."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(progress, "LINES", (10**9,))
+        patch.setattr(runner, "LINES", (10**9,))
         yield
 
 

@@ -177,7 +177,7 @@ def test_no_file_takes_the_number_of_a_closed_stream(tmp_path: Path) -> None:
 from tightrope.cli import open_streams
 open_streams()
 file = open("results", "w")
-from tightrope.lab.progress import shown
+from tightrope.lab.runner import shown
 with shown(10, 2, 0, 0):
     assert file.fileno() > 2
 """

@@ -15,10 +15,9 @@ from tightrope.lab import figures
 from tightrope.lab.engines import Engine
 from tightrope.lab.folder import STUDY
 from tightrope.lab.plan import folder_of
-from tightrope.lab.progress import shown
 from tightrope.lab.report.page import served
 from tightrope.lab.results import Results, studies_in
-from tightrope.lab.runner import conducted, estimate
+from tightrope.lab.runner import conducted, estimate, shown
 from tightrope.lab.study import Study, with_budgets, with_values
 from tightrope.learners import make_learner
 from tightrope.problems import make
