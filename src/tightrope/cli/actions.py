@@ -15,7 +15,7 @@ from tightrope.lab import figures
 from tightrope.lab.engines import Engine
 from tightrope.lab.folder import STUDY
 from tightrope.lab.plan import folder_of
-from tightrope.lab.report.page import served
+from tightrope.lab.report import served
 from tightrope.lab.results import Results, studies_in
 from tightrope.lab.runner import conducted, estimate, shown
 from tightrope.lab.study import Study, with_budgets, with_values

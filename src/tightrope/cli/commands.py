@@ -194,8 +194,8 @@ def report(
     ] = None,
 ) -> None:
     """Write a study as one HTML page that works offline: figures, tables, parameters, policies."""
+    from tightrope.lab.report import write_page
     from tightrope.lab.report.figures import write_figures
-    from tightrope.lab.report.page import write_page
 
     path = out or folder / "report.html"
     write_page(folder, path)
@@ -209,7 +209,7 @@ def watch(folder: options.Folder, port: options.Port = 0) -> None:
     """Serve a live page of a study on this machine until Ctrl-C."""
     from threading import Event
 
-    from tightrope.lab.report.page import served
+    from tightrope.lab.report import served
     from tightrope.lab.results import check_folder
 
     check_folder(folder, live=True)

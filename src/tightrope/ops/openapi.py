@@ -10,8 +10,8 @@ from typing import Any
 import msgspec
 
 from tightrope import __version__
-from tightrope.lab.report.page import STYLES, whole_page
-from tightrope.lab.report.page import asset as report_asset
+from tightrope.lab.report import STYLES, whole_page
+from tightrope.lab.report import asset as report_asset
 from tightrope.ops.api import HEADERS, KINDS, Endpoint, ErrorBody, Health, Names
 from tightrope.ops.learner import LONGEST_NAME
 

@@ -9,8 +9,7 @@ import pytest
 
 from tests.lab.report.folders import LEARNERS, write_study
 from tests.lab.report.test_page import HOSTILE
-from tightrope.lab.report.content import content
-from tightrope.lab.report.page import page, served
+from tightrope.lab.report import content, page, served
 
 playwright = pytest.importorskip("playwright.sync_api")
 CHROMIUM = shutil.which("chromium") or shutil.which("chromium-browser")

@@ -12,8 +12,7 @@ import pytest
 from tests.lab.report.folders import LIMIT, write_study
 from tightrope.errors import InvalidInputError
 from tightrope.lab.bootstrap import band
-from tightrope.lab.report.content import content
-from tightrope.lab.report.page import page
+from tightrope.lab.report import content, page
 
 HOSTILE = '</script><script>alert("1")</script> $title ${x} & \u2028 <b>\'"'
 

@@ -10,7 +10,7 @@ import pytest
 from tests.lab.report.folders import write_study
 from tests.lab.report.test_page import embedded
 from tightrope.errors import InvalidInputError
-from tightrope.lab.report.page import served
+from tightrope.lab.report import served
 
 
 def read(url: str, **headers: str) -> str:

@@ -12,7 +12,7 @@ from matplotlib.figure import Figure as Sheet
 
 from tightrope.lab.bootstrap import band
 from tightrope.lab.figures import DASHES, INK, PALETTE, STYLE, against_episodes, drawable, logarithmic, write
-from tightrope.lab.report.content import POWERS, Figure, figures_of
+from tightrope.lab.report import POWERS, Figure, figures_of
 from tightrope.lab.results import Results, Section
 
 FOLDER = "figures"
