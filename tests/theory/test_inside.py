@@ -39,7 +39,9 @@ from tightrope.theory.inside import (
     deviation,
     first_within,
     log_ratio,
+    model_error_inside,
 )
+from tightrope.ties import Ties
 
 LEVEL = 0.1
 
@@ -216,6 +218,40 @@ def test_one_step(kappa: float) -> None:
     assert least < 1e-3
 
 
+@given(rngs(), st.integers(1, 8))
+def test_losses_in_hindsight_are_those_of_the_steps_and_what_they_did_not_foresee(
+    rng: np.random.Generator, T: int
+) -> None:
+    """(ii): Σ <f^t, θ^t − u>, with a comparator that moves, by the h^t of the steps; whatever all of them are."""
+    f, theta, u = (np.vstack([np.zeros(3), rng.normal(size=(T, 3))]) for _ in range(3))
+    before = np.vstack([np.zeros(3), f[:-1]])
+    d, h = f - before, 2 * f - before
+    for start in range(T):
+        left = sum(f[t] @ (theta[t] - u[t]) for t in range(start + 1, T + 1))
+        right = sum(h[t] @ (theta[t + 1] - u[t + 1]) for t in range(start, T)) + d[T] @ (theta[T] - u[T])
+        right += sum(d[t] @ (theta[t] - theta[t + 1] + u[t + 1] - u[t]) for t in range(start + 1, T))
+        right -= d[start] @ (theta[start + 1] - u[start + 1])
+        assert left == pytest.approx(right, abs=1e-9)
+
+
+@given(rngs(), st.floats(0.01, 0.9), st.floats(0.1, 20))
+def test_moving_and_mixing(rng: np.random.Generator, share: float, rate: float) -> None:
+    """(iii) and (iv): what mixing adds to D and to the loss, and a move that D pays for; the last is nearly reached."""
+    space = LayeredSpace.dense([1, 2, 1], 2)
+    measures = (random_mdp(rng, space).occupancy(random_policy(rng, space, zeros=0.3)) for _ in range(3))
+    (u, theta, other), d = measures, rng.uniform(-2, 2, space.n_tuples)
+    lam, L, reference = share, space.n_layers, mixed(space, theta, share)
+    assert divergence(u, reference) <= divergence(u, mixed(space, theta, 1e-12)) + L * math.log(1 / (1 - lam)) + 1e-6
+    assert divergence(u, mixed(space, u, 1.0)) <= range_of_D(space) - L * math.log(2) + 1e-12  # E
+    W = layer_variation(space, d)
+    assert d @ (theta - reference) <= 2 * lam * math.sqrt(L * W) + 1e-12 <= 4 * L * lam + 1e-12
+    assert d @ (reference - other) - rate * divergence(other, reference) <= W / (2 * rate) + 1e-12
+    # Pinsker's inequality is sharp at a layer of two halves where rates are high
+    one, high, halves = np.array([1.0, -1.0]), 100 * rate, np.full(2, 0.5)
+    best = halves * np.exp(-one / high) / np.cosh(1 / high)
+    assert one @ (halves - best) - high * divergence(best, halves) > 0.49 / high
+
+
 @given(st.lists(st.floats(0, 8), min_size=1, max_size=60), st.floats(0.5, 50))
 def test_the_rates_add_up(W: list[float], R: float) -> None:
     """Σ W_t / (2 ρ_{t−1}) <= √(R Σ W_t), for W_t <= 4L; and mixing costs at most log 2 a layer for ever."""
@@ -268,20 +304,34 @@ def test_an_error_counts_in_its_layer_and_in_those_that_follow(rng: np.random.Ge
     assert np.abs(theta - truly).sum() <= bound + 1e-12
 
 
-@given(rngs(), st.integers(1, 5), st.floats(0.02, 1), st.integers(1, 400))
-def test_visits_of_one_law(rng: np.random.Generator, m: int, growth: float, episodes: int) -> None:
-    """Σ min{2, 2√(2Λ/N)} over visits: untied as in UCRL2; of a law met up to m times an episode, as in section 7."""
+@given(rngs(), st.integers(1, 5), st.integers(1, 6), st.floats(0.02, 1), st.integers(1, 400))
+def test_visits_of_one_law(rng: np.random.Generator, m: int, block: int, growth: float, episodes: int) -> None:
+    """Σ min{2, 2√(2Λ/N)} over visits: untied as in UCRL2; of a law met up to m times an episode, as in section 7.
+
+    With blocks of more than one episode N is that of the set when the block began.
+    """
     ratio, N, n, total = 3.7, 0, 0, 0.0
-    for _ in range(episodes):
+    for episode in range(episodes):
+        if episode % block == 0:
+            chosen_at = N
         visits = int(rng.integers(0, m + 1)) if rng.random() < 0.7 else m
-        total += visits * min(2.0, 2 * math.sqrt(2 * ratio / max(1, N)))
+        total += visits * min(2.0, 2 * math.sqrt(2 * ratio / max(1, chosen_at)))
         n += visits
         if n >= max(1, growth * N):
             N, n = N + n, 0
     roots = math.sqrt(8 * ratio * (N + n))
-    if m == 1:
+    if m * block == 1:
         assert total <= (1 + math.sqrt(2)) * roots + 1e-9
-    assert total <= 6 * m + 2 * math.sqrt(3) * roots + 1e-9
+    assert total <= 6 * m * block + 2 * math.sqrt(3) * roots + 1e-9
+
+
+def test_what_is_counted_on_paths_and_what_is_expected_of_them() -> None:
+    """The last term of M, at its worst: one of two pairs, even odds, an error of 2 in both layers. Not half of it."""
+    C, T, runs = 2.0, 400, 4000
+    visited = np.random.default_rng(8).binomial(T, 0.5, runs)
+    missed, bound = 2 * C * (T / 2 - visited), C * math.sqrt(2 * T * math.log(1 / LEVEL))
+    assert np.mean(missed > bound) * runs <= binom.ppf(1 - 1e-6, runs, LEVEL)
+    assert np.mean(missed > bound / 2) > LEVEL
 
 
 @given(st.integers(2, 30), st.integers(1, 10**6), st.integers(0, 2**32))
@@ -297,6 +347,78 @@ def test_radii_are_below_what_the_bound_takes_them_for(d: int, N: int, seed: int
     r = tr.core.kl_radii(space.native, counts, M, math.log(1 / LEVEL), 1.0)[0]
     assert N * r <= ratio + 1e-9
     assert ratio - N * r <= d * math.log(2) / 2 + d**2 / (4 * N) + 0.1
+
+
+# ------------------------------------------------------------------------------------------------- 5: optimism
+
+
+@given(rngs(), st.integers(1, 5), st.integers(1, 40))
+def test_the_bounds_of_a_tuple_are_not_far_from_its_means(rng: np.random.Generator, n: int, s: int) -> None:
+    """Σ V_i <= s, and Σ 2b_i as in lemma 3, whatever is drawn; without noise Σ V_i <= 1/4."""
+    shares = rng.dirichlet(np.full(n, 0.3), size=s) * rng.choice([-1.0, 1.0], size=(s, n))
+    for g, most in ((shares, float(s)), (np.repeat(shares[:1], s, axis=0), 0.25)):
+        mean, squares = np.zeros((n, 1)), np.zeros((n, 1))
+        for t in range(1, s + 1):
+            off = g[t - 1][:, None] - mean
+            mean, squares = mean + off / t, squares + off * off
+        assert squares.sum() / 4 <= most + 1e-12
+        log_inverse, far = math.log(2 * n / LEVEL), 1000.0  # far from −1, where bounds are cut off
+        b = mean + far - lower_bounds(mean + far, squares, s, log_inverse)
+        allowed = 4 * n * deviation(np.array([most / n]), log_inverse)[0] / s
+        assert 0.2 * allowed < 2 * b.sum() <= allowed + 1e-9
+
+
+def test_what_lemma_3_takes_for_the_squares_is_nearly_reached() -> None:
+    """By draws of 1 and −1: 5/8 of s; and without noise by a 1."""
+    mean, squares = np.zeros((1, 1)), np.zeros((1, 1))
+    for t, g in enumerate((1.0, -1.0), start=1):
+        squares, mean = squares + (g - mean) ** 2, mean + (g - mean) / t
+    assert squares[0, 0] / 4 == pytest.approx(5 / 8 * 2)
+
+
+# ---------------------------------------------------------------------------------------- 6: tightened budgets
+
+
+@given(rngs(), st.floats(0.01, 1), st.floats(0, 1), st.integers(1, 50))
+def test_a_comparator_that_moves(rng: np.random.Generator, w: float, share: float, t: int) -> None:
+    """D(u_{t+1}, θ̃) − D(u_t, θ̃) and <d, u_{t+1} − u_t>, on the way from the measure with slack to the best one."""
+    space = LayeredSpace.dense([1, 2, 2, 1], 2)
+    P = random_mdp(rng, space)
+    u, safe, theta = (P.occupancy(random_policy(rng, space, zeros=0.5)) for _ in range(3))
+    later, L, lam = share * w, space.n_layers, 1 / (t + 1) ** 2
+    reference, E = mixed(space, theta, lam), range_of_D(space) - L * math.log(2)
+    now, then = (divergence((1 - x) * u + x * safe, reference) for x in (w, later))
+    if later > 0:
+        allowed = (w - later) * (2 * E + L * math.log(1 / lam) + L * math.log(1 / later))
+        assert then - now <= allowed + 1e-9
+    d = rng.uniform(-2, 2, space.n_tuples)
+    assert (w - later) * (d @ (u - safe)) <= 4 * L * (w - later) + 1e-12
+
+
+def test_a_comparator_that_moves_needs_mass_everywhere() -> None:
+    """One step, of two actions; u at what θ̃ has a share of λ/2 of: a slope of log(2/λ), of log(1/λ) at the most."""
+    u, safe, w, lam = np.array([1.0, 0.0]), np.array([0.0, 1.0]), 0.5, 1e-8
+    reference = np.array([lam / 2, 1 - lam / 2])
+    now, then = (divergence((1 - x) * u + x * safe, reference) for x in (w, 0.4))
+    allowed = (w - 0.4) * (2 * math.log(2) + math.log(1 / lam) + math.log(1 / 0.4))
+    assert 0.8 * allowed < then - now <= allowed
+
+
+@given(st.lists(st.floats(0, 10), min_size=1, max_size=6), st.floats(0, 10))
+def test_what_is_spared_counts_in_the_norm(a: list[float], b: float) -> None:
+    """‖[a − b1]_+‖₂ <= [‖a‖₂ − b]_+, for a, b >= 0."""
+    left = float(np.linalg.norm(np.maximum(np.array(a) - b, 0)))
+    assert left <= max(0.0, float(np.linalg.norm(a)) - b) + 1e-9
+
+
+def test_what_is_spent_with_the_draws() -> None:
+    """A walk in the plane with steps of 2L stays within 2L√(2T log(2/ζ)) with probability 1 − ζ; not within half."""
+    T, runs, L = 200, 3000, 2.0
+    angles = np.random.default_rng(4).choice([0.0, 0.5, 1.0, 1.5], size=(T, runs)) * math.pi
+    far = 2 * L * np.hypot(np.cos(angles).sum(axis=0), np.sin(angles).sum(axis=0))
+    bound = 2 * L * math.sqrt(2 * T * math.log(2 / LEVEL))
+    assert np.mean(far > bound) * runs <= binom.ppf(1 - 1e-6, runs, LEVEL)
+    assert np.mean(far > bound / 2) > LEVEL
 
 
 # ---------------------------------------------------------------------------------------------------- the runs
@@ -405,6 +527,25 @@ def test_infeasible_budgets_give_the_least_excess() -> None:
     assert math.isinf(bounds_inside(problem, episodes=10)["regret"].value)
 
 
+@pytest.mark.parametrize("n", [1, 2])
+def test_where_no_policy_meets_the_budgets_every_one_exceeds_them(n: int) -> None:
+    """In every episode by 0.2 or more, in each of n budgets: bounds on violation are never below that."""
+    problem = replace(tiny(Deterministic, Fixed), budgets=np.array([-0.2]))
+    if n == 2:
+        halves = Deterministic(np.repeat(problem.constraints.mean / 2, 2, axis=0))
+        problem = replace(
+            problem, constraints=halves, budgets=np.full(2, -0.2), constraint_names=("use", "again"),
+            constraint_scales=np.ones(2),
+        )  # fmt: skip
+    for T in (10**3, 10**7):
+        feasible = bounds_inside(replace(problem, budgets=np.zeros(n)), episodes=T)
+        for term in ("strong_violation", "violation"):
+            bound = bounds_inside(problem, episodes=T)[term].value
+            least = math.sqrt(n) * 0.2 * T
+            assert least < bound == pytest.approx(least + feasible[term].value + n * 0.2)
+    assert met_from(problem, tightening=1000.0) == math.inf
+
+
 @pytest.mark.parametrize(
     ("seed", "sizes", "n_budgets", "spare"),
     [
@@ -458,6 +599,40 @@ def test_bounds_by_hand() -> None:
     assert found["strong_violation"].value == pytest.approx(error + found["optimism"].value + 2.7)
     assert [bound.failure for bound in found.values()] == pytest.approx([0.2, 0.1, 0.2, 0.3, 0.3, 0.3])
     assert [bound.trivial for bound in found.values()] == pytest.approx([400, 400, 400, 400, 270, 270])
+
+
+def test_bounds_of_tightened_steps_by_hand() -> None:
+    """T = 100, ζ = 0.1, κ = 2, one noisy budget, ε = 0.7, layers of 4 tuples; losses known to vary by 50."""
+    problem, delta = tiny(ScaledNoise, Fixed), 2 * np.sqrt(np.log(np.arange(101) + 1.0) / np.maximum(1, np.arange(101)))
+    found = bounds_inside(problem, episodes=100, level=0.1, tightening=2.0, variation=50)
+    room = next(t for t in range(1, 101) if delta[t + 1] <= 0.7)
+    assert 10 < room < 90
+    E = 2 * math.log(4)
+    R = E + 2 * math.log(2)
+    weight = 3 * E + 2 * math.log(2) + 4 * math.log(100 * (room + 1)) + 2 * math.log(0.7 / delta[100])
+    choice = 4 * room + 4 / 0.7 * delta[room + 1 :].sum() + math.sqrt(R * 50) + 8 * (2 + math.pi**2 / 6)
+    assert found["choice"].value == pytest.approx(choice + math.sqrt(58 / R) * weight, rel=0.01)
+    lam = 0.8 * 2 ** (-np.arange(30) / 2)
+    weights = np.log(np.arange(1, 31) * np.arange(2, 32) * 2 * 8 / 0.1)
+    dev = [((weights + (-np.log1p(-lam) - lam) * s) / lam).min() for s in range(1, 100)]
+    optimism = 2 * sum(min(2.0, 4 * d / s) for s, d in enumerate(dev, start=1))
+    assert found["optimism"].value == pytest.approx(optimism, rel=0.01)
+    strong = found["model_error"].value + found["optimism"].value + 2.7
+    assert found["strong_violation"].value == pytest.approx(strong)
+    draws = 4 * math.sqrt(200 * math.log(2 / 0.1))
+    spared = np.minimum(delta[2:], 0.7).sum()
+    assert found["violation"].value == pytest.approx(strong + draws - spared, rel=0.001)
+    assert found["violation"].failure == pytest.approx(0.4)
+    assert bounds_inside(problem, episodes=room, tightening=2.0)["choice"].value == 4 * room  # no room before
+
+
+def test_model_errors_of_tied_laws_by_hand() -> None:
+    """One law of two outcomes in layers 0 and 1 of three."""
+    tuples = [(0, 0, 1), (0, 0, 2), (1, 0, 3), (1, 0, 4), (2, 0, 4), (3, 0, 5), (4, 0, 5)]
+    space = LayeredSpace.from_tuples([1, 2, 2, 1], 1, tuples)
+    ratio = math.log(1 / 0.1) + math.log(201) / 2 + math.log(2 * math.pi) / 2 + 1 / (12 * 201)
+    bound = 6 * 2 * 3 + 2 * math.sqrt(3) * math.sqrt(8 * ratio * 200) * 3 + (3 + 2) * math.sqrt(200 * math.log(10))
+    assert model_error_inside(space, 100, 0.1, Ties(space, [0, 1, 0, 1, 2, 3, 4])) == pytest.approx(bound)
 
 
 @pytest.mark.parametrize("name", ["media-streaming", "river-swim", "random", "edge-cloud"])

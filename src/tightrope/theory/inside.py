@@ -50,7 +50,8 @@ def bounds_inside(
     ties : whether the learner is told the ties of the problem.
 
     Raises `InvalidInputError` for constraints that follow no law. Where no policy meets the budgets, the bound on the
-    regret is infinite (it compares with nobody), and so it is where κ > 0 and no policy leaves slack in every budget.
+    regret is infinite (it compares with nobody), and those on violation grow with T: every policy exceeds some budget.
+    With κ > 0 the bound on the regret is infinite as well where no policy leaves slack in every budget.
     """
     if instance(problem, "problem", Problem).changing:
         raise InvalidInputError("the theorem needs constraints that are drawn independently from one law; these change")
@@ -64,8 +65,9 @@ def bounds_inside(
 
     error = model_error_inside(space, T, zeta, problem.ties if ties else None)
     optimism = optimism_inside(space, len(c), T, zeta, noisy)
-    choice = choice_inside(space, T, V, kappa, slack) if slack >= -tolerance(space) else math.inf
-    strong = error + optimism + (most if len(c) else 0.0)
+    choice = choice_inside(space, T, V, kappa if len(c) else 0.0, slack) if slack >= -tolerance(space) else math.inf
+    short = math.sqrt(len(c)) * max(-slack, 0.0)  # what right-hand sides may be raised by, in the 2-norm
+    strong = error + optimism + (most if len(c) else 0.0) + short * T
     luck = 2 * L * math.sqrt(2 * T * math.log(2 / zeta)) if noisy else 0.0
     spare = _total(lambda s: np.minimum(tightened_by(kappa, s), max(slack, 0.0)), 2, T, least=True)
     if len(c) == 0:
@@ -142,10 +144,10 @@ def choice_inside(space: LayeredSpace, T: int, V: float, kappa: float = 0.0, sla
         return math.sqrt(R) * (root + math.sqrt(V)) + 4 * L * (1 + MIXED)
     if slack <= 0:
         return math.inf
-    start = first_within(kappa, slack)
-    if start >= T:
+    last = float(tightened_by(kappa, float(T)))
+    if T == 1 or last > slack:  # there is no room before T
         return 2.0 * L * T
-    E, last = R - L * math.log(2), float(tightened_by(kappa, np.array([float(T)]))[0])
+    start, E = first_within(kappa, slack), R - L * math.log(2)
     moved = 3 * E + L * math.log(2) + 2 * L * math.log(T * (start + 1)) + L * math.log(slack / last)
     aimed = 2 * L / slack * _total(lambda s: tightened_by(kappa, s), start + 1, T)
     return 2.0 * L * start + aimed + moved / math.sqrt(R) * root + math.sqrt(R * V) + 4 * L * (3 + MIXED)
