@@ -31,6 +31,7 @@ from tightrope.planning.hindsight import HindsightLP, most_slack
 from tightrope.problems.constraints import Bernoulli, Constraints, Deterministic, ScaledNoise
 from tightrope.problems.losses.adaptive import Chaser
 from tightrope.problems.losses.oblivious import Fixed
+from tightrope.projection.infeasibility import least_excess
 from tightrope.space import FloatArray
 from tightrope.streams import streams
 from tightrope.theory import bounds, bounds_inside, met_from
@@ -188,20 +189,23 @@ def test_every_policy_within_the_budgets_is_allowed_in_every_step(constraints: C
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.3])
-def test_one_step(kappa: float) -> None:
+@pytest.mark.parametrize("binding", [False, True])
+def test_one_step(binding: bool, kappa: float) -> None:
     """The inequality that the regret adds up, for every measure that the step allows; of the best it is an equality."""
-    problem = chased(tiny(ScaledNoise, alternating))
+    problem = tiny(ScaledNoise, Fixed) if binding else chased(tiny(ScaledNoise, alternating))
     space, c, rng = problem.space, problem.budgets, np.random.default_rng(5)
     U = mixed(space, np.zeros(space.n_tuples), 1.0)
-    least, looked_at, last = math.inf, 0, np.zeros(space.n_tuples)
+    least, looked_at, priced, last = math.inf, 0, 0, np.zeros(space.n_tuples)
 
     def look(before: Before, learner: UCPDInside) -> None:
-        nonlocal least, looked_at, last
+        nonlocal least, looked_at, priced, last
         t, theta, old = before.t + 1, learner.state.theta, before.state
         h, last = 2 * before.f - last, before.f
         now, then = rho(learner, learner.state.variation), rho(learner, old.variation)
         reference = mixed(space, old.theta, 1 / (t + 1) ** 2)
         rows, limits = rows_of(learner), c - tightened_by(kappa, t + 1.0)
+        assert (rows @ theta <= limits + 1e-8).all()
+        priced += bool((learner.multipliers > 0.01).any())
         candidates = [problem.mdp.occupancy(random_policy(rng, space, zeros=0.3)) for _ in range(3)]
         for u in [theta, *candidates]:
             if (rows @ u > limits + 1e-9).any() or learner.confidence_set.violation(space, u) > 0:
@@ -215,6 +219,7 @@ def test_one_step(kappa: float) -> None:
 
     play(problem, inside(problem, tightening=kappa), 150, 1, look)
     assert looked_at > 50
+    assert (priced > 100) is binding
     assert least < 1e-3
 
 
@@ -497,8 +502,11 @@ def test_tightened_steps_stay_below_the_budgets_by_as_much_as_there_is_room() ->
     def look(before: Before, learner: UCPDInside) -> None:
         nonlocal raised
         delta = float(tightened_by(kappa, before.t + 2.0))
-        left = problem.budgets - rows_of(learner) @ learner.state.theta
+        rows, limits = rows_of(learner), problem.budgets - delta
+        left = problem.budgets - rows @ learner.state.theta
         assert (left >= min(delta, slack) - ROOMS[0] - 1e-8).all()
+        excess = max(0.0, least_excess(problem.space, learner.confidence_set, rows, limits)[0])
+        assert (rows @ learner.state.theta <= limits + excess + ROOMS[0] + 1e-8).all()  # and raised by no more
         raised += bool((left < delta - 1e-3).any())
 
     play(problem, inside(problem, level=0.001, tightening=kappa), 120, 0, look)
@@ -624,6 +632,17 @@ def test_bounds_of_tightened_steps_by_hand() -> None:
     assert found["violation"].value == pytest.approx(strong + draws - spared, rel=0.001)
     assert found["violation"].failure == pytest.approx(0.4)
     assert bounds_inside(problem, episodes=room, tightening=2.0)["choice"].value == 4 * room  # no room before
+    assert choice_inside(problem.space, 100, 1.0, 1e50, 1e-200) == 400  # nor ever
+
+
+def test_without_budgets_nothing_is_tightened() -> None:
+    problem = tiny(Deterministic, Fixed)
+    free = replace(
+        problem, constraints=Deterministic(np.zeros((0, 8))), budgets=np.zeros(0), constraint_names=(),
+        constraint_scales=np.zeros(0),
+    )  # fmt: skip
+    assert bounds_inside(free, episodes=100, tightening=1.0) == bounds_inside(free, episodes=100)
+    assert bounds_inside(free, episodes=100)["violation"].value == 0
 
 
 def test_model_errors_of_tied_laws_by_hand() -> None:
