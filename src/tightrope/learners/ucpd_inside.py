@@ -12,10 +12,12 @@
                  over the θ in Δ_{t+1} with <g̲_i, θ> <= c_i − δ_{t+1} for all i,     δ_s = κ √(log(s + 1) / s)
 
    If there is none, all right-hand sides are raised by the least amount with which there is one. With κ = 0 and budgets
-   that some policy meets, that happens only if a bound of 1 or 2 fails (probability 2ζ).
+   that some policy meets, that happens only if a bound of 1 or 2 fails (probability 2ζ). Where next to nothing meets
+   them, so that the solver finds no prices, they are raised by 1e-5, or by up to 1e-2: the theorem neglects that.
 
 So the best policy within the budgets is allowed in every step, regret is that of optimistic mirror descent, and what is
-overspent is what was not known: both Õ(√T), without Slater's condition, a horizon, or multipliers to keep bounded.
+overspent is what was not known: both are of order √T up to logarithms, without Slater's condition, a horizon, or
+multipliers to keep bounded.
 
 Feedback: full information. Needs to know: the space and the budgets.
 """
@@ -123,14 +125,15 @@ class StepInside:
 
 
 class UCPDInside(CountingLearner[InsideState]):
-    """Budgets as constraints of an optimistic step: regret and strong violation of order √T, proved.
+    """Budgets as constraints of an optimistic step: regret and strong violation proved to be of order √T, up to logs.
 
     Parameters
     ----------
     space, budgets : the space and (I,) the limits per episode.
     episodes : not needed, unless the confidence rule has a horizon; nothing else depends on it.
     confidence, radius_scale, renewal, ties : as in `UCPD`, with other defaults. The theorem is about rules that hold at
-        all times, a scale of 1 and a renewal of at most 1.
+        all times, a scale of 1 and a renewal of at most 1; the numbers of `tightrope.theory.bounds_inside` about `kl`
+        and `kl-l1`.
     level : ζ, for the sets, and for the bounds on the constraints' means.
     tightening : κ, by how much each step aims below the budgets: c_i − κ √(log(t + 1) / t), in the learner's units.
 

@@ -22,7 +22,8 @@ losses, π its policy, and g_i and budgets c_i taken from the least of each laye
 
 Nothing depends on the units of losses and constraints, or on the number of episodes: none needs to be planned.
 docs/explanation/theory.md says what is proved, of `ucpd-inside`. This preset departs from it in lines 2 (its rows are
-bounds that hold with high probability; these are estimates), 3 and 5, and in the blocks. Line 1 remains proved.
+bounds that hold with high probability; these are estimates), 3, 4 (the shares λ_m, and the cap on prices) and 5, and in
+the blocks. Line 1 remains proved, and a bound on the sum over episodes of ‖θ − θ̄‖₁, θ̄ the measure of the policy played.
 
 Feedback: full information. Needs to know: the space and the budgets.
 """

@@ -34,7 +34,9 @@ def bounds_inside(
     variation: float | None = None,
     ties: bool = False,
 ) -> dict[str, Bound]:
-    """Bounds on what `ucpd-inside` does, by the names that their measured counterparts have in a history of `measure`.
+    """Bounds on what `ucpd-inside` does with its default sets.
+
+    By the names that their measured counterparts have in a history of `measure`:
 
     model_error       Σ ‖θ^t − θ̄^t‖₁
     optimism          Σ Σ_i <g_i − g̲_i^t, θ^t>; a history does not have it
@@ -50,8 +52,9 @@ def bounds_inside(
     ties : whether the learner is told the ties of the problem.
 
     Raises `InvalidInputError` for constraints that follow no law. Where no policy meets the budgets, the bound on the
-    regret is infinite (it compares with nobody), and those on violation grow with T: every policy exceeds some budget.
-    With κ > 0 the bound on the regret is infinite as well where no policy leaves slack in every budget.
+    regret is infinite (it compares with nobody), and those on violation grow in proportion to T, as every
+    policy exceeds some budget. With κ > 0 the bound on the regret is infinite as well where no policy leaves slack in
+    every budget.
     """
     if instance(problem, "problem", Problem).changing:
         raise InvalidInputError("the theorem needs constraints that are drawn independently from one law; these change")
