@@ -55,6 +55,27 @@ def test_a_backup_restores_the_same_learner(tmp_path: Path) -> None:
         assert learner.tell(waiting.id, **played(learner, waiting)) == "learned"
 
 
+def test_a_backup_is_restored_though_the_clock_went_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An episode whose outcome is kept stays, though it was opened later than that by the clock."""
+    clock = [2_000_000_000]
+    monkeypatch.setattr("tightrope.ops.learner._now", lambda: clock[0])
+    with opened(tmp_path, fresh(), keep_journal=1000) as learner:
+        one_more(learner)
+        first, second = learner.ask(), learner.ask()
+        clock[0] = 1_000_000_000
+        outcome = played(learner, first)
+        learner.tell(first.id, **outcome)
+        learner.tell(second.id, **played(learner, second))
+    backup(tmp_path / "it", tmp_path / "copy")
+    restore(tmp_path / "copy", tmp_path / "new", to_event=2)
+    with DurableLearner(tmp_path / "new") as learner:
+        assert learner.tell(first.id, **outcome) == "already"
+        one_more(learner)
+        assert learner.status.told == 3
+    with DurableLearner(tmp_path / "new") as learner:
+        assert learner.status.told == 3
+
+
 def test_a_backup_can_be_restored_to_every_event_that_it_reaches_back_to(tmp_path: Path) -> None:
     sights = {}
     with opened(tmp_path, fresh(), snapshot_every=3) as learner:

@@ -432,7 +432,8 @@ class Journal:
         [[until]] = self._query("SELECT time FROM events WHERE seq = ?", seq + 1)
         found = self._query("SELECT max(number) FROM episodes WHERE time IS NULL OR time <= ?", until or 0)
         later = [number for (number,) in self._query("SELECT episode FROM events WHERE kind = 'tell' AND seq > ?", seq)]
-        last = found[0][0] or 0
+        [[told]] = self._query("SELECT coalesce(max(episode), 0) FROM events WHERE kind = 'tell' AND seq <= ?", seq)
+        last = max(found[0][0] or 0, told)  # a clock may have gone back after it was opened
         reopened = [self.episode(number) for number in later if number <= last]
         self._recent.clear()
         self.last_event, self.last_episode = seq, last
