@@ -6,17 +6,23 @@ import signal
 import threading
 import time
 from contextlib import closing
+from functools import partial
 from typing import Any
+from urllib.parse import quote
 
+import psycopg
 import pytest
 
 from fuzz.cluster import Cluster
 from fuzz.durable import OPTIONS, sight_of
 from fuzz.twin import Twin
 from tests.durable.stories import fresh, one_more, played
+from tests.durable.test_corrections import bits, during, ids, plain, tell_some
 from tests.durable.test_stores import random_call
 from tightrope.durable import DurableLearner
-from tightrope.errors import ConflictError, InvalidInputError, StorageError, TooManyOpenError
+from tightrope.errors import ConflictError, InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
+from tightrope.ops import corrections, postgres, rebuilding, state
+from tightrope.ops import learner as learners
 from tightrope.ops.postgres import Address, PostgreSQL
 
 
@@ -207,3 +213,187 @@ def test_a_server_that_syncs_nothing_is_refused(database: str, monkeypatch: pyte
     monkeypatch.setattr(PostgreSQL, "query", unsafe)
     with pytest.raises(StorageError, match="fsync = off"):
         DurableLearner(database)
+
+
+def settings(database: str, **values: int | str) -> str:
+    """Return the address with settings of the server for its connections."""
+    given = quote(" ".join(f"-c {name}={value}" for name, value in values.items()))
+    return f"{database}&options={given}"
+
+
+def test_a_replica_that_was_stopped_with_the_lock_cannot_commit_when_it_goes_on(database: str) -> None:
+    """As a paused virtual machine: the server disconnects it, and another replica has told the episode meanwhile."""
+    with DurableLearner(database, fresh()) as learner:
+        episode = learner.ask()
+        reading, writing = os.pipe()
+        if (pid := os.fork()) == 0:
+            try:
+                with DurableLearner(settings(database, idle_in_transaction_session_timeout=300)) as child:
+                    parts = played(child, child.open_episodes()[episode.id])
+
+                    def stopped() -> None:
+                        os.kill(os.getpid(), signal.SIGSTOP)
+
+                    told, _ = child.together([lambda: child.tell(episode.id, **parts), stopped])
+                    again = child.tell(episode.id, **parts)
+                    words = f"{type(told).__name__} {again} {child.status.told} {child.fingerprint().hex()}"
+                    os.write(writing, words.encode())
+            finally:
+                os._exit(1)
+        os.waitpid(pid, os.WUNTRACED)  # it is stopped, with the lock
+        assert learner.tell(episode.id, **played(learner, episode)) == "learned"
+        os.kill(pid, signal.SIGCONT)
+        os.waitpid(pid, 0)
+        assert os.read(reading, 2**20).decode() == f"StorageError already 1 {learner.fingerprint().hex()}"
+        assert learner.status.told == 1
+
+
+def test_a_replica_that_learns_for_long_keeps_its_connection(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While it replays the journal, while it learns what others learned, and while it learns many outcomes at once."""
+    address = settings(database, idle_in_transaction_session_timeout=400)
+    with DurableLearner(database, fresh("uniform")) as fast, DurableLearner(address) as slow:
+        for _ in range(10):
+            one_more(fast)
+        episodes = [fast.ask() for _ in range(10)]
+        outcomes = [played(fast, episode) for episode in episodes]
+        monkeypatch.setattr(postgres, "ALIVE_EVERY", 0.0)
+        apply = state.apply
+
+        def slept(*arguments: Any) -> Any:
+            time.sleep(0.1)
+            return apply(*arguments)
+
+        monkeypatch.setattr(learners, "apply", slept)
+        monkeypatch.setattr(corrections, "apply", slept)
+        tells = [partial(slow.tell, episode.id, **parts) for episode, parts in zip(episodes, outcomes, strict=True)]
+        assert slow.together(tells) == ["learned"] * 10
+        with DurableLearner(address) as opened:
+            assert opened.status.told == 20
+
+
+def test_a_commit_whose_answer_is_lost_is_found_by_the_next_call(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The server commits, and the connection breaks before its answer arrives."""
+    with DurableLearner(database, fresh()) as learner, DurableLearner(database) as other:
+        episode = learner.ask()
+        parts, send = played(learner, episode), PostgreSQL._send
+
+        def broken(self: PostgreSQL, *more: Any) -> Any:
+            answer = send(self, *more)
+            if more and more[-1][0] == "COMMIT":
+                monkeypatch.undo()
+                self._sql.close()
+                raise psycopg.OperationalError("server closed the connection unexpectedly")
+            return answer
+
+        monkeypatch.setattr(PostgreSQL, "_send", broken)
+        with pytest.raises(StorageError, match="closed the connection"):
+            learner.tell(episode.id, **parts)
+        assert other.tell(episode.id, **parts) == "already"
+        assert learner.tell(episode.id, **parts) == "already"
+        assert learner.status.told == other.status.told == 1
+        assert learner.fingerprint() == other.fingerprint()
+
+
+def test_of_two_corrections_at_once_one_is_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = {"keep_journal": 1000}
+    with DurableLearner(database, fresh(), **options) as one, DurableLearner(database, **options) as two:  # type: ignore[arg-type]
+        told = tell_some(one, 12)
+        with monkeypatch.context() as patch:
+            patch.setattr(rebuilding, "LAST", 0)  # nothing is left to be replayed with the lock
+
+            def retract() -> None:
+                two.retract(ids(told[:1]))
+
+            during(patch, 3, retract)
+            with pytest.raises(ConflictError, match="another replica made a correction meanwhile"):
+                one.retract(ids(told[5:6]))
+        assert bits(one) == bits(two) == plain("ucpd-practical", told[1:])
+        one.retract(ids(told[5:6]))
+    with DurableLearner(database) as learner:
+        assert bits(learner) == plain("ucpd-practical", told[1:5] + told[6:])
+
+
+def test_a_correction_whose_events_another_replica_deletes_is_refused(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with DurableLearner(database, fresh(), keep_journal=1000) as one, DurableLearner(database, keep_journal=0) as two:
+        told = tell_some(one, 12)
+        with monkeypatch.context() as patch:
+            patch.setattr(rebuilding, "LAST", 0)
+            patch.setattr(rebuilding, "BATCH", 2)
+
+            def delete() -> None:
+                for _ in range(3):
+                    tell_some(two, 3)
+                    two.snapshot()
+
+            during(patch, 2, delete)
+            with pytest.raises(ConflictError, match="another replica deleted old events meanwhile"):
+                one.retract(ids(told[1:2]))
+        assert (one.status.retracted, one.corrections()) == (0, ())
+        one_more(one)
+        two.refresh()
+        assert bits(one) == bits(two)
+
+
+def test_times_are_those_of_the_database_whatever_the_clocks_of_replicas_say(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A replica whose clock is an hour ahead would take all open episodes for expired."""
+    with (
+        DurableLearner(database, fresh(), expire_after=600.0) as one,
+        DurableLearner(database, expire_after=600.0) as two,
+    ):
+        first = one.ask()
+        one_more(one)
+        [[before]] = one.database.query("SELECT max(time) FROM events")
+        true = time.time_ns
+        monkeypatch.setattr(time, "time_ns", lambda: true() + 3_600_000_000_000)
+        assert two.expire() == []
+        one_more(two)
+        [[after]] = two.database.query("SELECT max(time) FROM events")
+        assert before < after < before + 600e6
+        assert two.open_ids() == [first.id]
+
+
+def test_a_database_whose_end_was_lost_is_continued_from_what_it_has(database: str) -> None:
+    """As after a failover to a server that had not received the last commits, on a connection that stayed open."""
+    with DurableLearner(database, fresh()) as learner, DurableLearner(database) as other:
+        one_more(learner)
+        bits_before, lost = learner.fingerprint(), one_more(learner)
+        other.refresh()
+        store = learner._store
+        with store.transaction():
+            for statement in ("DELETE FROM events WHERE seq = 2", "DELETE FROM episodes WHERE number = 2"):
+                store.database.execute(statement)
+        with closing(PostgreSQL(database, create=False)) as admin:
+            admin._sql.execute("UPDATE head SET event = 1, episode = 1")
+        assert other.fingerprint() == bits_before
+        with pytest.raises(UnknownEpisodeError):
+            learner.tell(lost.id, **played(learner, lost))
+        one_more(other)
+        assert (learner.fingerprint(), learner.status.told) == (other.fingerprint(), 2)
+    with DurableLearner(database) as learner:
+        assert learner.status.told == 2
+
+
+@pytest.mark.parametrize("isolation", ["repeatable\\ read", "serializable"])
+def test_the_default_isolation_of_the_server_does_not_matter(database: str, isolation: str) -> None:
+    address = settings(database, default_transaction_isolation=isolation)
+    replicas = [DurableLearner(address, fresh("uniform"), most_open=100) for _ in range(2)]
+
+    def tell_some_more(learner: DurableLearner) -> None:
+        for _ in range(30):
+            one_more(learner)
+
+    threads = [threading.Thread(target=tell_some_more, args=(learner,)) for learner in replicas]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    for learner in replicas:
+        learner.refresh()
+        assert learner.status.told == 60
+        learner.close()

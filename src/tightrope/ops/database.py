@@ -56,6 +56,10 @@ class Database(Protocol):
     def found_format(self) -> int:
         """The format that was found, before the journal was migrated."""
 
+    @property
+    def clock_offset(self) -> int:
+        """How far the clock of the database is ahead of this machine's, in microseconds."""
+
     def query(self, sql: str, *values: Any) -> list[Any]:
         """Return the rows that a query finds."""
 
@@ -76,6 +80,9 @@ class Database(Protocol):
 
     def reading(self) -> AbstractContextManager[None]:
         """Show one state of the journal to all queries of a block, whatever other processes commit."""
+
+    def keep_alive(self) -> None:
+        """Show the database that this process is at work; to be called in long transactions."""
 
     def reload(self) -> None:
         """Connect again if the connection was lost, and drop an unfinished transaction."""

@@ -306,6 +306,7 @@ class DurableLearner:
             with self._store.transaction():
                 self._catch_up()
                 for call in calls:
+                    self._store.database.keep_alive()
                     try:
                         self._grouping = True
                         results.append(call())
@@ -361,7 +362,8 @@ class DurableLearner:
         end = store.database.head() if store.database.shared else store.head
         if end == store.head:
             return False
-        if end.event > store.last_event and not store.reaches_back():
+        lost = end.event < store.last_event or end.episode < store.last_episode  # an older state was restored there
+        if lost or (end.event > store.last_event and not store.reaches_back()):
             store.read_end()
             self._recover()
             return True
@@ -370,6 +372,7 @@ class DurableLearner:
                 store.read_end()
                 self._recover()
                 return True
+            store.database.keep_alive()
             self._state = apply(self._state, event, store.array, self._load)
             self._since_snapshot += 1
             if event.kind == "tell":
@@ -422,7 +425,11 @@ class DurableLearner:
 
     def _event(self, kind: str, body: bytes, author: str | None = None) -> Event:
         """Return the next event; it is not about an episode."""
-        return Event(self._store.last_event + 1, kind, body, time=_now(), author=self._author_of(author))
+        return Event(self._store.last_event + 1, kind, body, time=self._now(), author=self._author_of(author))
+
+    def _now(self) -> int:
+        """Return the time of the database, which is the same for all replicas, as the journal stores it."""
+        return _now() + self._store.database.clock_offset
 
     def _author_of(self, author: str | None) -> str:
         return self._author if author is None else _checked_author(author)
@@ -438,7 +445,7 @@ class DurableLearner:
                 if due or not newest or self._store.last_event - newest[0].seq >= self._snapshot_every:
                     snapshots.write(self._store, self._state)
             if not self._correcting:  # what a correction reads is kept until it is done
-                since = _now() - round(self._keep_days * DAY)
+                since = self._now() - round(self._keep_days * DAY)
                 with self._store.transaction():
                     self._catch_up()
                     snapshots.prune(self._store, snapshots.Retention(self._keep_journal, since), self._remember)
@@ -468,7 +475,7 @@ class DurableLearner:
         if len(self._open) >= self._most_open:
             raise TooManyOpenError(f"{self._most_open} episodes are open, which is the limit; tell or give up some")
         name, probabilities = self._author_of(author), None if policy is None else policy.probabilities
-        episode = self._store.open_episode(secrets.token_hex(4), probabilities, _now(), name, key)
+        episode = self._store.open_episode(secrets.token_hex(4), probabilities, self._now(), name, key)
         self._open[episode.id] = episode
         return episode
 
@@ -548,7 +555,7 @@ class DurableLearner:
             fate = "told with another outcome" if episode.fate == "told" else "given up"
             raise ConflictError(f"episode {id} was {fate} before; nothing was changed")
         refuse_foreign(self._state.learner, episode.policy, id)
-        self._apply_and_commit(event._replace(time=_now(), author=self._author_of(author)), arrays, id)
+        self._apply_and_commit(event._replace(time=self._now(), author=self._author_of(author)), arrays, id)
         return "learned"
 
     @exclusive
@@ -585,7 +592,7 @@ class DurableLearner:
         return self._expire()
 
     def _expire(self) -> list[str]:
-        now = _now()
+        now = self._now()
         old = [one for one in self._open.values() if now - (one.time or self._opened) > 1e6 * self._expire_after]
         for episode in old:
             self._expired += 1
@@ -848,7 +855,7 @@ class DurableLearner:
         name = self._author_of(author)
         self._locked(self._begin_correction)
         try:
-            return Rebuild(self).run(choose, name, _now, dry_run)
+            return Rebuild(self).run(choose, name, self._now, dry_run)
         finally:
             self._correcting = False
 

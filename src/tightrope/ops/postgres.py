@@ -6,13 +6,14 @@ the transaction, and with the connection of a replica that dies.
 """
 
 import re
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager, suppress
 from fnmatch import fnmatchcase
 from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, Self
-from urllib.parse import parse_qsl, urlencode, urlsplit, urlunsplit
+from urllib.parse import parse_qsl, quote, urlencode, urlsplit, urlunsplit
 
 from tightrope.arguments import printable, shown
 from tightrope.errors import InvalidInputError, StorageError, missing
@@ -57,8 +58,9 @@ LOCK = 0x7467
 #: Seconds until a connection attempt fails, and after which a peer that does not answer counts as dead.
 PATIENCE = 10
 
-#: Milliseconds after which the server ends a replica that holds the lock and sends nothing, unless it is configured.
-IDLE = 30_000
+#: Milliseconds after which the server ends a replica that holds the lock and sends nothing, unless it is configured;
+#: and seconds after which a replica that is still at work says so.
+IDLE, ALIVE_EVERY = 10_000, 1.0
 
 SETTINGS = f"""
 SELECT set_config('synchronous_commit', 'on', false) WHERE current_setting('synchronous_commit') IN ('off', 'local');
@@ -86,7 +88,7 @@ class Address(NamedTuple):
             raise InvalidInputError(
                 f"schema is {shown(schema)}; expected at most 60 letters, digits, hyphens and underscores"
             )
-        url = urlunsplit(parts._replace(query=urlencode(options)))
+        url = urlunsplit(parts._replace(query=urlencode(options, quote_via=quote)))  # libpq reads + as +
         try:
             found = conninfo_to_dict(url)
         except psycopg.Error as error:
@@ -120,6 +122,8 @@ class PostgreSQL:
         self.address = Address.read(address)
         self._pending: list[tuple[str, Sequence[Any]]] = []  #: changes of the transaction that were not sent yet
         self._end: Head | None = None  #: in a transaction: where the journal ended when it began
+        self._last_sent = 0.0  #: when something was sent to the server, by `time.monotonic`
+        self.clock_offset = 0
         self._listener: psycopg.Connection[Any] | None = None
         self._sql = self._connect()
         try:
@@ -144,7 +148,8 @@ class PostgreSQL:
             [[fsync, key]] = self.query("SELECT current_setting('fsync'), hashtext(?)", self.address.schema)
             if fsync != "on":
                 raise StorageError(f"{self}: the server runs with fsync = off and may lose what it acknowledged")
-            self._lock = f"BEGIN; SELECT pg_advisory_xact_lock({LOCK}, {key}); "
+            # Each statement has to see what was committed before it got the lock, whatever the server's default is.
+            self._lock = f"BEGIN ISOLATION LEVEL READ COMMITTED; SELECT pg_advisory_xact_lock({LOCK}, {key}); "
             self._channel = f"tightrope_{key & 0xFFFFFFFF:x}"
             if not self._has_tables():
                 if not create:
@@ -167,6 +172,7 @@ class PostgreSQL:
         """Return the rows that a query finds."""
         with self._errors():
             self._send()
+            self._last_sent = time.monotonic()
             return self._sql.execute(_translated(sql), values, binary=True).fetchall()
 
     def rows(self, sql: str, *values: Any) -> Iterator[Row]:
@@ -177,10 +183,13 @@ class PostgreSQL:
         """Wait for the lock, and note where the journal ends."""
         self.rollback()
         with self._errors():
-            cursor = self._sql.execute(self._lock + "SELECT event, episode, given_up FROM head")
+            now = "(extract(epoch FROM clock_timestamp()) * 1000000)::bigint"
+            cursor = self._sql.execute(f"{self._lock}SELECT event, episode, given_up, {now} FROM head")
             while cursor.nextset():
                 pass
-            self._end = Head(*cursor.fetchall()[0])
+            *end, now_there = cursor.fetchall()[0]
+            self._end, self._last_sent = Head(*end), time.monotonic()
+            self.clock_offset = now_there - time.time_ns() // 1000
 
     def execute(self, sql: str, *values: Any) -> None:
         """Change rows; sent with the next query or the commit."""
@@ -227,6 +236,11 @@ class PostgreSQL:
             yield
         finally:
             self.rollback()
+
+    def keep_alive(self) -> None:
+        """Send something in a long transaction, so that the server does not take this replica for one that hangs."""
+        if time.monotonic() - self._last_sent > ALIVE_EVERY:
+            self.query("SELECT 1")
 
     def reload(self) -> None:
         """Connect again if the connection was lost, and drop an unfinished transaction."""

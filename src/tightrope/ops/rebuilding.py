@@ -194,6 +194,8 @@ class Rebuild:
 
         def finish() -> Effect:
             self.locked = _at_once
+            if len(self.store.corrections()) != len(found):
+                raise ConflictError("another replica made a correction meanwhile; nothing was changed: try again")
             last, _ = self._replay(state, snapshot, corrected, 0)
             if any(tell in self.left_out for tell in draft.body.tells):
                 raise InvalidInputError(
@@ -219,6 +221,8 @@ class Rebuild:
         """Replay the events after a row until at most so many are left; return the last row with the state after it."""
         while self.store.last_event - after.seq > most_left:
             for event in self._events(after):
+                if self.locked is _at_once:
+                    self.store.database.keep_alive()
                 state = corrected.apply(state, event, self._array, self.durable._load, self.left_out)
                 after = _row(after, event)
                 self.replayed += 1
@@ -232,6 +236,8 @@ class Rebuild:
                 yield event
 
     def _batch(self, after: SnapshotRow) -> list[Event]:
+        if self.store.snapshots()[-1].seq > after.seq:  # another replica does not know that they are needed
+            raise ConflictError("another replica deleted old events meanwhile; nothing was changed: try again")
         return list(islice(self.store.events(after), BATCH))
 
     def _array(self, digest: bytes) -> FloatArray:

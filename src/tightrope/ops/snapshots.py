@@ -230,6 +230,7 @@ def restore(journal: Journal, load: Loader, progress: Callable[[int], None] | No
     for event in journal.events(snapshot):
         if progress is not None:
             progress(event.seq - snapshot.seq - 1)
+        journal.database.keep_alive()
         try:
             state = corrected.apply(state, event, journal.array, load, left_out)
         except (InvalidInputError, ConvergenceError, ArithmeticError) as error:

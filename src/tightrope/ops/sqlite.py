@@ -149,7 +149,7 @@ class SQLite:
     contains no learner.
     """
 
-    shared = False
+    shared, clock_offset = False, 0
 
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.folder, self.path = folder, folder / JOURNAL
@@ -271,6 +271,9 @@ class SQLite:
     def reading(self) -> Iterator[None]:
         """Do nothing: no other process changes the journal."""
         yield
+
+    def keep_alive(self) -> None:
+        """Do nothing: nobody waits."""
 
     def reload(self) -> None:
         """Drop an unfinished transaction, and read the mark again."""
