@@ -26,7 +26,7 @@ import numpy as np
 
 import tightrope as tr
 from benchmarks.measure import machine, resident_bytes
-from tightrope.checks.learners.play import ordinary_world
+from tightrope.checks.worlds import ordinary_world
 from tightrope.core import sample_path
 from tightrope.learners.base import Episode, LearnerBase
 from tightrope.model import Policy

@@ -24,7 +24,7 @@ import numpy as np
 import tightrope as tr
 from fuzz import watchdog
 from fuzz.around import Case, of_pictures, of_studies, of_theory
-from tightrope.checks.learners.play import drive, ordinary_world
+from tightrope.checks.worlds import drive, ordinary_world
 from tightrope.confidence.rules import CONFIDENCE_RULES
 from tightrope.learners import LEARNERS, LearnerBase
 from tightrope.learners.needs import NEEDS

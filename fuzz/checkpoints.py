@@ -19,7 +19,7 @@ import numpy as np
 
 import tightrope as tr
 from fuzz import watchdog
-from tightrope.checks.learners.play import WORLDS, World, drive, world
+from tightrope.checks.worlds import WORLDS, World, drive, world
 from tightrope.learners import LEARNERS, LearnerBase
 from tightrope.storage.checkpoints import fingerprint
 

@@ -23,7 +23,7 @@ from typing import Any
 import tightrope as tr
 from fuzz.checkpoints import PLAYED, play_on, saved, taken_apart
 from fuzz.folders import BASES
-from tightrope.checks.learners.play import WORLDS
+from tightrope.checks.worlds import WORLDS
 from tightrope.errors import missing
 from tightrope.learners import LEARNERS, load
 from tightrope.problems.files import load_problem

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from tightrope.checks.learners.play import arrays, ordinary_world
+from tightrope.checks.worlds import arrays, ordinary_world
 from tightrope.durable import StopLoss
 from tightrope.learners import LearnerBase, make_learner
 from tightrope.learners.base import BanditEpisode, Episode

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from tests.conftest import random_mdp, rngs
 from tests.trajectories import trajectories
 from tightrope import BanditEpisode, Episode, InvalidInputError, LayeredSpace, unroll
-from tightrope.checks.learners.play import World, drive, world
+from tightrope.checks.worlds import World, drive, world
 from tightrope.confidence import Counts
 from tightrope.learners import LEARNERS, make_learner
 from tightrope.learners.shared.counting import CountingLearner

@@ -8,7 +8,7 @@ import pytest
 
 import tightrope as tr
 from tests.test_space import diamond
-from tightrope.checks.learners.play import World, now, ordinary_world, same
+from tightrope.checks.worlds import World, now, ordinary_world, same
 from tightrope.learners import LEARNERS
 
 #: Powers of two, so that scaling there and back loses no bit.

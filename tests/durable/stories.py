@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.checks.learners.play import World, arrays, ordinary_world
+from tightrope.checks.worlds import World, arrays, ordinary_world
 from tightrope.durable import DurableLearner, OpenEpisode
 from tightrope.learners import LearnerBase, make_learner
 from tightrope.model import Policy

@@ -7,7 +7,7 @@ import pytest
 
 from tests.learners.test_optimistic import two_choices
 from tightrope import BanditEpisode, InvalidInputError, LayeredSpace, Policy, run
-from tightrope.checks.learners.play import world
+from tightrope.checks.worlds import world
 from tightrope.learners.actor_critic import ActorCritic
 
 

@@ -9,7 +9,7 @@ from tests.learners.gap import regret_per_episode
 from tests.learners.over_pairs import OverPairs
 from tests.trajectories import trajectories
 from tightrope import InvalidInputError, LayeredMDP, LayeredSpace, Policy
-from tightrope.checks.learners.play import WORLDS
+from tightrope.checks.worlds import WORLDS
 from tightrope.learners import BanditEpisode, make_learner
 from tightrope.learners.bandit_o_reps import BanditOREPS
 from tightrope.learners.parts import unbiased

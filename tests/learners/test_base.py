@@ -13,7 +13,7 @@ import pytest
 from numpy.typing import ArrayLike
 
 from tightrope import UCPD, ConvergenceError, Episode, InvalidInputError, LayeredMDP, LayeredSpace, make
-from tightrope.checks.learners.play import drive, ordinary_world
+from tightrope.checks.worlds import drive, ordinary_world
 from tightrope.learners import LEARNERS, make_learner
 from tightrope.learners.base import Learner
 from tightrope.learners.episodes import CheckedEpisode, checked_budgets, checked_episode

@@ -11,7 +11,7 @@ from tests.learners.problems import problem_with
 from tests.learners.test_optimistic import one_step
 from tests.planning.test_euclidean import flow
 from tightrope import Policy, run
-from tightrope.checks.learners.play import World, world
+from tightrope.checks.worlds import World, world
 from tightrope.learners import make_learner
 from tightrope.learners.c_ucrl import CUCRL
 from tightrope.learners.needs import most_slack_policy

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from tightrope import Policy
-from tightrope.checks.learners.play import drive, ordinary_world
+from tightrope.checks.worlds import drive, ordinary_world
 from tightrope.learners import LEARNERS, make_learner
 from tightrope.learners.fixed import Uniform
 from tightrope.storage.state import State

@@ -9,7 +9,7 @@ import pytest
 from tests.learners.over_pairs import OverPairs
 from tests.learners.problems import problem_with
 from tightrope import Episode, InvalidInputError, run
-from tightrope.checks.learners.play import WORLDS
+from tightrope.checks.worlds import WORLDS
 from tightrope.learners import load, make_learner
 from tightrope.learners.dynamic_o_reps import DynamicOREPS
 from tightrope.storage.checkpoints import fingerprint

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tightrope.checks.learners.play import drive, ordinary_world
+from tightrope.checks.worlds import drive, ordinary_world
 from tightrope.learners import LEARNERS, LearnerBase, make_learner
 
 #: Of the moments of an episode every so many-th is tried, and each of the last ones.

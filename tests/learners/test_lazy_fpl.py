@@ -8,7 +8,7 @@ import pytest
 from tests.learners.gap import random_episodes, regret_per_episode
 from tests.twins import occupancy
 from tightrope import Episode, LayeredMDP, LayeredSpace
-from tightrope.checks.learners.play import WORLDS, World
+from tightrope.checks.worlds import WORLDS, World
 from tightrope.learners import make_learner
 from tightrope.learners.lazy_fpl import LazyFPL
 from tightrope.space import FloatArray

@@ -9,7 +9,7 @@ import pytest
 
 from tests.learners.test_optimistic import two_choices
 from tightrope import LayeredSpace, run
-from tightrope.checks.learners.play import World, world
+from tightrope.checks.worlds import World, world
 from tightrope.learners import make_learner
 from tightrope.learners.npg_lagrangian import NPGLagrangian
 from tightrope.learners.pid_lagrangian import PIDLagrangian

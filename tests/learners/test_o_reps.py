@@ -10,7 +10,7 @@ import pytest
 from tests.learners.over_pairs import OverPairs
 from tests.learners.problems import Turns, problem_with
 from tightrope import UCPD, ConvergenceError, Episode, InvalidInputError, KnownModel, LayeredSpace, Problem, run
-from tightrope.checks.learners.play import WORLDS, World
+from tightrope.checks.worlds import WORLDS, World
 from tightrope.learners import make_learner
 from tightrope.learners.o_reps import OREPS
 from tightrope.learners.uc_o_reps import UCOREPS

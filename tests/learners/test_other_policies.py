@@ -6,7 +6,7 @@ import sys
 import numpy as np
 import pytest
 
-from tightrope.checks.learners.play import drive, now, ordinary_world, same
+from tightrope.checks.worlds import drive, now, ordinary_world, same
 from tightrope.errors import InvalidInputError
 from tightrope.learners import LEARNERS, BanditEpisode, make_learner
 from tightrope.learners.base import NEEDS_OF_BUDGETS

@@ -6,7 +6,7 @@ from numpy.typing import NDArray
 
 from tests.learners.gap import regret_per_episode
 from tightrope import InvalidInputError, LayeredSpace, Policy
-from tightrope.checks.learners.play import WORLDS
+from tightrope.checks.worlds import WORLDS
 from tightrope.learners import BanditEpisode, make_learner
 from tightrope.learners.psrl import PSRL
 from tightrope.problems import make

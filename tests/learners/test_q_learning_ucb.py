@@ -9,7 +9,7 @@ import pytest
 from tests.learners.gap import regret_per_episode
 from tests.twins import pair_values
 from tightrope import LayeredSpace
-from tightrope.checks.learners.play import WORLDS
+from tightrope.checks.worlds import WORLDS
 from tightrope.learners import BanditEpisode
 from tightrope.learners.q_learning_ucb import QLearningUCB
 from tightrope.planning.dynamic_programming import greedy, least_values

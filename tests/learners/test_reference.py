@@ -19,7 +19,7 @@ from tightrope import (
     run,
     solve_cmdp,
 )
-from tightrope.checks.learners.play import WORLDS, drive
+from tightrope.checks.worlds import WORLDS, drive
 from tightrope.learners import LEARNERS, make_learner
 from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
 from tightrope.learners.follow_the_leader import FollowTheLeader

@@ -9,7 +9,7 @@ import pytest
 from tests import twins
 from tests.learners.test_optimistic import two_choices
 from tightrope import Episode, LayeredMDP, LayeredSpace, run
-from tightrope.checks.learners.play import world
+from tightrope.checks.worlds import world
 from tightrope.learners import make_learner
 from tightrope.learners.renewal_drift_plus_penalty import RenewalDriftPlusPenalty
 

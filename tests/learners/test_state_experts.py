@@ -9,7 +9,7 @@ import pytest
 from tests.learners.gap import regret_per_episode
 from tests.learners.problems import problem_with
 from tightrope import Episode, LayeredMDP, LayeredSpace, run
-from tightrope.checks.learners.play import WORLDS, World
+from tightrope.checks.worlds import WORLDS, World
 from tightrope.learners import make_learner
 from tightrope.learners.base import LearnerBase
 from tightrope.learners.mdp_e import MDPE

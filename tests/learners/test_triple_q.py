@@ -8,7 +8,7 @@ import pytest
 
 from tests.learners.test_optimistic import two_choices
 from tightrope import BanditEpisode, InvalidInputError, LayeredSpace, run
-from tightrope.checks.learners.play import world
+from tightrope.checks.worlds import world
 from tightrope.learners import make_learner
 from tightrope.learners.triple_q import TripleQ
 

@@ -10,7 +10,7 @@ from tests.conftest import pair_of_tuple, random_mdp
 from tests.trajectories import trajectories
 from tests.twins import occupancy
 from tightrope import BanditEpisode, InvalidInputError, LayeredSpace, load, make, make_learner, run
-from tightrope.checks.learners.play import ordinary_world
+from tightrope.checks.worlds import ordinary_world
 from tightrope.learners.parts import estimated, published_exploration
 from tightrope.learners.ucpd_bandit import UCPDBandit
 from tightrope.storage.checkpoints import fingerprint

@@ -7,7 +7,7 @@ import pytest
 
 from tests.twins import sample_path
 from tightrope import Episode, InvalidInputError, LayeredMDP, LayeredSpace, UCPDPractical, make, run
-from tightrope.checks.learners.play import World, drive, ordinary_world
+from tightrope.checks.worlds import World, drive, ordinary_world
 from tightrope.learners.shared.budgeted import Prudence
 
 

@@ -17,7 +17,7 @@ from tests.conic import measures
 from tests.instances import flow_residual, objective, random_instance
 from tests.projection.test_sets import divergence
 from tests.projection.test_solver import Evaluated, potentials
-from tightrope.checks.learners.play import drive, ordinary_world
+from tightrope.checks.worlds import drive, ordinary_world
 from tightrope.projection import reference
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray

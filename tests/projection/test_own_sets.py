@@ -16,7 +16,7 @@ import tightrope as tr
 from tests.conftest import pair_of_tuple
 from tests.conic import measures
 from tests.instances import flow_residual, objective, random_instance
-from tightrope.checks.learners.play import drive, ordinary_world
+from tightrope.checks.worlds import drive, ordinary_world
 from tightrope.confidence import ConfidenceSet, OwnSet, frequencies
 from tightrope.projection.projector import Projector
 from tightrope.projection.reference import falling_root

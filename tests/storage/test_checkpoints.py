@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from tightrope import BernsteinBox, Episode, InvalidInputError, L1Ball, LayeredSpace, PaperRadius, Policy
-from tightrope.checks.learners.play import WORLDS, World, drive
+from tightrope.checks.worlds import WORLDS, World, drive
 from tightrope.confidence import ConfidenceRule
 from tightrope.learners import LEARNERS, LearnerBase, load, make_learner
 from tightrope.learners.base import Offer, Seen

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from fuzz import checkpoints
-from tightrope.checks.learners.play import WORLDS
+from tightrope.checks.worlds import WORLDS
 from tightrope.learners import LEARNERS, load
 
 

@@ -12,7 +12,7 @@ Each check raises an AssertionError that says what was promised and what happene
 Random numbers in the checks have fixed seeds, so a problem that passes once always passes.
 """
 
-from tightrope.checks.learners import check_learner, yield_learner_checks
+from tightrope.checks.learner import check_learner, yield_learner_checks
 from tightrope.checks.problems import (
     DRAWS,
     EPISODES,

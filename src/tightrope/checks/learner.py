@@ -1,4 +1,8 @@
-"""Checks of a learner's policies, multipliers and settings, of how it treats its inputs, and of saving and copying."""
+"""The contract of a learner as small named checks, for `tightrope.checks`.
+
+Each plays a few episodes on a small world and raises an AssertionError with the promise and what happened instead.
+A learner without `save` skips the checks of saving.
+"""
 
 import copy
 import gc
@@ -7,15 +11,19 @@ import itertools
 import json
 import math
 import tempfile
+from collections.abc import Callable, Iterator
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from tightrope.checks.learners.play import (
+from tightrope.arguments import function
+from tightrope.checks.worlds import (
     EPISODES,
     Checks,
+    LearnerCheck,
     World,
     arrays,
     drive,
@@ -25,10 +33,49 @@ from tightrope.checks.learners.play import (
     same,
 )
 from tightrope.errors import InvalidInputError
-from tightrope.learners import Maker, load
+from tightrope.learners import BanditEpisode, Episode, Maker, load, make_learner
 from tightrope.learners.base import Learner
 from tightrope.model import Policy
 from tightrope.space import FloatArray
+
+
+def check_learner(learner: str | Maker) -> list[str]:
+    """Run every check on a learner.
+
+    Parameters
+    ----------
+    learner : the name of a learner, or a function make(problem, *, episodes, seed) that returns a new one.
+
+    Returns
+    -------
+    list : the names of the checks, all passed.
+
+    Raises
+    ------
+    AssertionError : by the first check that fails, with the promise and what happened instead.
+    """
+    if not __debug__:
+        raise InvalidInputError("the checks are assertions; run Python without -O")
+    make: Maker = partial(make_learner, learner) if isinstance(learner, str) else function(learner, "learner")
+    passed = []
+    for check in yield_learner_checks(saving=hasattr(new(make)[1], "save")):
+        try:
+            check(make)
+        except Exception as error:
+            error.add_note(f"({check.__name__} of tightrope.checks)")
+            raise
+        passed.append(check.__name__)
+    return passed
+
+
+def yield_learner_checks(*, saving: bool = True) -> Iterator[LearnerCheck]:
+    """Yield the checks of a learner, each a function of its maker; those of saving only if `saving`."""
+    yield from checks
+    if saving:
+        yield from saving_checks
+
+
+# --------------------------------------------------------------------------------------------- behaviour
 
 checks = Checks()
 
@@ -279,6 +326,8 @@ def _size(thing: object) -> int:
     return total
 
 
+# --------------------------------------------------------------------------------------------- saving
+
 saving_checks = Checks()
 
 
@@ -348,3 +397,138 @@ def _copy(learner: Learner) -> Learner:
 
 def _save(learner: Any, path: Path) -> None:
     learner.save(path)
+
+
+# --------------------------------------------------------------------------------------------- refusals
+#
+# A learner refuses invalid episodes, and its state does not change when it does.
+
+
+def _refuses(make: Maker, promise: str, *damages: Callable[[World, Any], Any]) -> None:
+    """Check that each damaged episode raises a ValueError with a message and leaves the learner unchanged."""
+    at, learner = new(make)
+    _, twin = new(make)
+
+    def offer_damaged(t: int) -> None:
+        for damage in damages:
+            episode = at.play(learner.policy, learner.feedback, t, np.random.default_rng([9, t]))
+            damaged = damage(at, episode)
+            try:
+                learner.observe(damaged)
+            except ValueError as error:
+                assert str(error), f"{promise}, with a message"
+            except Exception as error:
+                raise AssertionError(f"{promise}, with a ValueError; it raised {error!r}") from error
+            else:
+                raise AssertionError(f"{promise}; it accepted {damaged}")
+
+    same(drive(at, learner, between=offer_damaged), drive(at, twin), f"{promise}, and the learner does not change")
+
+
+def _loss_name(episode: Any) -> str:
+    return "losses" if isinstance(episode, BanditEpisode) else "loss"
+
+
+def _with_loss(value: float) -> Callable[[World, Any], Any]:
+    def damage(at: World, episode: Any) -> Any:
+        name = _loss_name(episode)
+        loss = getattr(episode, name).copy()
+        loss[-1] = value
+        return replace(episode, **{name: loss})
+
+    return damage
+
+
+def _with_constraint(value: float) -> Callable[[World, Any], Any]:
+    def damage(at: World, episode: Any) -> Any:
+        constraints = episode.constraints.copy()
+        constraints[-1, 0] = value
+        return replace(episode, constraints=constraints)
+
+    return damage
+
+
+def _of_the_other_kind(at: World, episode: Any) -> Any:
+    L, n_tuples, n_constraints = at.space.n_layers, at.space.n_tuples, len(at.budgets)
+    if isinstance(episode, BanditEpisode):
+        return Episode(episode.states, episode.actions, np.zeros(n_tuples), np.zeros((n_constraints, n_tuples)))
+    return BanditEpisode(episode.states, episode.actions, np.zeros(L), np.zeros((n_constraints, L)))
+
+
+@checks
+def check_it_refuses_feedback_of_the_other_kind(make: Maker) -> None:
+    _refuses(make, "feedback of the other kind is refused", _of_the_other_kind)
+
+
+@checks
+def check_it_refuses_what_is_no_episode(make: Maker) -> None:
+    _refuses(make, "an object that is not an episode is refused", lambda at, episode: None, lambda at, episode: "text")
+
+
+@checks
+def check_it_refuses_losses_of_the_wrong_shape(make: Maker) -> None:
+    _refuses(
+        make,
+        "a loss of the wrong shape is refused",
+        lambda at, episode: replace(episode, **{_loss_name(episode): getattr(episode, _loss_name(episode))[:-1]}),
+        lambda at, episode: replace(episode, **{_loss_name(episode): getattr(episode, _loss_name(episode))[None]}),
+        lambda at, episode: replace(episode, **{_loss_name(episode): 0.5}),
+    )
+
+
+@checks
+def check_it_refuses_constraints_of_the_wrong_shape(make: Maker) -> None:
+    _refuses(
+        make,
+        "constraints of the wrong shape are refused",
+        lambda at, episode: replace(episode, constraints=episode.constraints[:1]),
+        lambda at, episode: replace(episode, constraints=episode.constraints.T),
+        lambda at, episode: replace(episode, constraints=episode.constraints[0]),
+    )
+
+
+@checks
+def check_it_refuses_trajectories_of_the_wrong_length(make: Maker) -> None:
+    _refuses(
+        make,
+        "a trajectory of the wrong length is refused",
+        lambda at, episode: replace(episode, states=episode.states[:-1]),
+        lambda at, episode: replace(episode, actions=episode.actions[1:]),
+        lambda at, episode: replace(episode, states=[], actions=[]),
+    )
+
+
+@checks
+def check_it_refuses_trajectories_that_cannot_happen(make: Maker) -> None:
+    def elsewhere(at: World, episode: Any) -> Any:
+        return replace(episode, states=episode.states[::-1].copy())
+
+    def with_another_action(at: World, episode: Any) -> Any:
+        return replace(episode, actions=np.full(at.space.n_layers, at.space.n_actions))
+
+    def outside(at: World, episode: Any) -> Any:
+        return replace(episode, states=episode.states + at.space.n_states)
+
+    _refuses(make, "a trajectory that cannot happen is refused", elsewhere, with_another_action, outside)
+
+
+@checks
+def check_it_refuses_losses_that_are_not_finite(make: Maker) -> None:
+    _refuses(make, "a loss that is not finite is refused", *map(_with_loss, (math.nan, math.inf, -math.inf)))
+
+
+@checks
+def check_it_refuses_losses_beyond_their_bounds(make: Maker) -> None:
+    _refuses(make, "a loss outside [-1, 1] is refused", *map(_with_loss, (1.001, -1.001, 1e300)))
+
+
+@checks
+def check_it_refuses_constraints_that_are_not_finite(make: Maker) -> None:
+    _refuses(
+        make, "a constraint that is not finite is refused", *map(_with_constraint, (math.nan, math.inf, -math.inf))
+    )
+
+
+@checks
+def check_it_refuses_constraints_beyond_their_bounds(make: Maker) -> None:
+    _refuses(make, "constraints beyond Assumption 2 are refused", *map(_with_constraint, (1.001, -1.001, 1e300)))
