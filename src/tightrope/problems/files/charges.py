@@ -1,16 +1,19 @@
-"""A table of losses or uses by the names of states and actions, looked up for every move of a layout.
+"""Losses or uses of every move of a layout: from one table, or from a form that combines several.
 
-The columns are state, action and the value. With a column next_state or step, the value depends on it. With a column
+The columns of a table are state, action and the value. With a column next_state or step, the value depends on it. With a column
 episode (1, 2, … without gaps), the table has one recorded function for each episode.
 """
 
 import math
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from tightrope.arguments import unknown
 from tightrope.errors import InvalidInputError
+from tightrope.problems.factors import Factors, Form, parse
 from tightrope.problems.files.declaration import Charged, Toml
 from tightrope.problems.files.dynamics import Dynamics, not_known
 from tightrope.problems.files.tables import LARGEST_WHOLE, Table
@@ -196,4 +199,190 @@ class Charges:
             raise InvalidInputError(
                 f"{self.table.where(row)}: a second value for {self._name(self.moves[row])} "
                 f"(the first is in {self.table.place(before)})"
+            )
+
+
+# --------------------------------------------------------------------------------------------- forms
+#
+# A form is an expression of named tables, indexed by the names of states and actions. A table of a form is a file with
+# a column for each of its axes and one for its value, which has the name of the table unless `{ file = …, column = …
+# }` gives another; or its numbers are in problem.toml, by name for an axis of states or actions, as a list for steps
+# or episodes.
+
+#: Axes whose entries have names, and those that are counted.
+NAMED, COUNTED = ("state", "action", "next_state"), ("episode", "step")
+
+
+def parsed(toml: Toml, part: Charged, *keys: str) -> Form:
+    """Parse the form of this part of the declaration, and check that its tables are declared."""
+    with toml.blaming(*keys, "form"):
+        form = parse(part.form or "")
+    for name, axes in form.factors.items():
+        if name not in toml.whole.tables:
+            raise unknown(f"{toml.where(*keys, 'form')}: [tables] has no table", name, toml.whole.tables)
+        given = toml.whole.tables[name]
+        if not isinstance(given, str) and toml.file_table(name) is None:
+            kind, right = ("numbers by name", NAMED) if isinstance(given, dict) else ("a list of numbers", COUNTED)
+            if len(axes) != 1 or axes[0] not in right:
+                raise InvalidInputError(
+                    f"{toml.where('tables', name)}: {kind} for a table over {', '.join(axes)}; {kind} are for one axis "
+                    f"of {', '.join(right)}; put any other table into a file"
+                )
+    return form
+
+
+def columns(toml: Toml, name: str, axes: tuple[str, ...]) -> tuple[str, list[str]] | None:
+    """Return the file of a table of a form and the columns that it needs; None if it is in problem.toml itself."""
+    file = toml.file_table(name)
+    return None if file is None else (file.file, [*axes, file.column or name])
+
+
+class FormCharges:
+    """The losses or uses of a form for every move; it has the interface of `Charges`."""
+
+    def __init__(self, toml: Toml, tables: dict[str, Table], dynamics: Dynamics, part: Charged, *keys: str) -> None:
+        self.toml, self.dynamics, self.part, self.keys = toml, dynamics, part, keys
+        self.form = parsed(toml, part, *keys)
+        arrays = {name: self._array(name, axes, tables.get(name)) for name, axes in self.form.factors.items()}
+        self._check_whole(arrays)
+        with toml.blaming(*keys, "form"):
+            self.factors = Factors(self.form, **{name: np.nan_to_num(array) for name, array in arrays.items()})
+        self.n_episodes = self.factors.n_episodes or 1
+
+    @property
+    def what(self) -> str:
+        """The form and its place, for errors."""
+        return f"{self.toml.where(*self.keys, 'form')}: {self.form.text}"
+
+    def lay_out(self) -> FloatArray:
+        """Return the values, (n_episodes, n_tuples), in the units of the form."""
+        layout = self.dynamics.layout
+        self.check_size(self.n_episodes * layout.space.n_tuples)
+        laid_out = np.empty((self.n_episodes, layout.space.n_tuples))
+        many = max(1, AT_ONCE // len(layout.row_of_move))
+        for k in range(0, self.n_episodes, many):
+            laid_out[k : k + many] = layout.lay_out(partial(self.factors.during, slice(k, k + many)))
+        self._check_bounds(laid_out)
+        self.largest = float(np.abs(laid_out).max(initial=0.0))
+        return laid_out
+
+    def warnings(self) -> list[str]:
+        """Return no warnings: a form has no default."""
+        return []
+
+    def check_size(self, n_numbers: int) -> None:
+        """Refuse more numbers than fit."""
+        if n_numbers > MOST_NUMBERS:
+            raise InvalidInputError(
+                f"{self.what}: laid out, {self.n_episodes} episodes make {n_numbers} numbers, and at most "
+                f"{MOST_NUMBERS} fit; record fewer episodes, or lower n_steps"
+            )
+
+    def _size(self, axis: str) -> int:
+        dynamics = self.dynamics
+        return {"action": len(dynamics.actions), "step": dynamics.n_steps}.get(axis, len(dynamics.states))
+
+    def _array(self, name: str, axes: tuple[str, ...], table: Table | None) -> FloatArray:
+        """The table as an array over its axes, nan where it says nothing."""
+        if table is None:
+            return self._inline(name, axes[0])
+        file = self.toml.file_table(name)
+        values = table.numbers((file and file.column) or name)
+        index = [self._numbers(table, axis) for axis in axes]
+        shape = [
+            int(where.max()) + 1 if axis == "episode" else self._size(axis)
+            for axis, where in zip(axes, index, strict=True)
+        ]
+        if np.prod(shape, dtype=np.float64) > MOST_NUMBERS:
+            raise InvalidInputError(
+                f"{table.path}: a table over {', '.join(axes)} has {' x '.join(map(str, shape))} entries here, and at "
+                f"most {MOST_NUMBERS} fit; use fewer axes, or `table` in place of `form`"
+            )
+        flat = np.ravel_multi_index(index, shape)
+        order = np.argsort(flat, kind="stable")
+        for i in np.flatnonzero(np.diff(flat[order]) == 0)[:1].tolist():
+            before, row = order[i : i + 2].tolist()
+            raise InvalidInputError(
+                f"{table.where(row)}: a second value for the same {', '.join(axes)} (the first is in "
+                f"{table.place(before)})"
+            )
+        array = np.full(shape, np.nan)
+        array[tuple(index)] = values
+        return array
+
+    def _numbers(self, table: Table, axis: str) -> Indices:
+        """Return the cells of an axis as numbers from 0."""
+        if axis == "episode":
+            return table.whole_numbers("episode", at_least=1) - 1
+        if axis == "step":
+            steps = self.dynamics.step_column(table)
+            assert steps is not None  # a required column, which was checked
+            return steps
+        known = self.dynamics.actions if axis == "action" else self.dynamics.states
+        names = table.names(axis)
+        numbers = np.array([known.get(cell, -1) for cell in names])
+        for row in np.flatnonzero(numbers < 0)[:1].tolist():
+            raise not_known(f"{table.where(row, axis)}: there is no {axis.removeprefix('next_')}", names[row], known)
+        return numbers
+
+    def _inline(self, name: str, axis: str) -> FloatArray:
+        given: Any = self.toml.whole.tables[name]
+        if isinstance(given, list):
+            if axis == "step" and len(given) != self.dynamics.n_steps:
+                raise InvalidInputError(
+                    f"{self.toml.where('tables', name)}: {len(given)} numbers for {self.dynamics.n_steps} steps"
+                )
+            return np.array([self._number(name, value) for value in given], dtype=np.float64)
+        known = self.dynamics.actions if axis == "action" else self.dynamics.states
+        array = np.full(len(known), np.nan)
+        for entry, value in given.items():
+            if entry not in known:
+                raise not_known(
+                    f"{self.toml.where('tables', name)}: there is no {axis.removeprefix('next_')}", entry, known
+                )
+            array[known[entry]] = self._number(name, value)
+        return array
+
+    def _number(self, name: str, value: Any) -> float:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            raise InvalidInputError(f"{self.toml.where('tables', name)}: {value!r} where a number should be")
+        return float(value)
+
+    def _check_whole(self, arrays: dict[str, FloatArray]) -> None:
+        """Refuse a table without a value for a possible move."""
+        layout = self.dynamics.layout
+        state, action, next_state = layout.rows[layout.row_of_move].T
+        step = layout.step[layout.space.tuples[layout.tuple_of_move, 0]]
+        at = {"state": state, "action": action, "next_state": next_state, "step": step}
+        for name, axes in self.form.factors.items():
+            needed = np.moveaxis(arrays[name], axes.index("episode"), 0) if "episode" in axes else arrays[name][None]
+            index: tuple[Any, ...] = tuple(at[axis] for axis in axes if axis != "episode") or (None,)
+            lacking = np.isnan(needed[(slice(None), *index)])
+            if lacking.any():
+                episode, move = np.argwhere(lacking)[0].tolist()
+                named = [self._name(axis, episode if axis == "episode" else int(at[axis][move])) for axis in axes]
+                raise InvalidInputError(
+                    f"{self.toml.where('tables', name)}: {name} has no value for {', '.join(named)}; add it"
+                )
+
+    def _name(self, axis: str, number: int) -> str:
+        if axis in COUNTED:
+            return f"{axis} {number + (axis == 'episode')}"
+        return f"{axis} {list(self.dynamics.actions if axis == 'action' else self.dynamics.states)[number]!r}"
+
+    def _check_bounds(self, laid_out: FloatArray) -> None:
+        bounds = self.toml.bounds(self.part, *self.keys)
+        if bounds is None:
+            return
+        low, high = bounds
+        moves = laid_out[:, self.dynamics.layout.tuple_of_move]  # waiting has the loss 0
+        outside = ~((low <= moves) & (moves <= high))
+        if outside.any():
+            episode, j = np.argwhere(outside)[0].tolist()
+            row = self.dynamics.layout.rows[self.dynamics.layout.row_of_move[j]]
+            names = [self._name(axis, int(number)) for axis, number in zip(NAMED[:2], row, strict=False)]
+            during = f" in episode {episode + 1}" if self.factors.n_episodes else ""
+            raise InvalidInputError(
+                f"{self.what} is {moves[episode, j]:g} at {', '.join(names)}{during}, outside the bounds {low:g} to "
+                f"{high:g} ({self.toml.where(*self.keys, 'bounds')})"
             )

@@ -17,10 +17,9 @@ from tightrope.planning.hindsight import TOLERANCE, best_policy, slater_slack
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice, Replay, largest_factor
 from tightrope.problems.factors import Form
-from tightrope.problems.files.charges import Charges
+from tightrope.problems.files.charges import Charges, FormCharges, columns, parsed
 from tightrope.problems.files.declaration import FILE, Toml
 from tightrope.problems.files.dynamics import Dynamics, not_known
-from tightrope.problems.files.forms import FormCharges, columns, parsed
 from tightrope.problems.files.reading import read_regular
 from tightrope.problems.files.tables import MOST_BYTES, Table, read_table
 from tightrope.problems.losses import LossChoice
