@@ -16,7 +16,7 @@ import pytest
 import tightrope as tr
 from tests.releases.archives import top_folders, unpack
 from tests.releases.write import inspected
-from tightrope.storage.old_checkpoints import RENAMED
+from tightrope.storage.checkpoints import RENAMED
 
 HERE = Path(__file__).parent
 RELEASES = sorted(path.parent for path in HERE.glob("*/learners.tar.gz"))

@@ -1,7 +1,7 @@
 """Losses or uses of every move of a layout: from one table, or from a form that combines several.
 
-The columns of a table are state, action and the value. With a column next_state or step, the value depends on it. With a column
-episode (1, 2, … without gaps), the table has one recorded function for each episode.
+The columns of a table are state, action and the value. With a column next_state or step, the value depends on it. With
+a column episode (1, 2, … without gaps), the table has one recorded function for each episode.
 """
 
 import math
