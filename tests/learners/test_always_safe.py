@@ -11,8 +11,7 @@ from tests.learners.problems import Turns
 from tests.learners.test_optimistic import episodes_of
 from tightrope import LayeredMDP, LayeredSpace, Policy, Problem, run
 from tightrope.learners import make_learner
-from tightrope.planning.abstraction import class_transitions, classes_of
-from tightrope.planning.dynamic_programming import Intervals, OptimisticPlan
+from tightrope.planning.dynamic_programming import Intervals, OptimisticPlan, class_transitions, classes_of
 from tightrope.problems.constraints import Deterministic
 from tightrope.space import FloatArray
 

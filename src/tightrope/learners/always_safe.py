@@ -37,8 +37,7 @@ from tightrope.learners.shared.counting import (
     sums_after,
 )
 from tightrope.model import Policy, flat
-from tightrope.planning.abstraction import Halves
-from tightrope.planning.dynamic_programming import OptimisticPlan, plan
+from tightrope.planning.dynamic_programming import Halves, OptimisticPlan, plan
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, part, state
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from tightrope.arithmetic import dot
 from tightrope.errors import ConvergenceError
 from tightrope.model import LayeredMDP, Policy
-from tightrope.planning.abstraction import class_transitions, classes_of
+from tightrope.planning.dynamic_programming import class_transitions, classes_of
 from tightrope.planning.hindsight import slater_slack, solve_cmdp
 from tightrope.space import FloatArray
 from tightrope.streams import streams
