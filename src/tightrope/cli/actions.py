@@ -5,7 +5,6 @@ from collections.abc import Mapping
 from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
-from urllib.parse import quote
 
 from tightrope import theory
 from tightrope.cli import note, options, show
@@ -19,10 +18,8 @@ from tightrope.lab.report import served
 from tightrope.lab.results import Results, studies_in
 from tightrope.lab.runner import conducted, estimate, shown
 from tightrope.lab.study import Study, with_budgets, with_values
-from tightrope.learners import make_learner
 from tightrope.problems import make
-from tightrope.problems.base import Problem
-from tightrope.problems.files import load_problem, load_with_digest
+from tightrope.problems.files import load_with_digest
 from tightrope.problems.files.declaration import FILE
 
 
@@ -134,72 +131,3 @@ def check_problem(
         figures.write(draw(found), figure)
         note(f"picture  {figure}")
     return found.holds
-
-
-def inspect_directory(folder: Path, in_json: bool, policy: Path | None) -> bool:
-    """Print the state of a durable learner, write its policy; return whether its directory is undamaged."""
-    from tightrope.ops.inspection import as_json, inspect, page, write_policy
-
-    found = inspect(folder)
-    show(json.dumps(as_json(found), indent=2, ensure_ascii=False) if in_json else "\n".join(page(found)))
-    if policy is not None and found.status is not None:
-        write_policy(found.status.policy, policy, found.facts.get("states", ()), found.facts.get("actions", ()))
-        note(f"policy  {policy}")
-    return not found.damage
-
-
-def migrate_directory(folder: Path, dry_run: bool) -> None:
-    """Migrate the directory of a durable learner to the present format; a dry run does so in memory."""
-    from tightrope.ops.formats import FORMAT
-    from tightrope.ops.inspection import format_of, inspect
-    from tightrope.ops.learner import DurableLearner
-
-    found = inspect(folder)
-    if found.damage:
-        raise TightropeError(f"{folder} is damaged and was not migrated: {'; '.join(found.damage)}")
-    before = format_of(folder)
-    if before == FORMAT:
-        show(f"{folder} has format {FORMAT} already")
-        return
-    if not dry_run:
-        DurableLearner(folder).close()
-    show(f"{folder} {'would be' if dry_run else 'was'} migrated from format {before} to {FORMAT}")
-    copy = folder / f"before-format-{FORMAT}"
-    note(f"a copy of format {before} {'would be' if dry_run else 'is'} kept in {copy}")
-
-
-def backup_directory(folder: Path, file: Path) -> None:
-    """Write a backup of a durable learner."""
-    from tightrope.ops.backups import backup
-
-    last = backup(folder, file)
-    show(f"{file} holds {folder} up to event {last}, {file.stat().st_size / 1e6:.2f} MB")
-
-
-def restore_directory(file: Path, folder: Path, to_event: int | None) -> None:
-    """Restore a durable learner from a backup."""
-    from tightrope.ops.backups import restore
-
-    status = restore(file, folder, to_event).status
-    if status is not None:
-        show(f"{folder} is at event {status.event}: {status.told} episodes told, {status.open} open")
-
-
-def served_place(address: str, name: str | None) -> Path | str:
-    """Return where the learner of `tightrope serve` is: a directory, or the address of a database with a schema."""
-    from tightrope.ops.database import POSTGRES
-
-    if not address.startswith(POSTGRES):
-        return Path(address) / name if name else Path(address)
-    return f"{address}{'&' if '?' in address else '?'}schema={quote(name)}" if name else address
-
-
-def new_learner(place: Path | str, problem: str, learner: str, episodes: int | None, name: str | None) -> Any:
-    """Make the learner that the options of `tightrope serve` describe, for its directory or database."""
-    from tightrope.ops.server import NewLearner
-
-    if name is not None and (not name or name in (".", "..") or "/" in name):
-        raise InvalidInputError(f"--name {name!r} cannot be the name of a folder")
-    folder = folder_of(problem, Path())
-    found: Problem = make(problem) if folder is None else load_problem(folder)
-    return NewLearner(place, found, make_learner(learner, found, episodes=episodes))

@@ -6,12 +6,11 @@ from typing import Annotated
 import typer
 
 from tightrope.arguments import LARGEST, MANY, MOST_RUNS, unknown
-from tightrope.cli import note, options, show, tokens
+from tightrope.cli import note, options, show
 from tightrope.cli.app import EXIT_CODES, FAILED, Command, app
 
 __all__ = ["app", "directories"]
 
-app.add_typer(tokens.app, name="token", help="Make, rotate, remove and list the tokens of a service.")
 
 # commands import the rest of tightrope when they are called: help does not wait for NumPy and Matplotlib
 
@@ -318,7 +317,7 @@ def serve(
     """Serve durable learners over HTTP until Ctrl-C (docs/how-to/service.md). --problem creates the learner first."""
     import signal
 
-    from tightrope.cli.actions import served_place
+    from tightrope.cli.production import served_place
     from tightrope.ops.auth import Limits
     from tightrope.ops.logs import configure
     from tightrope.ops.server import Address, Server, token_of
@@ -326,7 +325,7 @@ def serve(
 
     place, new = served_place(directory, name), None
     if problem is not None:
-        from tightrope.cli.actions import new_learner
+        from tightrope.cli.production import new_learner
 
         new = new_learner(place, problem, learner, episodes, name)
     configure(log_level.value, log_format.value)

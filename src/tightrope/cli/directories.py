@@ -1,13 +1,15 @@
-"""The commands on directories of durable learners: look at them, move them to other versions and places."""
+"""The commands on directories of durable learners: look at them, move and correct them; and the tokens of a service."""
 
+from datetime import UTC, datetime, timedelta
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from tightrope.arguments import LARGEST
-from tightrope.cli import options
-from tightrope.cli.app import EXIT_CODES, FAILED, Command, app
+from tightrope.cli import note, options, show
+from tightrope.cli.app import EXIT_CODES, FAILED, Command, Group, app
 
 Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a durable learner.")]
 
@@ -22,7 +24,7 @@ def inspect(
     ] = None,
 ) -> None:
     """Show the state of a durable learner: episodes, budget use, multipliers, confidence sets, integrity."""
-    from tightrope.cli.actions import inspect_directory
+    from tightrope.cli.production import inspect_directory
 
     raise typer.Exit(0 if inspect_directory(folder, as_json, policy) else FAILED)
 
@@ -35,7 +37,7 @@ def migrate(
     ] = False,
 ) -> None:
     """Bring a directory of an earlier release to the format of this version. Opening it does the same."""
-    from tightrope.cli.actions import migrate_directory
+    from tightrope.cli.production import migrate_directory
 
     migrate_directory(folder, dry_run)
 
@@ -46,7 +48,7 @@ def backup(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The backup to write; an earlier one is replaced.")],
 ) -> None:
     """Write a durable learner to one file, while it runs. To read it back: tightrope restore."""
-    from tightrope.cli.actions import backup_directory
+    from tightrope.cli.production import backup_directory
 
     backup_directory(folder, file)
 
@@ -61,7 +63,7 @@ def restore(
     ] = None,
 ) -> None:
     """Restore a durable learner from a backup to a new directory, as it was after the last event or an earlier one."""
-    from tightrope.cli.actions import restore_directory
+    from tightrope.cli.production import restore_directory
 
     restore_directory(file, folder, to_event)
 
@@ -100,7 +102,7 @@ def retract(
     dry_run: DryRun = False,
 ) -> None:
     """Take outcomes back: the learner becomes one that never learned them. All conditions given must hold."""
-    from tightrope.cli.corrections import retract_outcomes
+    from tightrope.cli.production import retract_outcomes
 
     retract_outcomes(folder, episodes, since, until, told_by, undo, reason=reason, author=author, dry_run=dry_run)
 
@@ -118,7 +120,7 @@ def amend(
     dry_run: DryRun = False,
 ) -> None:
     """Replace the outcome of an episode: the learner becomes one that was told this outcome then."""
-    from tightrope.cli.corrections import amend_outcome
+    from tightrope.cli.production import amend_outcome
 
     amend_outcome(folder, episode, file, reason=reason, author=author, dry_run=dry_run)
 
@@ -129,7 +131,7 @@ def export(
     file: Annotated[Path, typer.Argument(metavar="FILE", help="The .jsonl or .parquet file to write.")],
 ) -> None:
     """Write the episodes of a durable learner, with policies, outcomes, times and authors, while it runs."""
-    from tightrope.cli.corrections import export_directory
+    from tightrope.cli.production import export_directory
 
     export_directory(folder, file)
 
@@ -150,6 +152,97 @@ def import_(
     episodes: options.Episodes = None,
 ) -> None:
     """Make the directory that was exported, with the same bits; or a new learner with its outcomes as history."""
-    from tightrope.cli.corrections import import_directory
+    from tightrope.cli.production import import_directory
 
     import_directory(file, folder, problem, learner, episodes)
+
+
+# --------------------------------------------------------------------------------------------- tokens of a service
+
+tokens = typer.Typer(cls=Group, no_args_is_help=True, pretty_exceptions_enable=False)
+app.add_typer(tokens, name="token", help="Make, rotate, remove and list the tokens of a service.")
+
+
+class Role(StrEnum):
+    """What the holder of a token may do."""
+
+    READ = "read"
+    ACT = "act"
+    TELL = "tell"
+    OPERATE = "operate"
+
+
+File = Annotated[Path, typer.Argument(metavar="FILE", help="The file of tokens (tightrope serve --tokens FILE).")]
+Name = Annotated[
+    str, typer.Argument(metavar="NAME", help="Name of the token; it is the author of what its holder changes.")
+]
+
+
+@tokens.command(epilog=EXIT_CODES, cls=Command)
+def add(
+    file: File,
+    name: Name,
+    role: Annotated[
+        list[Role],
+        typer.Option(
+            metavar="ROLE",
+            help="read: status, policies, metrics; act: open episodes, draw actions; tell: report outcomes; operate: "
+            "budgets, stop-loss, challengers. Repeatable.",
+        ),
+    ],
+    expires: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME", help="End of its validity, as 2027-01-31 or 2027-01-31T12:00Z.", show_default="never"
+        ),
+    ] = None,
+) -> None:
+    """Make a token, add its hash to the file, and print it. A service that runs takes it within a second."""
+    from tightrope.ops import tokens as token_file
+
+    show(token_file.add(file, name, [one.value for one in role], None if expires is None else _time(expires)))
+    note(f"give it to {name}; it cannot be printed again")
+
+
+@tokens.command(epilog=EXIT_CODES, cls=Command)
+def rotate(
+    file: File,
+    name: Name,
+    keep: Annotated[float, typer.Option(min=0.0, metavar="HOURS", help="How long the old token stays valid.")] = 24.0,
+) -> None:
+    """Make a new token with the name, the roles and the expiry of an old one, and print it."""
+    from tightrope.ops import tokens as token_file
+
+    show(token_file.rotate(file, name, timedelta(hours=keep)))
+    note(f"give it to {name}; the old token stays valid for {keep:g} hours")
+
+
+@tokens.command(epilog=EXIT_CODES, cls=Command)
+def remove(file: File, name: Name) -> None:
+    """Remove all tokens of a name from the file."""
+    from tightrope.ops import tokens as token_file
+
+    token_file.remove(file, name)
+    note(f"removed {name}")
+
+
+@tokens.command("list", epilog=EXIT_CODES, cls=Command)
+def list_(file: File) -> None:
+    """List names, roles and expiry."""
+    from tightrope.ops import tokens as token_file
+    from tightrope.ops.inspection import table
+
+    rows = [["name", "roles", "expires", "sha256"]]
+    for one in token_file.read(file):
+        when = "never" if one.expires is None else one.expires.strftime("%Y-%m-%d %H:%M UTC")
+        rows.append([one.name, " ".join(one.roles), f"{when}{', expired' if one.expired else ''}", one.sha256[:12]])
+    show("\n".join(table(rows)))
+
+
+def _time(text: str) -> datetime:
+    """Return a time; one without a zone is UTC."""
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise typer.BadParameter(f"--expires {text!r} is no time; write 2027-01-31 or 2027-01-31T12:00Z") from error
+    return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)

@@ -14,8 +14,8 @@ ones.
 Feedback: bandit. Needs to know: the space, the budgets, the number of episodes K and the abstraction.
 Where we depart from the publication: the units of costs (`shared.counting`). A state knows its step, so that classes
 are of one layer; told are the coarsest there are. Its LP holds the flow between classes to the known law in total, ours
-that of every pair, which is as true, and has an answer by dynamic programming (`planning.abstraction`). Its authors'
-code has intervals without logarithms, √(P̄ (1 − P̄)/n) + 1/n and 1/n for rewards, and adds half of what is over in
+that of every pair, which is as true, and has an answer by dynamic programming (`planning`). Its authors' code
+has intervals without logarithms, √(P̄ (1 − P̄)/n) + 1/n and 1/n for rewards, and adds half of what is over in
 line 3.
 """
 

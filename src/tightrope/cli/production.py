@@ -1,26 +1,92 @@
-"""`tightrope retract`, `amend`, `export` and `import`: correct the learner in a directory, or move its episodes."""
+"""What the commands on durable learners do, after parsing: create, inspect, back up, correct, export."""
 
+import json
 from collections.abc import Sequence
 from datetime import datetime
 from getpass import getuser
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import msgspec
 
 from tightrope.arguments import printable, shown
 from tightrope.cli import note, show
-from tightrope.cli.actions import new_learner
-from tightrope.errors import InvalidInputError, in_words
+from tightrope.errors import InvalidInputError, TightropeError, in_words
+from tightrope.lab.plan import folder_of
+from tightrope.learners import make_learner
 from tightrope.ops.api import Tell
+from tightrope.ops.backups import backup, restore
+from tightrope.ops.database import POSTGRES
 from tightrope.ops.exports import export_episodes, import_episodes
+from tightrope.ops.formats import FORMAT
 from tightrope.ops.inputs import ProblemTables, Translator
-from tightrope.ops.inspection import table
+from tightrope.ops.inspection import as_json, format_of, inspect, page, table, write_policy
 from tightrope.ops.learner import DurableLearner
 from tightrope.ops.rebuilding import Effect
+from tightrope.problems import make
+from tightrope.problems.base import Problem
+from tightrope.problems.files import load_problem
 
 #: Numbers of episodes that are printed.
 MOST_SHOWN = 20
+
+
+def inspect_directory(folder: Path, in_json: bool, policy: Path | None) -> bool:
+    """Print the state of a durable learner, write its policy; return whether its directory is undamaged."""
+    found = inspect(folder)
+    show(json.dumps(as_json(found), indent=2, ensure_ascii=False) if in_json else "\n".join(page(found)))
+    if policy is not None and found.status is not None:
+        write_policy(found.status.policy, policy, found.facts.get("states", ()), found.facts.get("actions", ()))
+        note(f"policy  {policy}")
+    return not found.damage
+
+
+def migrate_directory(folder: Path, dry_run: bool) -> None:
+    """Migrate the directory of a durable learner to the present format; a dry run does so in memory."""
+    found = inspect(folder)
+    if found.damage:
+        raise TightropeError(f"{folder} is damaged and was not migrated: {'; '.join(found.damage)}")
+    before = format_of(folder)
+    if before == FORMAT:
+        show(f"{folder} has format {FORMAT} already")
+        return
+    if not dry_run:
+        DurableLearner(folder).close()
+    show(f"{folder} {'would be' if dry_run else 'was'} migrated from format {before} to {FORMAT}")
+    copy = folder / f"before-format-{FORMAT}"
+    note(f"a copy of format {before} {'would be' if dry_run else 'is'} kept in {copy}")
+
+
+def backup_directory(folder: Path, file: Path) -> None:
+    """Write a backup of a durable learner."""
+    last = backup(folder, file)
+    show(f"{file} holds {folder} up to event {last}, {file.stat().st_size / 1e6:.2f} MB")
+
+
+def restore_directory(file: Path, folder: Path, to_event: int | None) -> None:
+    """Restore a durable learner from a backup."""
+    status = restore(file, folder, to_event).status
+    if status is not None:
+        show(f"{folder} is at event {status.event}: {status.told} episodes told, {status.open} open")
+
+
+def served_place(address: str, name: str | None) -> Path | str:
+    """Return where the learner of `tightrope serve` is: a directory, or the address of a database with a schema."""
+    if not address.startswith(POSTGRES):
+        return Path(address) / name if name else Path(address)
+    return f"{address}{'&' if '?' in address else '?'}schema={quote(name)}" if name else address
+
+
+def new_learner(place: Path | str, problem: str, learner: str, episodes: int | None, name: str | None) -> Any:
+    """Make the learner that the options of `tightrope serve` describe, for its directory or database."""
+    from tightrope.ops.server import NewLearner
+
+    if name is not None and (not name or name in (".", "..") or "/" in name):
+        raise InvalidInputError(f"--name {name!r} cannot be the name of a folder")
+    folder = folder_of(problem, Path())
+    found: Problem = make(problem) if folder is None else load_problem(folder)
+    return NewLearner(place, found, make_learner(learner, found, episodes=episodes))
 
 
 def retract_outcomes(
