@@ -125,7 +125,7 @@ class StepInside:
 
 
 class UCPDInside(CountingLearner[InsideState]):
-    """Budgets as constraints of an optimistic step: regret and strong violation proved to be of order √T, up to logs.
+    """Budgets as constraints of an optimistic step: regret and strong violation proved to be of order √T.
 
     Parameters
     ----------
