@@ -3,6 +3,7 @@
 import os
 import resource
 import shutil
+import signal
 import sqlite3
 import stat
 import subprocess
@@ -43,7 +44,8 @@ def test_killed_at_random_moments_loses_nothing(tmp_path: Path, name: str, seed:
 def interrupting(learner: DurableLearner, moment: int) -> Iterator[list[int]]:
     """Interrupt calls of a learner at that bytecode, as `interrupted_after` does.
 
-    A trace may interrupt the end of `with lock:`, where Python itself looks for no signals; release the lock then.
+    A trace may interrupt the end of `with lock:`, where Python itself looks for no signals; release the lock then. That
+    signals do not leave it locked is tested below.
     """
     try:
         with suppress(KeyboardInterrupt), interrupted_after(moment) as count:
@@ -53,7 +55,11 @@ def interrupting(learner: DurableLearner, moment: int) -> Iterator[list[int]]:
             learner._lock.release()
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of a file that was just opened
+#: For an interrupt that comes while Python frees something, such as a file that was just opened.
+UNRAISABLE = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+
+
+@UNRAISABLE
 def test_an_interrupt_at_any_bytecode_of_a_tell_leaves_all_or_nothing(tmp_path: Path) -> None:
     """The tell also writes a snapshot; telling again learns the episode unless it was learned."""
     twin = fresh("uniform")
@@ -78,6 +84,7 @@ def test_an_interrupt_at_any_bytecode_of_a_tell_leaves_all_or_nothing(tmp_path: 
         assert learner.fingerprint() == fingerprint(twin)
 
 
+@UNRAISABLE
 def test_an_interrupt_at_any_bytecode_of_an_ask_loses_no_id(tmp_path: Path) -> None:
     with opened(tmp_path, fresh("uniform")) as learner:
         ids, moment = set(), 1
@@ -92,11 +99,63 @@ def test_an_interrupt_at_any_bytecode_of_an_ask_loses_no_id(tmp_path: Path) -> N
         assert learner.status.open == learner.status.asked
 
 
+@UNRAISABLE
+def test_an_interrupt_at_any_return_in_a_correction_allows_another_one(tmp_path: Path) -> None:
+    with opened(tmp_path, fresh("uniform"), snapshot_every=2) as learner:
+        ids = []
+        for _ in range(5):
+            parts = played(learner, episode := learner.ask())
+            learner.tell(episode.id, **parts)
+            ids.append(episode.id)
+        before, moment = learner.fingerprint(), 0
+        while True:
+            moment += 1 if moment < 40 else 11  # it begins in the first ones
+            with suppress(KeyboardInterrupt), interrupted_after(moment, "return") as count:
+                learner.retract([ids[2]], dry_run=True)
+                if count[0] < moment:
+                    break
+            assert not learner.correcting
+            assert learner.fingerprint() == before
+        assert moment > 50
+        assert learner.retract([ids[2]]).episodes == (3,)
+
+
+class Alarm(BaseException):
+    """What a signal raises."""
+
+
+@UNRAISABLE
+def test_signals_leave_no_call_half_done(tmp_path: Path) -> None:
+    """A real timer interrupts asks and tells at moments that nobody chose; each next call is answered."""
+
+    def ring(number: int, frame: object) -> None:
+        raise Alarm
+
+    twin, rung, delays = fresh("uniform"), 0, np.random.default_rng(17)
+    handler = signal.signal(signal.SIGALRM, ring)
+    try:
+        with opened(tmp_path, fresh("uniform"), snapshot_every=3, most_open=10**6) as learner:
+            for _ in range(150):
+                parts = played(learner, episode := learner.ask())
+                try:
+                    signal.setitimer(signal.ITIMER_REAL, delays.uniform(1e-5, 3e-3))
+                    learner.ask()
+                    learner.tell(episode.id, **parts)
+                    signal.setitimer(signal.ITIMER_REAL, 0)
+                except Alarm:
+                    rung += 1
+                learner.tell(episode.id, **parts)
+                observe(twin, None, episode_fields(parts))
+                assert learner.fingerprint() == fingerprint(twin)
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+    assert rung > 0
+
+
 @contextmanager
 def no_file_beyond(size: int) -> Iterator[None]:
     """Let writing beyond this size fail, as on a full disk."""
-    import signal
-
     before = resource.getrlimit(resource.RLIMIT_FSIZE)
     handler = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))

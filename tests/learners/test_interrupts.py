@@ -4,12 +4,14 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import fields
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
 
+import tightrope
 from tightrope.checks.worlds import drive, ordinary_world
 from tightrope.learners import LEARNERS, LearnerBase, make_learner
 
@@ -17,18 +19,25 @@ from tightrope.learners import LEARNERS, LearnerBase, make_learner
 STRIDE = 7
 
 
+#: Only what the package itself does is interrupted.
+PACKAGE = str(Path(tightrope.__file__).parent)
+
+
 @contextmanager
-def interrupted_after(opcodes: int) -> Iterator[list[int]]:
-    """Raise KeyboardInterrupt at that bytecode of ours; yields a list that holds how many there were if it did not."""
+def interrupted_after(moment: int, kind: str = "opcode") -> Iterator[list[int]]:
+    """Raise KeyboardInterrupt at that bytecode of the package, or with "return" when so many of its functions return.
+
+    Yields a list with the number of moments so far.
+    """
     count = [0]
 
     def trace(frame: FrameType, event: str, _: Any) -> Any:
-        if "tightrope" not in frame.f_code.co_filename:
+        if not frame.f_code.co_filename.startswith(PACKAGE):
             return None
-        frame.f_trace_opcodes = True
-        if event == "opcode":
+        frame.f_trace_opcodes = kind == "opcode"
+        if event == kind:
             count[0] += 1
-            if count[0] == opcodes:
+            if count[0] == moment:
                 raise KeyboardInterrupt
         return trace
 

@@ -23,9 +23,6 @@ from tightrope.ops.database import DIGEST, REMEDY
 from tightrope.ops.state import Arrays, Loader, State, apply, refuse_foreign
 from tightrope.ops.store import ZEROS, Event, SnapshotRow, digest_of_row
 
-#: Kinds of events that are corrections.
-KINDS = ("retract", "amend")
-
 #: An outcome in the journal: the numbers of its event and of its episode.
 Tell = tuple[int, int]
 

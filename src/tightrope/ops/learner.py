@@ -227,7 +227,7 @@ class DurableLearner:
         self._stale = True  #: memory may differ from disk
         self._torn = False  #: learners in memory may have learned from an event that was not stored
         self._grouping = False  #: the methods that are called now belong to the transaction of `together`
-        self._correcting = False  #: a correction is being prepared
+        self._correction: Rebuild | None = None  #: being prepared
         self._since_snapshot = 0  #: events
         self._snapshot_due = False
         self._snapshot_error = ""
@@ -444,7 +444,7 @@ class DurableLearner:
                 newest = self._store.snapshots()[:1] if self._store.database.shared else []  # of another replica
                 if due or not newest or self._store.last_event - newest[0].seq >= self._snapshot_every:
                     snapshots.write(self._store, self._state)
-            if not self._correcting:  # what a correction reads is kept until it is done
+            if not self.correcting:  # what a correction reads is kept until it is done
                 since = self._now() - round(self._keep_days * DAY)
                 with self._store.transaction():
                     self._catch_up()
@@ -852,17 +852,18 @@ class DurableLearner:
         return self._correct(rebuilding.undoing(event, _checked_reason(reason)), author, dry_run)
 
     def _correct(self, choose: Choose, author: str | None, dry_run: bool) -> Effect:
-        name = self._author_of(author)
-        self._locked(self._begin_correction)
-        try:
-            return Rebuild(self).run(choose, name, self._now, dry_run)
+        name, correction = self._author_of(author), Rebuild(self)
+        try:  # an interrupt may come as soon as it has begun
+            self._locked(partial(self._begin_correction, correction))
+            return correction.run(choose, name, self._now, dry_run)
         finally:
-            self._correcting = False
+            if self._correction is correction:
+                self._correction = None
 
-    def _begin_correction(self) -> None:
-        if self._correcting:
+    def _begin_correction(self, correction: Rebuild) -> None:
+        if self._correction is not None:
             raise ConflictError("another correction is in progress; wait until it is done")
-        self._correcting = True
+        self._correction = correction
 
     def _locked(self, function: Callable[[], Result]) -> Result:
         """Call a function that reads, as `exclusive` does; in a directory without a transaction."""
@@ -897,7 +898,7 @@ class DurableLearner:
     @property
     def correcting(self) -> bool:
         """Whether a correction is in progress; never waits."""
-        return self._correcting
+        return self._correction is not None
 
     @exclusive
     def _request_snapshot(self) -> None:
