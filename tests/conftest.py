@@ -3,6 +3,7 @@
 The plain functions take a generator; the strategies draw sizes (so that failures shrink) and a seed.
 """
 
+import signal
 from collections.abc import Sequence
 
 import numpy as np
@@ -17,6 +18,9 @@ from tightrope.space import FloatArray, LayeredSpace
 settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.register_profile("brief", settings.get_profile("deterministic"), max_examples=5)  # for the count of branches
 settings.load_profile("deterministic")
+
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # as a shell has it in commands that it starts in the background
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 @pytest.fixture
