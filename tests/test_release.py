@@ -16,7 +16,8 @@ def test_the_citation_names_the_version_and_its_date() -> None:
     date = re.search(r'(?m)^date-released: "(.+)"$', citation)
     assert version and version[1] == tightrope.__version__
     changelog = (ROOT / "CHANGELOG.md").read_text("utf-8")
-    assert date and f"## [{tightrope.__version__}] - {date[1]}" in changelog
+    heading = f"- {date[1]}" if date else "(unreleased)"
+    assert f"## [{tightrope.__version__}] {heading}\n" in changelog
 
 
 def test_the_paper_cites_what_is_in_its_bibliography() -> None:

@@ -4,7 +4,7 @@ Names are loaded on first use, so that `tightrope --help` does not wait for NumP
 not even `typing`: until the command answers signals, Ctrl-C is a traceback.
 """
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 TYPE_CHECKING = False
 
