@@ -13,10 +13,10 @@ import numpy as np
 
 import tightrope as tr
 from benchmarks import runs
+from benchmarks.problems import table
 from benchmarks.runs import Row
 from tightrope.planning.hindsight import slater_slack
 from tightrope.problems.base import Problem
-from tightrope.problems.overview import table
 
 #: The preset that new learners are compared with.
 BASELINE = "ucpd-practical"

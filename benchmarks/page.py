@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import matplotlib as mpl
 from matplotlib.figure import Figure
 
+from benchmarks.problems import table as table
 from tightrope.lab.figures import INK, MUTED, PALETTE, STYLE
-from tightrope.problems.overview import table as table
 from tightrope.storage.files import write_bytes
 
 if TYPE_CHECKING:

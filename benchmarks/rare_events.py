@@ -16,8 +16,8 @@ import numpy as np
 
 import tightrope as tr
 from benchmarks import runs
+from benchmarks.problems import table
 from benchmarks.runs import Row
-from tightrope.problems.overview import table
 
 LEARNERS = ("ucpd-practical", "ucpd-practical-known", "ucpd", "follow-the-leader", "opt-cmdp", "opt-primal-dual")
 

@@ -22,10 +22,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 import tightrope as tr
+from benchmarks.problems import table
 from tests.recording import Recorder
 from tightrope.learners import LEARNERS
 from tightrope.learners.registry import options_of
-from tightrope.problems.overview import table
 from tightrope.space import FloatArray
 
 EPISODES = 200

@@ -14,8 +14,8 @@ import joblib
 import numpy as np
 
 import tightrope as tr
-from tightrope.lab.bootstrap import band
 from tightrope.lab.history import use_columns
+from tightrope.lab.tables import band
 from tightrope.problems.base import Problem
 
 MEASURES = ("regret", "violation", "strong_violation")

@@ -15,11 +15,11 @@ import numpy as np
 import tightrope as tr
 from benchmarks import runs
 from benchmarks.measure import exponent
+from benchmarks.problems import table
 from benchmarks.runs import Row
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import make_constraints
 from tightrope.problems.losses import make_losses
-from tightrope.problems.overview import table
 
 LEARNERS = ("ucpd-practical", "ucpd", "uc-o-reps", "follow-the-leader")
 SHAPES = ("waves", "square-waves")

@@ -10,8 +10,7 @@ import tightrope as tr
 from tightrope.lab.plan import planned
 from tightrope.lab.runner import folder_name
 from tightrope.lab.study import Study, StudyFile, to_toml, with_values
-from tightrope.theory.page import facts
-from tightrope.theory.picture import draw
+from tightrope.theory.page import draw, facts
 
 #: A callable and arguments with which it answers.
 Case = tuple[Callable[..., Any], dict[str, Any]]

@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 
 DOCS = Path(__file__).parents[1]
-sys.path.insert(0, str(DOCS))
+sys.path[:0] = [str(DOCS), str(DOCS.parent)]
 
 from figures import FIGURES, THEMES, draw  # noqa: E402
 

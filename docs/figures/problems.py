@@ -8,8 +8,8 @@ from matplotlib.colors import LinearSegmentedColormap
 from matplotlib.figure import Figure
 
 import tightrope as tr
+from benchmarks.problems import long_run_loss
 from tightrope.planning.hindsight import best_policy
-from tightrope.problems.overview import long_run_loss
 
 COLOURS = {"light": ("#ffffff", "#0b5c8a"), "dark": ("#131416", "#8fd0f7")}
 

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tightrope.lab.bootstrap import RESAMPLES, band, power
+from tightrope.lab.tables import RESAMPLES, band, power
 
 EPISODES = np.geomspace(1, 10_000, 30)
 

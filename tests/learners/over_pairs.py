@@ -3,7 +3,7 @@
 import cvxpy as cp
 import numpy as np
 
-from tests.planning.test_euclidean import flow
+from tests.learners.test_euclidean import flow
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
 

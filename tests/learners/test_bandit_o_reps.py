@@ -11,7 +11,7 @@ from tests.trajectories import trajectories
 from tightrope import InvalidInputError, LayeredMDP, LayeredSpace, Policy
 from tightrope.checks.worlds import WORLDS
 from tightrope.learners import BanditEpisode, make_learner
-from tightrope.learners.bandit_o_reps import BanditOREPS
+from tightrope.learners.o_reps import BanditOREPS
 from tightrope.learners.parts import unbiased
 
 

@@ -8,8 +8,8 @@ import pytest
 from scipy.optimize import linprog
 
 from tests.learners.problems import problem_with
+from tests.learners.test_euclidean import flow
 from tests.learners.test_optimistic import one_step
-from tests.planning.test_euclidean import flow
 from tightrope import Policy, run
 from tightrope.checks.worlds import World, world
 from tightrope.learners import make_learner

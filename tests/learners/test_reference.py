@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from tests.learners.problems import Chaser, Coins, Turns, problem_with
-from tests.planning.test_euclidean import flow
+from tests.learners.test_euclidean import flow
 from tightrope import (
     UCPD,
     ConvergenceError,
@@ -21,11 +21,10 @@ from tightrope import (
 )
 from tightrope.checks.worlds import WORLDS, drive
 from tightrope.learners import LEARNERS, make_learner
-from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
+from tightrope.learners.drift_plus_penalty import DriftPlusPenalty, EuclideanProjector
 from tightrope.learners.follow_the_leader import FollowTheLeader
 from tightrope.learners.needs import NEEDS, hindsight_policy, most_slack_policy
 from tightrope.model import LayeredMDP
-from tightrope.planning.euclidean import EuclideanProjector
 from tightrope.planning.hindsight import slater_slack
 from tightrope.problems.constraints import Deterministic
 from tightrope.space import FloatArray

@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import given
 
 from tests.conftest import mdps, rngs
-from tests.planning.test_euclidean import flow
+from tests.learners.test_euclidean import flow
 from tightrope import core
 from tightrope.model import LayeredMDP
 

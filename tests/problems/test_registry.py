@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from benchmarks.problems import long_run_loss
 from tests.problems.suite import NAMES, make_or_skip
 from tightrope import checks
 from tightrope.errors import InvalidInputError
@@ -14,7 +15,6 @@ from tightrope.planning.hindsight import best_policy, slater_slack, solve_cmdp
 from tightrope.problems import PROBLEMS, make
 from tightrope.problems.constraints import NOISES
 from tightrope.problems.losses import LOSSES
-from tightrope.problems.overview import long_run_loss
 
 VARIANTS: list[tuple[str, dict[str, Any]]] = [
     *((name, {}) for name in NAMES),

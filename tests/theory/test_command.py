@@ -10,7 +10,7 @@ from tests.test_cli import invoke
 from tightrope.learners.ucpd import UCPD
 from tightrope.space import LayeredSpace
 from tightrope.theory.check import check
-from tightrope.theory.picture import draw
+from tightrope.theory.page import draw
 
 
 @pytest.fixture(autouse=True)

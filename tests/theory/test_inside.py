@@ -31,7 +31,7 @@ from tightrope.planning.hindsight import HindsightLP, most_slack
 from tightrope.problems.constraints import Bernoulli, Constraints, Deterministic, ScaledNoise
 from tightrope.problems.losses.adaptive import Chaser
 from tightrope.problems.losses.oblivious import Fixed
-from tightrope.projection.infeasibility import least_excess
+from tightrope.projection.priced import least_excess
 from tightrope.space import FloatArray
 from tightrope.streams import streams
 from tightrope.theory import bounds, bounds_inside, met_from

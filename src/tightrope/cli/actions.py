@@ -106,8 +106,7 @@ def check_problem(
     as_json: bool,
 ) -> bool:
     """Print what the theorem says about a problem, by name or in a folder; return whether its assumptions hold."""
-    from tightrope.theory.page import facts, page
-    from tightrope.theory.picture import draw
+    from tightrope.theory.page import draw, facts, page
     from tightrope.theory.runs import answering
 
     if figure is not None:

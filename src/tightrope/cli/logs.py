@@ -16,7 +16,7 @@ from tightrope.problems.files import load_problem
 from tightrope.problems.files.reading import read_regular
 from tightrope.problems.files.tables import MOST_BYTES, read_table
 from tightrope.problems.logs import evaluate
-from tightrope.problems.logs.folder import best_within, has_steps, log_of, write_from_log
+from tightrope.problems.logs.estimate import best_within, has_steps, log_of, write_from_log
 
 
 def _pairs(flag: str, given: Iterable[str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-// Steps of the Euclidean projection onto the occupancy measures of a known model (planning/euclidean.py has the
+// Steps of the Euclidean projection onto the occupancy measures of a known model (learners/drift_plus_penalty.py has the
 // mathematics): A has a row for every state but the last, Ax = b conserves flow.
 #pragma once
 

@@ -29,8 +29,8 @@ from matplotlib.ticker import FuncFormatter, NullLocator
 
 from tightrope.arguments import LARGEST, instance, listed, printable, text
 from tightrope.errors import InvalidInputError
-from tightrope.lab.bootstrap import SPREAD, band
 from tightrope.lab.history import USE, Budget, History, budgets_of, in_units, use_columns
+from tightrope.lab.tables import SPREAD, band
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 from tightrope.storage.files import write_bytes

@@ -19,9 +19,9 @@ import numpy as np
 from tightrope.arguments import LISTED, file_path, printable
 from tightrope.errors import InvalidInputError
 from tightrope.lab import tables
-from tightrope.lab.bootstrap import SPREAD, band
 from tightrope.lab.folder import HISTORY, RUN_COLUMNS, RUNS, SCALED, STUDY, Facts, Report, RunFolder
 from tightrope.lab.history import USE, Budget
+from tightrope.lab.tables import SPREAD, band
 from tightrope.space import FloatArray
 from tightrope.storage.files import write_bytes, write_csv
 

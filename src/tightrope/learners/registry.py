@@ -9,7 +9,6 @@ from tightrope.confidence import RULE_TYPES
 from tightrope.errors import InvalidInputError
 from tightrope.learners.actor_critic import ActorCritic
 from tightrope.learners.always_safe import AlwaysSafe
-from tightrope.learners.bandit_o_reps import BanditOREPS
 from tightrope.learners.base import Learner, LearnerBase
 from tightrope.learners.c_ucrl import CUCRL
 from tightrope.learners.dope import DOPE
@@ -22,7 +21,7 @@ from tightrope.learners.lazy_fpl import LazyFPL
 from tightrope.learners.mdp_e import MDPE
 from tightrope.learners.needs import NEEDS, Problem
 from tightrope.learners.npg_lagrangian import NPGLagrangian
-from tightrope.learners.o_reps import OREPS
+from tightrope.learners.o_reps import OREPS, BanditOREPS
 from tightrope.learners.omdpd import OMDPD
 from tightrope.learners.online_ssp import OnlineSSP
 from tightrope.learners.opdop import OPDOP

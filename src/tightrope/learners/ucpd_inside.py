@@ -38,8 +38,7 @@ from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE_SHARE, PROBABIL
 from tightrope.learners.parts import Dynamics, MirrorStep, Warmed, WarmStart, policy_of_measure
 from tightrope.learners.shared.counting import CountingLearner, MirrorState
 from tightrope.model import LayeredMDP
-from tightrope.projection.infeasibility import least_excess
-from tightrope.projection.priced import PricedProjector
+from tightrope.projection.priced import PricedProjector, least_excess
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.state import numbers, state
 

@@ -1,4 +1,4 @@
-"""The subproblem of Algorithm 1: `project` asks and `projector` solves; `reference` is the same in plain NumPy.
+"""The subproblem of Algorithm 1: `project` states it, `projector` solves it, `priced` adds rows with prices.
 
-Read that first. `lanes` lays out tuples and `sets` confidence sets for the `kernels`, which hold the mathematics.
+Read `reference` first: both solvers in plain NumPy.
 """

@@ -1,15 +1,19 @@
-"""The solver of the subproblem of `project.py`; its mathematics are in `core/dual.hpp` and `core/newton.hpp`."""
+"""The solver of the subproblem of `project.py`; its mathematics are in `core/dual.hpp` and `core/newton.hpp`.
 
+`hand_over` passes a confidence set to the compiled solver. For a set that is not written in C++ (`confidence.OwnSet`),
+`reference.py` solves the subproblem in NumPy.
+"""
+
+from functools import singledispatch
 from typing import cast
 
 import numpy as np
 from numpy.typing import NDArray
 
 from tightrope import core
-from tightrope.confidence import ConfidenceSet, OwnSet
+from tightrope.confidence import Box, ConfidenceSet, KLBall, L1Ball, OwnSet
 from tightrope.errors import ConvergenceError, InvalidInputError
 from tightrope.projection import reference as in_numpy
-from tightrope.projection.sets import hand_over
 from tightrope.space import FloatArray, LayeredSpace
 
 #: The largest duality gap of an answer whose weights span more than floating point does, relative to the dual value.
@@ -20,7 +24,7 @@ DIRECT_OPERATIONS = 500
 
 
 class Projector:
-    """Solves the subproblem again and again on one space, each time from where the last answer was."""
+    """Solves subproblems on one space, each from the solution of the last one."""
 
     def __init__(self, space: LayeredSpace, tolerance: float = 1e-9) -> None:
         self.space = space
@@ -162,3 +166,31 @@ def _factorises(space: LayeredSpace) -> bool:
     onward = np.append(sizes[1:], 0)
     operations = np.sum(sizes.astype(float) ** 3 / 3 + sizes**2 * onward + sizes * onward**2)
     return bool(operations <= DIRECT_OPERATIONS * space.n_tuples)
+
+
+@singledispatch
+def hand_over(confidence: ConfidenceSet, solver: core.Solver, free: NDArray[np.bool_]) -> None:
+    """Set the confidence set of the solver; `free` marks the pairs with no restriction on their distribution."""
+    raise InvalidInputError(
+        f"{type(confidence).__name__} does not answer the pair's question; give it a method pair_question(i, log_w) "
+        "as tightrope.confidence.OwnSet describes"
+    )
+
+
+@hand_over.register
+def _(confidence: L1Ball, solver: core.Solver, free: NDArray[np.bool_]) -> None:
+    solver.set_l1(confidence.center, confidence.radius, free)
+
+
+@hand_over.register
+def _(confidence: Box, solver: core.Solver, free: NDArray[np.bool_]) -> None:
+    bounds, ball = (confidence.lower, confidence.upper), confidence.ball
+    if ball is None:
+        solver.set_box(*bounds, free)
+    else:
+        solver.set_cut_box(*bounds, ball.center, ball.radius, free)
+
+
+@hand_over.register
+def _(confidence: KLBall, solver: core.Solver, free: NDArray[np.bool_]) -> None:
+    solver.set_kl(confidence.center, confidence.radius, free)

@@ -21,8 +21,10 @@ from tightrope.errors import InfeasibleError
 from tightrope.model import LayeredMDP, flat, inner
 from tightrope.planning.hindsight import TOLERANCE, best_policy, slater_slack, solve_cmdp, tolerance
 from tightrope.problems.base import Problem
-from tightrope.problems.overview import FRUGALITY
 from tightrope.space import FloatArray
+
+#: The weight of a use beside the loss: of policies with the same loss, the one with less use is taken.
+FRUGALITY = 1e-8
 
 #: Values that differ by less than this, per step and unit of price, differ by rounding only.
 ROUNDING = 1e-12

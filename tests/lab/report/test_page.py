@@ -11,8 +11,8 @@ import pytest
 
 from tests.lab.report.folders import LIMIT, write_study
 from tightrope.errors import InvalidInputError
-from tightrope.lab.bootstrap import band
 from tightrope.lab.report import content, page
+from tightrope.lab.tables import band
 
 HOSTILE = '</script><script>alert("1")</script> $title ${x} & \u2028 <b>\'"'
 

@@ -18,12 +18,12 @@ import numpy as np
 
 from tightrope import __version__
 from tightrope.errors import InvalidInputError, TightropeError
-from tightrope.lab.bootstrap import SPREAD, Power, band, power
 from tightrope.lab.engines import saved
 from tightrope.lab.folder import HISTORY, RUNS, RunFolder, progress
 from tightrope.lab.history import Budget
 from tightrope.lab.results import Curve, Results, Section
 from tightrope.lab.run import Run
+from tightrope.lab.tables import SPREAD, Power, band, power
 from tightrope.model import Policy
 from tightrope.planning.hindsight import solve_cmdp
 from tightrope.problems.base import Problem

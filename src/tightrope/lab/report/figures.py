@@ -10,10 +10,10 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure as Sheet
 
-from tightrope.lab.bootstrap import band
 from tightrope.lab.figures import DASHES, INK, PALETTE, STYLE, against_episodes, drawable, logarithmic, write
 from tightrope.lab.report import POWERS, Figure, figures_of
 from tightrope.lab.results import Results, Section
+from tightrope.lab.tables import band
 
 FOLDER = "figures"
 

@@ -1,4 +1,4 @@
-"""Recorded episodes: read and cleaned (`log`), estimated as a problem (`estimate`, `folder`), and used to evaluate
+"""Recorded episodes: read and cleaned (`log`), estimated as a problem (`estimate`), and used to evaluate
 policies (`evaluation`)."""
 
 from tightrope.problems.logs.estimate import problem_from_log

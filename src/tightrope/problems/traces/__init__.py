@@ -1,8 +1,7 @@
 """Recorded data for problems: small compressed tables, each with its licence and its checksum.
 
-A table is a CSV file in UTF-8, `NAME.csv.gz`. `SOURCES` says where it comes from, and `python -m
-tightrope.problems.traces DIR` makes it again from the archives of the packages named there, in DIR. A checksum is of
-the table before it is compressed, since compressors differ.
+A table is a CSV file in UTF-8, `NAME.csv.gz`. `SOURCES` says where it comes from; `tools/traces.py` makes it again from
+the archives of these packages. A checksum is of the table before compression, since compressors differ.
 """
 
 import csv

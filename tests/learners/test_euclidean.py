@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 
 from tests.conftest import mdps, pair_of_tuple, random_mdp, random_policy, rngs
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, make, run
-from tightrope.planning import euclidean
-from tightrope.planning.euclidean import EuclideanProjector
+from tightrope.learners import drift_plus_penalty as euclidean
+from tightrope.learners.drift_plus_penalty import EuclideanProjector
 from tightrope.space import FloatArray
 
 

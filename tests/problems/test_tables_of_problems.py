@@ -6,11 +6,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from benchmarks import problems as overview
 from tests.problems.suite import NAMES, make_or_skip
 from tests.problems.twin import scenarios
 from tightrope.arguments import options_of
 from tightrope.errors import InvalidInputError
-from tightrope.problems import PROBLEMS, make, overview
+from tightrope.problems import PROBLEMS, make
 from tightrope.problems.constraints import CHANGING, NOISES
 from tightrope.problems.losses import LOSSES
 

@@ -16,6 +16,7 @@ from tightrope.problems import PROBLEMS, make
 from tightrope.problems.base import Problem
 from tightrope.problems.losses import Fixed, Scenarios
 from tightrope.space import FloatArray
+from tightrope.theory.budgets import FRUGALITY
 
 SIZES = ("problem", "states", "actions", "tuples", "steps", "constraints", "source")
 VALUES = (
@@ -30,9 +31,6 @@ VALUES = (
     "multiplier",
     "slack",
 )
-
-#: The weight of uses in the choice between policies with the same loss: the one with less use is shown.
-FRUGALITY = 1e-8
 
 
 def long_run_loss(problem: Problem) -> FloatArray:
@@ -111,6 +109,6 @@ def _shown(value: float) -> str:
 
 if __name__ == "__main__":
     if len(sys.argv) != 2:
-        sys.exit("usage: python -m tightrope.problems.overview docs/reference/problems.md")
+        sys.exit("usage: python -m benchmarks.problems docs/reference/problems.md")
     page = Path(sys.argv[1])
     page.write_text(written_into(page.read_text("utf-8")), "utf-8")
