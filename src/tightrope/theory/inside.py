@@ -64,7 +64,7 @@ def bounds_inside(
     most = L + float(np.abs(c).sum())  # ‖g(θ) − c‖₁ of any measure
     noisy = not isinstance(problem.constraints, Deterministic)
     slack = slater_slack(problem.mdp, problem.constraints.mean, c)
-    V = L + 4.0 * L * (T - 1) if variation is None else number(variation, "variation", 0.0, math.inf)
+    V = max(0.0, L + 4.0 * L * (T - 2)) if variation is None else number(variation, "variation", 0.0, math.inf)
 
     error = model_error_inside(space, T, zeta, problem.ties if ties else None)
     optimism = optimism_inside(space, len(c), T, zeta, noisy)
@@ -151,7 +151,8 @@ def choice_inside(space: LayeredSpace, T: int, V: float, kappa: float = 0.0, sla
     if T == 1 or last > slack:  # there is no room before T
         return 2.0 * L * T
     start, E = first_within(kappa, slack), R - L * math.log(2)
-    moved = 3 * E + L * math.log(2) + 2 * L * math.log(T * (start + 1)) + L * math.log(slack / last)
+    w = float(tightened_by(kappa, start + 1.0)) / slack
+    moved = E + L * math.log(2 * (start + 1) ** 2) + w * (E + 2 * L * math.log(T) + L * math.log(slack / last))
     aimed = 2 * L / slack * _total(lambda s: tightened_by(kappa, s), start + 1, T)
     return 2.0 * L * start + aimed + moved / math.sqrt(R) * root + math.sqrt(R * V) + 4 * L * (3 + MIXED)
 
