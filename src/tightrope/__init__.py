@@ -1,7 +1,7 @@
 """Online reinforcement learning on a budget: see the README for a first run, docs/ for the rest.
 
 Names are loaded on first use, so that `tightrope --help` does not wait for NumPy. Nothing is imported here,
-not even `typing`: until the command answers signals, Ctrl-C is a traceback.
+not even `typing`: before the command handles signals, Ctrl-C would print a traceback.
 """
 
 __version__ = "0.3.0"
@@ -107,7 +107,7 @@ _HOME = {
     "unroll": "problems.unroll",
 }
 
-#: Modules that are names themselves: `tr.checks.check_problem`.
+#: Modules that are public names, as in `tr.checks.check_problem`.
 _MODULES = ("checks", "durable", "interop", "theory")
 
 

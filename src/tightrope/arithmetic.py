@@ -1,4 +1,4 @@
-"""Elementary functions and sums with the same bits on every machine, for what a learner or an account computes.
+"""Elementary functions and sums with the same bits on every machine, for learners and accounts.
 
 NumPy and the C library round `exp`, `log` and `dot` differently from one CPU to the next; the compiled core does not.
 """

@@ -34,9 +34,9 @@ class LinearProgram:
     """
 
     def __init__(self, cost: FloatArray, lower: FloatArray, tolerance: float = 1e-7) -> None:
-        import highspy  # most runs solve no LP with it
+        import highspy  # slow to import, and rarely needed
 
-        self.message = ""  # how the last solve ended, in the words of HiGHS
+        self.message = ""  # the status of the last solve, as HiGHS reports it
         self._optimal = highspy.HighsModelStatus.kOptimal
         self._highs = highs = highspy.Highs()  # type: ignore[no-untyped-call]
         self._n_columns = len(cost)
@@ -56,7 +56,7 @@ class LinearProgram:
         self._highs.addRows(len(low), low, high, len(order), starts, column[order].astype(np.int32), value[order])
 
     def solve(self, method: Method = "simplex", *, presolve: bool = True) -> Optimum | None:
-        """Solve it, from the last basis if only rows were added; None, and `message` says why, if there is no optimum.
+        """Solve the program, from the last basis if only rows were added; None if there is no optimum (see `message`).
 
         "ipx" is an interior-point method with crossover to a vertex, faster on large programs.
         """
@@ -79,8 +79,8 @@ class LinearProgram:
     def _run(self) -> None:
         """Run HiGHS in a thread of its own, so that this one handles signals.
 
-        HiGHS keeps its number of threads by the thread that calls it: whatever number the program that imports
-        tightrope uses, neither disturbs the other.
+        HiGHS stores its number of threads for each calling thread, so the setting of the program that imports tightrope
+        is neither used nor changed.
         """
         over = Event()
 
@@ -105,4 +105,4 @@ class LinearProgram:
 
     def _look(self, event: "HighsCallbackEvent") -> None:
         """Called by HiGHS at every iteration."""
-        event.interrupt(self._stop.is_set())  # also if not: an interrupt of the last solve would last
+        event.interrupt(self._stop.is_set())  # also reset it: the interrupt of the last solve would persist

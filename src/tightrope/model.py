@@ -23,10 +23,10 @@ SUM_TOLERANCE = 1e-9
 #: The tolerance of the sum of a measure over a layer, which a solver computed.
 MEASURE_TOLERANCE = 1e-6
 
-#: Numbers whose sums may be infinite, and a factor that keeps them from it and changes no digit.
+#: Larger numbers are scaled by this power of two before they are summed, since their sums could overflow.
 LARGE, SMALLER = 1e290, 2.0**-64
 
-#: How far it may be without being scaled to one: what is only rounding is kept as it was given.
+#: Sums this close to one are not normalised, so that the given bits are kept.
 ROUNDING = 1e-13
 
 
@@ -67,7 +67,7 @@ class Policy:
     ({0: 0.5, 1: 0.5}, {'go': 0.5, 'run': 0.5})
     """
 
-    __iter__ = None  # it has states to look up, not entries to go through
+    __iter__ = None  # states are looked up; there are no entries to iterate over
 
     def __init__(self, space: LayeredSpace, probabilities: ArrayLike) -> None:
         pi = flat(probabilities, instance(space, "space", LayeredSpace).n_pairs, "probabilities").copy()
@@ -86,7 +86,7 @@ class Policy:
 
     @classmethod
     def unchecked(cls, space: LayeredSpace, probabilities: FloatArray) -> Self:
-        """Wrap probabilities that are known to be valid, such as those of a kernel, without a check or a copy."""
+        """Wrap probabilities that are known to be valid, such as those from the core, without a check or a copy."""
         policy = cls.__new__(cls)
         policy.space, policy.probabilities = space, probabilities
         return policy

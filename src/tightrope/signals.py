@@ -1,4 +1,4 @@
-"""Signal handling: cleaning up before a signal other than SIGKILL ends the process.
+"""Signal handling: clean up before a signal other than SIGKILL ends the process.
 
 Only the command handles signals (`answer_signals`); a program that imports tightrope keeps its own handlers.
 """
@@ -78,7 +78,7 @@ def answer_signals(*ignored: signal.Signals) -> None:
 
 
 def end(code: int, words: str = "") -> NoReturn:
-    """Call all duties, the last one first, and exit immediately."""
+    """Call all duties, in reverse order, and exit immediately."""
     for duty in reversed(_duties):
         with suppress(Exception):
             duty()

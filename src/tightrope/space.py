@@ -1,8 +1,8 @@
-"""The part of the world that a learner may know: layers, states, actions, and which moves can happen.
+"""The part of a model that a learner knows: layers, states, actions, and the possible moves.
 
 States are numbered 0.. in layer order; an episode takes one state of every layer, from the single state of layer 0
 to the single state of layer L, in L steps. A *pair* is (state, action), a *tuple* (state, action, next_state).
-Only tuples that can happen are held (compressed rows), so nothing is ever of size |S|·|A|·|S|.
+Only possible tuples are stored (compressed rows), so no array has size |S|·|A|·|S|.
 """
 
 from collections import Counter
@@ -26,7 +26,7 @@ DType = TypeVar("DType", bound="np.generic[Any]")
 #: Actions are numbered in 32 bits.
 MOST_ACTIONS = 2**31 - 1
 
-#: In place of the number of a state whose name is not unique.
+#: Stands for the number of a state whose name is not unique.
 AMBIGUOUS = -1
 
 

@@ -48,7 +48,7 @@ class Ties:
         ascending = self.outcome[by_pair]
         name = pair_name or self._numbers
         self._refuse_twice(ascending, name)
-        # a law is identified by its least outcome
+        # the smallest outcome of a pair identifies its distribution
         least, self.law = np.unique(ascending[first], return_inverse=True)
         self.n_laws = len(least)
         self._refuse_differences(ascending, name)
@@ -73,7 +73,8 @@ class Ties:
         if differs.any():
             j = int(np.argmax(differs))
             i, has = int(space.pair_of_tuple[j]), space.pair_of_tuple[ascending == ascending[j]]
-            other = int(np.setxor1d(has, np.flatnonzero(self.law == law[j]))[0])  # has the outcome or the law, not both
+            # this pair has the outcome or the distribution, but not both
+            other = int(np.setxor1d(has, np.flatnonzero(self.law == law[j]))[0])
             raise InvalidInputError(
                 f"{name(i)} and {name(other)} are tied, but have different successors: "
                 "pairs that share an outcome must share all of them"

@@ -222,12 +222,12 @@ def room(moves: int, what: str) -> None:
 #: The sizes of an array, a letter for any; None: any number of dimensions.
 Shape = tuple[int | str, ...] | None
 
-#: The most entries of an array: a broadcast view of one number may be small itself, but not its copy.
+#: The most entries of an array. A broadcast view may be small, while its copy is not.
 MOST_NUMBERS = 10 * MOST
 
 
 def floats(values: object, name: str, shape: Shape) -> NDArray[np.float64]:
-    """`values` as a contiguous, writable float array of this shape, finite or not; an empty one fits any size 0."""
+    """Return `values` as a contiguous, writable float array of this shape, finite or not."""
     if type(values) is np.ndarray and values.dtype == np.float64 and values.flags.carray and _fits(values, shape):
         return values
     array = _array(values, name, shape, "numbers")
@@ -240,7 +240,7 @@ def floats(values: object, name: str, shape: Shape) -> NDArray[np.float64]:
 
 
 def wholes(values: object, name: str, shape: Shape) -> NDArray[np.int64]:
-    """`values` as a contiguous array of whole numbers of this shape; an empty one fits any size 0."""
+    """Return `values` as a contiguous array of whole numbers of this shape."""
     if type(values) is np.ndarray and values.dtype == np.int64 and values.flags.c_contiguous and _fits(values, shape):
         return values
     array = _array(values, name, shape, "whole numbers")
@@ -250,7 +250,7 @@ def wholes(values: object, name: str, shape: Shape) -> NDArray[np.int64]:
 
 
 def finite(array: NDArray[np.float64], name: str) -> NDArray[np.float64]:
-    """`array`, whose entries must all be finite."""
+    """Return `array` if all entries are finite, or raise InvalidInputError."""
     if not np.isfinite(array).all():
         at = np.unravel_index(int(np.argmin(np.isfinite(array))), array.shape)
         index = ", ".join(str(int(i)) for i in at)
@@ -259,7 +259,7 @@ def finite(array: NDArray[np.float64], name: str) -> NDArray[np.float64]:
 
 
 def _array(values: object, name: str, shape: Shape, what: str) -> NDArray[Any]:
-    """An array of any type and of this shape."""
+    """Return `values` as an array of any type and this shape, or raise InvalidInputError."""
     try:
         many = not isinstance(values, np.ndarray) and isinstance(values, Sized) and len(values) > MANY
         if many and (shape or ())[:1] != (len(values),):  # type: ignore[arg-type]
@@ -269,9 +269,9 @@ def _array(values: object, name: str, shape: Shape, what: str) -> NDArray[Any]:
             _refuse(name, shape, what, f"it has {array.size} entries")
     except InvalidInputError:
         raise
-    except Exception as error:  # ragged, an object of somebody else's, no memory
+    except Exception as error:  # ragged lists, objects of other libraries, too little memory
         _refuse(name, shape, what, shown(error), error)
-    if array.dtype.kind in "OSUV" and array.ndim == 0:  # no array at all
+    if array.dtype.kind in "OSUV" and array.ndim == 0:  # not an array of numbers
         _refuse(name, shape, what, f"it is {shown(values)}")
     if array.size == 0 and shape and (0 in shape or (array.ndim == 1 and isinstance(shape[0], str))):
         return array.reshape([n if isinstance(n, int) else 0 for n in shape])
@@ -281,7 +281,7 @@ def _array(values: object, name: str, shape: Shape, what: str) -> NDArray[Any]:
 
 
 def _of_reals(array: NDArray[Any], name: str, shape: Shape) -> NDArray[np.float64]:
-    """Numbers that numpy knows only as objects: fractions, and whole ones of more than 64 bits."""
+    """Convert numbers that NumPy stores as objects: fractions, and integers of more than 64 bits."""
     found = [real(value) for value in array.ravel()]
     if None in found:
         _refuse(name, shape, "numbers", f"it holds {shown(array.ravel()[found.index(None)])}")

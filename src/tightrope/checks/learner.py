@@ -69,7 +69,7 @@ def check_learner(learner: str | Maker) -> list[str]:
 
 
 def yield_learner_checks(*, saving: bool = True) -> Iterator[LearnerCheck]:
-    """Yield the checks of a learner, each a function of its maker; those of saving only if `saving`."""
+    """Yield the checks of a learner, each a function of its maker; the checks of saving are included if `saving`."""
     yield from checks
     if saving:
         yield from saving_checks
@@ -235,7 +235,7 @@ def check_learners_do_not_share_anything(make: Maker) -> None:
 def check_a_copy_goes_on_the_same_and_alone(make: Maker) -> None:
     at, learner = new(make)
     drive(at, learner, last=EPISODES // 2)
-    twin = copy.deepcopy(learner)  # by `__reduce_ex__` and `__getstate__`, as a copy for a worker is made
+    twin = copy.deepcopy(learner)  # like the copy for a worker, this calls `__reduce_ex__` and `__getstate__`
     first, last = EPISODES // 2 + 1, EPISODES
     trace = drive(at, learner, first, last)
     same(drive(at, twin, first, last), trace, "a copy by copy.deepcopy continues like the learner, and shares nothing")

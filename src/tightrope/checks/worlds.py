@@ -57,7 +57,7 @@ class World:
 
     @property
     def constraints(self) -> "World":
-        """The world itself, which has the `mean` of the constraints."""
+        """The world itself, since it has the `mean` of the constraints."""
         return self
 
     @property
@@ -93,7 +93,7 @@ def world(space: LayeredSpace, n_constraints: int, zeros: float = 0.0, seed: int
     P = np.divide(P, total, out=1 / space.expand_to_tuples(space.successors_per_pair), where=total > 0)
     mdp = LayeredMDP(space, P)
     mean = rng.uniform(0, 1, (n_constraints, space.n_tuples)) / (1.5 * max(1, n_constraints))
-    budgets = 1.1 * mean @ mdp.occupancy(Policy.uniform(space))  # with some slack, even where there is no choice
+    budgets = 1.1 * mean @ mdp.occupancy(Policy.uniform(space))  # with some slack, even if every policy is the same
     return World(mdp, rng.uniform(-1, 1, (2, space.n_tuples)), mean, budgets)
 
 
@@ -106,7 +106,7 @@ def sparse_space() -> LayeredSpace:
     return LayeredSpace.from_tuples([1, 3, 3, 1], 3, tuples)
 
 
-#: The worlds that every learner has to work on.
+#: The worlds that every learner is checked on.
 WORLDS: dict[str, Callable[[], World]] = {
     "a_dense_space_with_two_constraints": lambda: world(LayeredSpace.dense([1, 3, 2, 1], 2), 2),
     "a_dense_space_without_constraints": lambda: world(LayeredSpace.dense([1, 3, 2, 1], 2), 0),

@@ -25,12 +25,15 @@ def main() -> None:
 
 
 def open_streams() -> None:
-    """Open closed streams on the null device, so that no file takes their numbers; replace what cannot be encoded."""
+    """Open closed streams on the null device, so that no file takes their numbers.
+
+    Replace characters without encoding.
+    """
     for number, name in enumerate(("stdin", "stdout", "stderr")):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the smallest free number, which is this one
+            os.open(os.devnull, os.O_RDWR)  # takes the smallest free number, which is `number`
         if getattr(sys, name) is None:
             setattr(sys, name, open(number, "w" if number else "r", closefd=False))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):

@@ -1,4 +1,4 @@
-"""What the commands do, after parsing: play studies, check problems, inspect directories, create learners."""
+"""The work of the commands after parsing: play studies and check problems."""
 
 import json
 from collections.abc import Mapping
@@ -24,7 +24,7 @@ from tightrope.problems.files.declaration import FILE
 
 
 def study_file(path: Path) -> Path:
-    """The file of a study, given by the file or the folder that it lies in; a problem is refused with the remedy."""
+    """Return the file of a study, given that file or its folder; for a problem, raise an error that names `run`."""
     if path.is_dir() and (path / STUDY).is_file():
         return path / STUDY
     if path.name == FILE or (path / FILE).is_file():

@@ -10,7 +10,7 @@ from tightrope import __version__
 from tightrope.cli import note, show
 from tightrope.errors import InvalidInputError, TightropeError, in_words
 
-#: The base class of typer's errors about a command line; its module moved between releases, this subclass did not.
+#: The base class of typer's errors about a command line. It is not imported by name, since its module has moved.
 UsageError: Any = typer.BadParameter.__base__
 
 FAILED, WRONG_INPUT = 1, 2

@@ -28,7 +28,7 @@ def list_(
         str | None, typer.Argument(metavar="NAME", help="Show one of them with its options.", show_default=False)
     ] = None,
 ) -> None:
-    """List problems, learners, loss sequences and constraint laws; or show the options of one of them."""
+    """List problems, learners, loss sequences and noises of the constraints; or show the options of one of them."""
     from tightrope.cli.listings import details, listing
 
     if kind is not None and kind not in LISTS:

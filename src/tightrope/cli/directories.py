@@ -1,4 +1,4 @@
-"""The commands on directories of durable learners: look at them, move and correct them; and the tokens of a service."""
+"""The commands that inspect, move and correct directories of durable learners, and those for tokens of a service."""
 
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
@@ -62,7 +62,7 @@ def restore(
         options.whole("Leave out everything after this event.", 0, LARGEST, show_default="the last one"),
     ] = None,
 ) -> None:
-    """Restore a durable learner from a backup to a new directory, as it was after the last event or an earlier one."""
+    """Restore a durable learner from a backup to a new directory, in the state after the last or an earlier event."""
     from tightrope.cli.production import restore_directory
 
     restore_directory(file, folder, to_event)
@@ -101,7 +101,7 @@ def retract(
     author: Author = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Take outcomes back: the learner becomes one that never learned them. All conditions given must hold."""
+    """Retract outcomes, as if the learner had never learned them. Outcomes must meet all given conditions."""
     from tightrope.cli.production import retract_outcomes
 
     retract_outcomes(folder, episodes, since, until, told_by, undo, reason=reason, author=author, dry_run=dry_run)
@@ -119,7 +119,7 @@ def amend(
     author: Author = None,
     dry_run: DryRun = False,
 ) -> None:
-    """Replace the outcome of an episode: the learner becomes one that was told this outcome then."""
+    """Replace the outcome of an episode, as if the learner had been told the new one."""
     from tightrope.cli.production import amend_outcome
 
     amend_outcome(folder, episode, file, reason=reason, author=author, dry_run=dry_run)
@@ -197,7 +197,7 @@ def add(
         ),
     ] = None,
 ) -> None:
-    """Make a token, add its hash to the file, and print it. A service that runs takes it within a second."""
+    """Make a token, add its hash to the file, and print it. A running service accepts it within a second."""
     from tightrope.ops import tokens as token_file
 
     show(token_file.add(file, name, [one.value for one in role], None if expires is None else _time(expires)))
@@ -244,5 +244,5 @@ def _time(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise typer.BadParameter(f"--expires {text!r} is no time; write 2027-01-31 or 2027-01-31T12:00Z") from error
+        raise typer.BadParameter(f"--expires {text!r} is not a time; write 2027-01-31 or 2027-01-31T12:00Z") from error
     return (found if found.tzinfo else found.replace(tzinfo=UTC)).astimezone(UTC)

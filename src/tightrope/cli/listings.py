@@ -14,7 +14,7 @@ from tightrope.problems import PROBLEMS, make
 from tightrope.problems.constraints import CONSTRAINTS
 from tightrope.problems.losses import LOSSES
 
-#: What can be listed, and what one of each is called.
+#: The kinds that can be listed, and the singular of each.
 KINDS = {"problems": "problem", "learners": "learner", "losses": "loss sequence", "noises": "constraint law"}
 
 REGISTRIES: dict[str, Mapping[str, Any]] = {
@@ -24,7 +24,7 @@ REGISTRIES: dict[str, Mapping[str, Any]] = {
     "noises": CONSTRAINTS,
 }
 
-#: What the parameters mean that most learners share.
+#: The meaning of the parameters that most learners share.
 SHARED = {
     "ties": "whether to pool the counts of pairs that the problem declares to have the same dynamics",
     "renewal": "the confidence sets are renewed when a count has grown by this share",

@@ -1,4 +1,4 @@
-"""`new --from-log`, `learn` and `evaluate`: from recorded episodes to a problem, a learner and what a policy costs."""
+"""`new --from-log`, `learn` and `evaluate`: a problem, a learner, and the cost of a policy, from recorded episodes."""
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
@@ -49,7 +49,7 @@ def new_from_log(
     terminal: Sequence[str],
     by_step: bool,
 ) -> None:
-    """Write the problem of a log, and say what is missing."""
+    """Write the problem of a log, and print what it lacks."""
     limits = {}
     for name, values in _numbers("--bounds", bounds).items():
         if len(values) != 2 or not values[0] < values[1]:
@@ -99,7 +99,7 @@ def learn_from_log(folder: Path, file: Path, name: str, episodes: int | None) ->
 
 
 def evaluate_policy(folder: Path, choice: str, level: float) -> None:
-    """Show what the log of a folder says of a policy."""
+    """Print the estimates for a policy from the log of a folder."""
     problem = load_problem(folder)
     found = evaluate(_policy(choice, problem), log_of(folder), by_step=has_steps(folder), level=level)
     units = dict(zip(problem.constraint_names, problem.constraint_units, strict=True))

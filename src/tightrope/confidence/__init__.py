@@ -1,7 +1,7 @@
 """What the learner knows of the dynamics: counts, epochs, and confidence sets around the counted frequencies.
 
-A confidence set is what may be true of every pair (s,a); `OwnSet` describes how to write one of your own.
-A confidence *rule* makes a set out of counts, once per epoch.
+A confidence set contains the plausible transition distributions of every pair (s,a); `OwnSet` describes how to write
+one of your own. A confidence rule makes a set from counts, once per epoch.
 """
 
 from tightrope.confidence.counts import Counts, frequencies

@@ -1,4 +1,4 @@
-"""Visits of pairs and tuples, in epochs: the epoch rule, and what the counts say of the dynamics."""
+"""Visits of pairs and tuples, the rule that ends epochs, and the frequencies of successors."""
 
 from typing import Any
 
@@ -11,19 +11,19 @@ from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.ties import Ties
 
-#: No count is larger: a float holds it, and sums of many are still whole numbers of 64 bits.
+#: The largest count: exact as a float, and sums of many counts fit into 64 bits.
 LARGEST = 2**53
 
 
 class Counts:
-    """How often each pair and tuple was visited: before the epoch (N, M) and inside it (n, m; 32 bits are enough).
+    """The visits of each pair and tuple: before the epoch (N, M) and inside it (n, m, of 32 bits).
 
-    Counts do not change: one more episode, or a new epoch, makes new ones.
+    Counts are immutable: one more episode, or a new epoch, makes a new object.
     """
 
     def __init__(self, space: LayeredSpace, ties: Ties | None = None, growth: float = 1.0) -> None:
         self.space = space
-        self.ties = ties  #: pairs that share one law: the rule of epochs is about laws
+        self.ties = ties  #: pairs with the same transition distribution; the epoch rule applies to their sums
         self.growth = growth  #: an epoch ends when some count has grown by this share
         self.N = np.zeros(space.n_pairs, dtype=np.int64)
         self.M = np.zeros(space.n_tuples, dtype=np.int64)
@@ -36,15 +36,15 @@ class Counts:
         self._count_laws()
 
     def _count_laws(self) -> None:
-        """What follows from the counts of pairs: those of laws, before the epoch and inside it."""
+        """Sum the counts of tied pairs, before the epoch and inside it."""
         if self.ties is not None:
             self._law_N, self._law_n = self.ties.visits(self.N), self.ties.visits(self.n)
 
     def after(self, path: NDArray[np.int64]) -> "tuple[Counts, bool]":
         """Return the counts with one more episode, given the tuple of each of its steps, and whether the epoch ends.
 
-        It does when some pair (or law) was visited as often inside the epoch as before it, and once: n >= max(1, N),
-        or growth · N in place of N; and when an epoch has counted a pair 2³¹ − 1 times.
+        An epoch ends when some pair (or set of tied pairs) has n >= max(1, growth · N), which is doubling by default,
+        or when it has counted a pair 2³¹ − 1 times.
         """
         csr = self.space.native
         n, m, over = core.count(csr, path, self.N, self.growth, self.n, self.m)
@@ -54,25 +54,25 @@ class Counts:
         return self._with({"n": n, "m": m, "_law_n": law_n}), over
 
     def _with(self, changes: dict[str, Any]) -> "Counts":
-        """These, but for what changed; `copy.copy` takes four times as long."""
+        """Return a copy with these changes; four times as fast as `copy.copy`."""
         counts = object.__new__(Counts)
         counts.__dict__ = self.__dict__ | changes
         return counts
 
     def counted(self, path: NDArray[np.int64]) -> "Counts":
-        """Return these counts and one more episode, in a new epoch if that ends the old one."""
+        """Return the counts with one more episode, and start a new epoch if the rule says so."""
         counts, over = self.after(path)
         return counts.next_epoch() if over else counts
 
     def next_epoch(self) -> "Counts":
-        """The counts of the epoch folded in."""
+        """Return the counts at the start of the next epoch."""
         N, M = self.totals()
         counts = self._with({"N": N, "M": M, "epoch": self.epoch + 1})
         counts._begin_epoch()
         return counts
 
     def totals(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Visits of every pair and every tuple so far, the epoch included."""
+        """Return the visits of every pair and tuple so far, this epoch included."""
         return self.N + self.n, self.M + self.m
 
     @property
@@ -83,12 +83,12 @@ class Counts:
 
     @property
     def laws(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """Visits of every pair and every tuple, and of all that are tied to it, before the epoch."""
+        """Return the visits of every pair and tuple before the epoch, summed over tied pairs."""
         return (self.N, self.M) if self.ties is None else self.ties.pooled(self.N, self.M)
 
     @property
     def laws_so_far(self) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-        """The same, the epoch included."""
+        """Return the visits of every pair and tuple, this epoch included, summed over tied pairs."""
         return self.totals() if self.ties is None else self.ties.pooled(*self.totals())
 
     def state(self) -> dict[str, Any]:
@@ -115,7 +115,7 @@ class Counts:
 
 
 def checked_counts(space: LayeredSpace, N: Any, M: Any) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Visits of every pair and every tuple of a space, as kernels take them."""
+    """Return the visits of every pair and tuple of a space as valid arrays."""
     instance(space, "space", LayeredSpace)
     return wholes(N, "N", (space.n_pairs,)), wholes(M, "M", (space.n_tuples,))
 

@@ -41,7 +41,7 @@ def check_level(level: float, scale: float) -> None:
 
 
 class ConfidenceRule(Protocol):
-    """Makes a confidence set out of the visits of every pair (N) and every tuple (M), which it does not keep."""
+    """A function from the visits of every pair (N) and tuple (M) to a confidence set; it does not keep the arrays."""
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> ConfidenceSet: ...
 
@@ -71,7 +71,7 @@ class PaperRadius:
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> L1Ball:
         N, M = checked_counts(space, N, M)
         log_term = log((self.episodes + 1) * space.n_states * space.n_actions / self.level)
-        with np.errstate(over="ignore"):  # a scale of 1e308 is one that leaves all free
+        with np.errstate(over="ignore"):  # a scale of 1e308 leaves all pairs free
             radius = self.scale * np.sqrt(2 * space.next_layer_size * log_term / np.maximum(1, N))
         radius[N == 0] = np.inf
         return L1Ball(center=frequencies(space, N, M), radius=radius)
@@ -129,7 +129,7 @@ class KnownModel:
         return L1Ball(center=LayeredMDP(space, self.transitions).transitions, radius=np.zeros(space.n_pairs))
 
 
-#: The KL radius from which on a ball is no longer worth its price: 1 − 1/e of p may then be where nothing was seen.
+#: From this KL radius on a pair is left free: up to 1 − 1/e of p could be at successors that were never seen.
 WIDE = 1.0
 
 
@@ -139,7 +139,9 @@ class Anytime:
 
     level: float  #: ζ
     scale: float = 1.0  #: multiplies every r; 1 is what holds
-    laws: int | None = None  #: among how many laws ζ is shared; None: the pairs with more than one successor
+    laws: int | None = (
+        None  #: the number of distributions that share ζ; None: the number of pairs with more than one successor
+    )
 
     def __post_init__(self) -> None:
         check_level(self.level, self.scale)
@@ -160,7 +162,7 @@ class Anytime:
 
 @dataclass(frozen=True, kw_only=True)
 class KLRadius(Anytime):
-    """The KL ball of radius r itself; from r = 1 on it bounds little, and the pair is left free."""
+    """The KL ball of radius r. From r = 1 on it restricts little, and the pair is left free."""
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> KLBall:
         radius = self._radii(space, N, M)
@@ -177,7 +179,7 @@ class KLRadiusL1(Anytime):
 
 @dataclass(frozen=True, kw_only=True)
 class KLBounds(Anytime):
-    """An interval for every successor by itself, which happens or does not: r of two outcomes, δ shared among them."""
+    """An interval for every successor, from the KL ball of its indicator (two outcomes); the successors share δ."""
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> Box:
         N, M = checked_counts(space, N, M)
@@ -194,7 +196,7 @@ class KLBoundsL1(Anytime):
         return Box(box.lower, box.upper, ball)
 
 
-#: Confidence rules by name; each is made from those of (episodes, level, scale, laws) that it has.
+#: Confidence rules by name. Each takes a subset of the arguments (episodes, level, scale, laws).
 CONFIDENCE_RULES: dict[str, type[Any]] = {
     "paper": PaperRadius,
     "kl": KLRadius,
@@ -203,5 +205,5 @@ CONFIDENCE_RULES: dict[str, type[Any]] = {
     "kl-l1-box": KLBoundsL1,
 }
 
-#: Every rule of ours: what a checkpoint may hold.
+#: Every rule of this package: those that a checkpoint may contain.
 RULE_TYPES: tuple[type, ...] = (BernsteinBox, KnownModel, *CONFIDENCE_RULES.values())

@@ -19,24 +19,24 @@ class ConfidenceSet(Protocol):
     """A set of conditionals for every pair: an `L1Ball`, a `Box`, a `KLBall`, or a set of your own (`OwnSet`)."""
 
     def free(self, space: LayeredSpace) -> NDArray[np.bool_]:
-        """(n_pairs,) which pairs may have any conditional at all; these are solved for together."""
+        """Return which pairs (n_pairs,) are unrestricted; the solver treats them together."""
 
     def check(self, space: LayeredSpace) -> None:
         """Refuse a space that the set does not fit."""
 
     def violation(self, space: LayeredSpace, theta: FloatArray) -> float:
-        """The most by which a conditional of `theta` leaves the set, over the pairs with a mass above 1e-300."""
+        """Return the largest distance of a conditional of `theta` from the set, over pairs with a mass above 1e-300."""
 
 
 @runtime_checkable
 class OwnSet(ConfidenceSet, Protocol):
-    """A confidence set of your own: beside the methods of every set it answers the pair's question.
+    """A confidence set of your own: it has the methods of every set, and solves the problem of one pair.
 
-    Such sets are solved for in NumPy (`projection/reference.py`), which is for small problems.
+    The solver for such sets is in NumPy (`projection/reference.py`), for small problems.
     """
 
     def pair_question(self, i: int, log_w: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """The distribution p of pair i in the set that maximises Σ p log(w/p), and how it moves with w.
+        """Return the distribution p of pair i in the set that maximises Σ p log(w/p), and its derivatives.
 
         Parameters
         ----------
@@ -159,7 +159,7 @@ class KLBall:
         flat(self.center, instance(space, "space", LayeredSpace).n_tuples, "center")
         if self.radius.shape != (space.n_pairs,):
             raise InvalidInputError(f"radius has shape {self.radius.shape}; expected ({space.n_pairs},)")
-        # as for other balls, but for what leaves a pair free
+        # as for other balls, but other radii leave a pair free
         radius = np.where(self.free(space) & (self.radius >= 0), np.inf, np.minimum(self.radius, 1.0))
         L1Ball(self.center, radius).check(space)
 
@@ -224,7 +224,7 @@ def _(confidence: KLBall, space: LayeredSpace) -> Bounds:
 
 
 def known(confidence: ConfidenceSet) -> bool:
-    """Whether the set's bounds are."""
+    """Return whether `bounds_of` knows this set."""
     return bounds_of.dispatch(type(confidence)) is not bounds_of.dispatch(object)
 
 
@@ -234,34 +234,35 @@ def _even(space: LayeredSpace) -> FloatArray:
 
 
 class WorstUse(NamedTuple):
-    """What a policy pays under the worst model of a set."""
+    """The cost of a policy under the worst model of a set."""
 
     most: float  #: max over the models of <cost, θ>, θ the measure of the policy
-    more: FloatArray  #: (n_tuples,) q(s,a) − V(s): what it would pay more with action a in s, at worst, then as before
-    model: FloatArray  #: (n_tuples,) that attains it
+    #: (n_tuples,) q(s,a) − V(s): the extra cost of action a in s, at worst, if the policy is followed afterwards
+    more: FloatArray
+    model: FloatArray  #: (n_tuples,) the worst model
 
 
 def worst_use(space: LayeredSpace, bounds: Bounds, policy: Policy, cost: FloatArray) -> WorstUse:
-    """The most that `policy` pays over all models of the set, and what deviations from it would add."""
+    """Return the largest cost of `policy` over all models of the set, and the extra cost of deviating from it."""
     V, p = _worst(space, bounds, policy, cost)
     q = space.sum_over_successors(p * (cost + V[space.csr.successor]))
     return WorstUse(float(V[0]), space.expand_to_tuples(q - V[space.pairs[:, 0]]), p)
 
 
 def most_paid(space: LayeredSpace, bounds: Bounds, policy: Policy, cost: FloatArray) -> tuple[float, FloatArray]:
-    """max over the models of the set of <cost, θ>, θ the measure of `policy`; and the model that attains it."""
+    """Return the maximum of <cost, θ> over the models of the set, θ the measure of `policy`, and a worst model."""
     V, p = _worst(space, bounds, policy, cost)
     return float(V[0]), p
 
 
 def _worst(space: LayeredSpace, bounds: Bounds, policy: Policy, cost: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """V (n_states,) and the model of `core.largest_values`."""
+    """Return V (n_states,) and the model from `core.largest_values`."""
     V, _, p = core.largest_values(space.native, *bounds, cost, policy.probabilities)
     return V, p
 
 
 def least_possible(space: LayeredSpace, bounds: Bounds, cost: FloatArray) -> tuple[float, FloatArray]:
-    """min over all policies and all models of the set of <cost, θ>; and a θ that attains it."""
+    """Return the minimum of <cost, θ> over all policies and all models of the set, and a minimiser θ."""
     V, best, p = core.largest_values(space.native, *bounds, -cost, None)
     theta = space.expand_to_tuples(core.visits(space.native, best, p)) * p
     return -float(V[0]), theta

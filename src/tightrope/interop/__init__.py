@@ -1,4 +1,4 @@
-"""Other people's software: Gymnasium environments out of our problems, and the other way round; TensorBoard.
+"""Interfaces to other software: problems as Gymnasium environments, environments as problems, and TensorBoard.
 
 Names are loaded on first use, since the packages that they need are optional and slow to import.
 """

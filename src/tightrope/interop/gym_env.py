@@ -74,7 +74,7 @@ class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
 
     @property
     def budgets(self) -> FloatArray:
-        """(I,) what an episode may cost on average, in the units of `info["cost"]`."""
+        """(I,) the limits on the average cost of an episode, in the units of `info["cost"]`."""
         return self.problem.use_in_units(self.problem.budgets)
 
     def reset(
@@ -98,7 +98,7 @@ class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
         return np.int64(self._state), {"action_mask": self._action_mask(), "episode": self.episode}
 
     def step(self, action: np.int64 | int) -> tuple[np.int64, SupportsFloat, bool, bool, dict[str, Any]]:
-        """Take `action`; see the head of the module for what comes back."""
+        """Take `action`; the docstring of the module describes the returned values."""
         problem, space = self.problem, self.problem.space
         last = space.n_states - 1
         if self._state == last:
@@ -138,11 +138,11 @@ class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
         return mask
 
     def _pair(self, action: Any) -> int:
-        """The pair that `action` asks for in the current state."""
+        """Return the pair of `action` in the current state."""
         problem, pairs = self.problem, self._available()
         actions = problem.space.csr.action[pairs]
         if not isinstance(action, Integral | np.ndarray) or action not in self.action_space:
-            raise InvalidInputError(f"action {shown(action)} is no whole number in 0..{problem.space.n_actions - 1}")
+            raise InvalidInputError(f"action {shown(action)} is not a whole number in 0..{problem.space.n_actions - 1}")
         nearest = int(np.argmin(np.abs(actions - int(action))))
         if self.strict and actions[nearest] != action:
             names = ", ".join(f"{a} ({problem.action_name(a)})" for a in actions.tolist())
@@ -165,13 +165,13 @@ class ProblemEnv(gymnasium.Env[np.int64, np.int64]):
 class SixTuple(gymnasium.Wrapper[Any, Any, Any, Any]):
     """Safety-Gymnasium's step, (observation, reward, cost, terminated, truncated, info), for its agents.
 
-    Works on any environment that reports `info["cost"]`; outermost, since other wrappers expect five.
+    Wraps any environment that reports `info["cost"]`. It must be the outermost wrapper: others expect five values.
     """
 
     def step(  # type: ignore[override]
         self, action: Any
     ) -> tuple[Any, SupportsFloat, float | FloatArray, bool, bool, dict[str, Any]]:
-        """As the environment's own, with the cost in third place (and still in `info`)."""
+        """Take an action; return the cost in third place, and still in `info`."""
         observation, reward, terminated, truncated, info = self.env.step(action)
         if "cost" not in info:
             raise InvalidInputError(f"{self.env} reports no info['cost']; there is nothing to put in third place")

@@ -37,7 +37,7 @@ class Environment(Protocol):
 
 
 class Step(NamedTuple):
-    """A step as the environment reported it."""
+    """The report of the environment about one step."""
 
     observation: Any  # before the step
     action: Any

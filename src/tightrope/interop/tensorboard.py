@@ -1,4 +1,4 @@
-"""TensorBoard as a callback: each run a run of its own there, each metric a curve over the episodes."""
+"""TensorBoard as a callback: every run becomes a run there, and every metric a curve over the episodes."""
 
 import math
 import re
@@ -16,11 +16,11 @@ except ImportError as error:
 
 
 class TensorBoard:
-    """Writes what `tensorboard --logdir FOLDER` shows, while it is played.
+    """Writes logs for `tensorboard --logdir FOLDER` while runs are played.
 
     tr.run(problem, "ucpd", episodes=2000, callback=tr.interop.TensorBoard("boards"))
 
-    Files of runs that were played to their end are closed; `close`, or leaving a `with`, closes all.
+    The file of a run is closed when the run ends; `close`, or the end of a `with` block, closes all files.
     """
 
     def __init__(self, folder: str | PathLike[str]) -> None:

@@ -35,7 +35,7 @@ class Account:
         self.over = np.zeros(len(problem.budgets))  #: Σ (g^τ(θ̄^τ) − c)
         self.strong_violation = 0.0  #: Σ ‖[g(θ̄^τ) − c]_+‖₂, g the mean; g^τ where there is none
         mean = np.ascontiguousarray(problem.constraints.mean, dtype=np.float64)
-        #: Σ g^τ; (0, 0) where constraints are drawn, and the mean is what counts
+        #: Σ g^τ; of shape (0, 0) where constraints are drawn, since their mean is used
         self.total_constraints = np.zeros(mean.shape if problem.changing else (0, 0))
         self._mean = None if problem.changing else mean
 

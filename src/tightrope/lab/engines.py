@@ -1,8 +1,8 @@
-"""Where the runs of a study are played: in this process, in worker processes, or on a cluster. The bits are the same.
+"""Engines play the runs of a study: in this process, in worker processes, or on a cluster, with the same bits.
 
-Each run is played in its folder, from its checkpoint if there is one. Tasks are plain data, and results are on disk
-before a task is answered. So an engine only returns which tasks failed, and may lose workers: their runs continue from
-their checkpoints when they are tried again."""
+Each run is played in its folder, from its checkpoint if there is one. Tasks are plain data, and a worker writes the
+results to disk before it answers. So an engine returns only which tasks failed, and may lose workers: a run that is
+tried again continues from its checkpoint."""
 
 import json
 import traceback
@@ -28,7 +28,7 @@ from tightrope.problems.base import Problem
 from tightrope.signals import end_with_parent
 from tightrope.storage.files import locked
 
-#: Seconds to wait for another process that holds the folder and is about to end, because its parent is gone.
+#: Seconds to wait for the lock of a folder: a process whose parent has died may hold it until it ends.
 LOCK_PATIENCE = 10.0
 
 #: Seconds between two updates of the progress file.
@@ -103,7 +103,7 @@ def play(task: Task, callback: Callback | None = None) -> str:
 
 
 def _play_in(folder: RunFolder, task: Task, callback: Callback | None) -> None:
-    """Play, and write to the folder how it ended."""
+    """Play a run, and write its outcome to its folder."""
     problem = problem_of(task.configuration.conditions)
     try:
         run = begun(folder, task.configuration, problem)
@@ -145,7 +145,7 @@ def begun(folder: RunFolder, configuration: Configuration, problem: Problem) -> 
 
 
 def _play_on(run: Run, folder: RunFolder, task: Task, callback: Callback | None) -> None:
-    """Play to the end, or until the callback stops the run; save regularly, and when a callback raises an error."""
+    """Play to the end or until the callback stops the run; save regularly, and when the callback raises an error."""
     configuration, settings = task.configuration, run.learner.settings
     run.name = configuration.name
     folder.write(report("running", configuration, run.problem, settings))
@@ -176,7 +176,7 @@ def _play_on(run: Run, folder: RunFolder, task: Task, callback: Callback | None)
 
 Backend = Literal["processes", "loky", "dask", "ray"]
 
-#: For each task why it failed, "" if it did not, None if its worker has died.
+#: For each task: the reason why it failed, "" if it succeeded, None if its worker died.
 Answers = Sequence[str | None]
 
 #: How many times in a row all workers may die without finishing a run.
@@ -196,7 +196,7 @@ class Engine:
     address: str | None = None  # of a running cluster; None starts one on this machine
 
     def checked(self) -> "Engine":
-        """Refuse values that make no sense."""
+        """Return this engine, or raise InvalidInputError for invalid values."""
         if whole(self.jobs, "jobs", -1) == 0:
             raise InvalidInputError("jobs is 0; give a number of parallel runs, or -1 for one for each core")
         choice(self.backend, "backend", get_args(Backend))

@@ -4,8 +4,8 @@ With several learners there is a panel for each of these and a line for each lea
 share a panel.
 
 In the panels of regret and violation both axes are logarithmic, so a power of T is a straight line with the exponent as
-its slope, and what grows like √T is parallel to the dashed line. A panel with zero or negative values is linear around
-zero, logarithmic outside, and says so.
+its slope, and a quantity of order √T is parallel to the dashed line. A panel with zero or negative values is linear
+around zero, logarithmic outside, and says so.
 """
 
 import math
@@ -73,8 +73,8 @@ THREE_PANELS = (
     Panel(("violation",), "Violation", "total over budget: episodes below budget offset others"),
     Panel(("strong_violation",), "Strong violation", "excess of each episode, without offsets"),
 )
-#: Inches around the panels (left, right, below, above) and between them, at least; the height of a label of one line,
-#: and what numbers take at the left of the next panel.
+#: Inches: the least margins (left, right, below, above) and the least gap between panels, the height of a label of one
+#: line, and the width of the numbers at the left of a panel.
 LEFT, RIGHT, BELOW, ABOVE, BETWEEN, LABEL, NUMBERS = 0.62, 2.2, 0.53, 1.14, 2.6, 0.19, 0.6
 #: Inches between one row of panels and the next.
 APART = 1.15
@@ -408,16 +408,16 @@ def logarithmic(axes: Axes, values: FloatArray) -> str:
 
 
 def spread(heights: Sequence[float] | FloatArray, *, gap: float) -> FloatArray:
-    """The heights nearest to these ascending ones (least squares) that are `gap` apart; in 0..1 if they fit."""
+    """Return the nearest heights (least squares) that are at least `gap` apart, within 0..1 if possible."""
     steps = gap * np.arange(len(heights))
     pooled = nearest_ascending(
         np.asarray(heights, dtype=np.float64) - steps
-    )  # with the gaps taken out, neighbours in the wrong order pool
+    )  # without the gaps this is isotonic regression
     return np.asarray(np.clip(pooled, 0.0, max(0.0, 1.0 - steps[-1])) + steps)
 
 
 def nearest_ascending(values: FloatArray) -> FloatArray:
-    """The ascending sequence nearest to `values` (n,), in least squares: neighbours in the wrong order share a mean."""
+    """Return the ascending sequence nearest to `values` (n,) in least squares: neighbours out of order are averaged."""
     pools: list[tuple[float, int]] = []  # mean and length
     for value in values.tolist():
         mean, n = value, 1

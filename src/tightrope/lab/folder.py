@@ -36,10 +36,10 @@ SCALED = "_scaled"
 #: Columns that are the same in any units.
 WITHOUT_UNITS = tuple(name for name, column in COLUMNS.items() if not column.unit)
 
-#: The packages that decide on bits, besides tightrope.
+#: The packages, besides tightrope, that may change the bits of a result.
 PACKAGES = ("numpy", "highspy", "joblib")
 
-#: "running" in a folder that is not locked: the run was interrupted, and continues from its checkpoint.
+#: The status of a run. "running" in a folder without a lock means that the run was interrupted.
 Status = Literal["running", "finished", "stopped", "failed"]
 
 
@@ -162,7 +162,7 @@ class RunFolder:
 
 
 def finished(folder: RunFolder, configuration: Configuration) -> bool:
-    """Whether the folder holds this run, finished; a folder with another run is refused."""
+    """Return whether the folder holds this run, finished; raise InvalidInputError if it holds another run."""
     found = folder.report()
     if found is None:
         return False
@@ -172,7 +172,7 @@ def finished(folder: RunFolder, configuration: Configuration) -> bool:
 
 
 def columns_of(configuration: Configuration, problem: Problem, history: History) -> dict[str, Sequence[Any]]:
-    """The columns of a run: those that identify it, then its records in own units and in the learner's units."""
+    """Return the columns of a run: its identity, then its records in the problem's units and in the learner's units."""
     facts, n = Facts.of(problem), len(history["episode"])
     which: dict[str, Any] = {
         "run": configuration.name,
@@ -194,7 +194,7 @@ def columns_of(configuration: Configuration, problem: Problem, history: History)
 
 @dataclass(frozen=True)
 class Progress:
-    """How far the runs of a study are."""
+    """The progress of the runs of a study."""
 
     finished: int
     running: dict[str, int]  # the episode that each has reached
@@ -202,7 +202,7 @@ class Progress:
 
 
 def progress(folder: Path) -> Progress:
-    """Read how far the runs in the folder of a study are."""
+    """Read the progress of the runs in the folder of a study."""
     finished, running, failed = 0, {}, {}
     for path in sorted(folder.glob(f"{RUNS}/*/{RUN}")):
         run = RunFolder(path.parent)

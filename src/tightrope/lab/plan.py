@@ -25,7 +25,7 @@ from tightrope.problems.files.declaration import FILE
 from tightrope.problems.files.folder import name_of
 from tightrope.problems.losses import LOSSES
 
-#: The longest name of a folder, before its digest.
+#: The most characters of the name of a folder, without its digest.
 LONGEST = 120
 
 #: Characters that are replaced in it.
@@ -61,7 +61,7 @@ class Conditions(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_onl
 
 
 class Configuration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True):
-    """One run, with all that decides on its bits: equal configurations give equal results."""
+    """One run, with everything that its bits depend on: equal configurations give equal results."""
 
     conditions: Conditions
     learner: Named
@@ -71,7 +71,7 @@ class Configuration(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_
 
     @property
     def digest(self) -> str:
-        """Eight hexadecimal digits that differ where configurations do."""
+        """Eight hexadecimal digits, different for different configurations."""
         anywhere = msgspec.structs.replace(self.conditions, place=None)
         return digest(msgspec.structs.replace(self, conditions=anywhere))
 
@@ -144,7 +144,7 @@ def planned(study: Study, beside: Path = Path()) -> list[Configuration]:
     Makes every problem and learner once, so that errors are found before anything is played.
     """
     plan = Plan(study)
-    conditions = list(plan.conditions(beside))  # before the learners, which may have to be compiled
+    conditions = list(plan.conditions(beside))  # before the learners, which take longer to make
     learners, horizons, seeds = plan.learners(), study.horizons, study.all_seeds
     _check_room(len(conditions), len(horizons), len(learners), len(seeds))
     configurations = [

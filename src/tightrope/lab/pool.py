@@ -1,9 +1,9 @@
-"""Worker processes that end when this one does, also by SIGKILL.
+"""Worker processes that end with this process, even if it is killed.
 
-A worker is this module as a program. It reads one line of JSON from stdin for each job, calls `worker.answer` with it,
-and writes the text that it returns to stdout, as JSON. Before that the function may ask: it writes an object, and reads
-the reply. When stdin ends, because the parent is gone, SIGKILL included, the worker ends at once. Workers ignore the
-signals that ask to end; the parent handles them.
+A worker is a process that executes this module. For each job it reads a line of JSON from stdin, calls
+`engines.answer`, and writes the returned text to stdout as JSON. While it works, `answer` may send a question: the
+worker writes an object and reads the reply. When stdin ends, because the parent has ended or was killed, the worker
+ends at once. Workers ignore signals such as SIGINT and SIGTERM; the parent handles them.
 """
 
 import json
@@ -36,7 +36,7 @@ Worker = subprocess.Popen[bytes]
 
 
 def number_of_workers(jobs: int, n_tasks: int) -> int:
-    """How many workers share the tasks: `jobs`, or with -1 one for each core; never more than there are tasks."""
+    """Return the number of workers: `jobs`, or one for each core if it is -1; at most one for each task."""
     return min(joblib.cpu_count() if jobs == -1 else jobs, n_tasks)
 
 
@@ -53,7 +53,7 @@ def side_by_side(
     ----------
     jobs : the arguments of each call.
     n_threads : of each worker; None shares the cores equally.
-    reply : answers what workers ask; called in several threads.
+    reply : answers the questions of workers; called from several threads.
 
     If a worker dies, the answer to its job is None, and another worker replaces it.
     """
@@ -97,7 +97,7 @@ def _start(n_threads: int) -> Worker:
 
 
 def _ask(worker: Worker, job: Message, reply: Callable[[Message], Message]) -> str | None:
-    """Send a job, reply to what the worker asks, return its answer; None if it has died."""
+    """Send a job, reply to the questions of the worker, return its answer; None if it has died."""
     assert worker.stdin is not None and worker.stdout is not None
     message = job
     while True:
@@ -120,7 +120,7 @@ def _write(to: IO[bytes], message: Message | str) -> None:
 
 
 def _end_all(workers: Sequence[Worker]) -> None:
-    """End the workers; when this returns, none of them writes any more."""
+    """End the workers. After this call none of them writes to a file."""
     for worker in workers:
         assert worker.stdin is not None
         with suppress(OSError):
@@ -153,9 +153,9 @@ def main() -> None:
     asked: SimpleQueue[bytes] = SimpleQueue()
     Thread(target=_listen, args=(asked,), daemon=True).start()
     answers = os.fdopen(os.dup(1), "wb")
-    os.dup2(2, 1)  # what libraries print does not go among the answers
+    os.dup2(2, 1)  # output of libraries must not mix with the answers
     try:
-        from tightrope.lab.engines import answer  # takes a while, and the thread listens
+        from tightrope.lab.engines import answer  # slow to import; the thread watches stdin meanwhile
 
         def ask(message: Message) -> Message:
             _write(answers, message)

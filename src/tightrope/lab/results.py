@@ -34,7 +34,7 @@ TABLE, SUMMARY = "table", "summary"
 CONDITIONS = ("problem", "losses", "noise")
 OPTIONS = ("problem.", "losses.", "noise.", "budget.")
 
-#: Floats from here on are not written as integers, and not read as such.
+#: Floats of this size and above are not written or read as integers.
 LARGEST_INTEGER = 1e16
 
 
@@ -255,7 +255,7 @@ class Results:
         return "\n".join(line for section in self.sections for line in _html(section))
 
     def _columns(self) -> dict[str, list[Any]]:
-        """The cells of the table: text, numbers, and "" where a run has no such column."""
+        """Return the columns of the table: text, numbers, and "" for columns that a run lacks."""
         parts = [(run.which, run.columns) for run in self.runs.values()]
         columns: dict[str, list[Any]] = {name: [] for name in _ordered([which | more for which, more in parts])}
         for which, recorded in parts:
@@ -364,12 +364,15 @@ def _section(runs: Sequence[RunResult], tell_noise: bool) -> Section:
 
 
 def _options(run: RunResult, kind: str) -> dict[str, str]:
-    """radius_scale → 0.1, of the columns that begin with the kind."""
+    """Return the options of one kind, such as {"radius_scale": "0.1"}, from the columns of a run."""
     return {name.partition(".")[2]: value for name, value in run.which.items() if name.startswith(f"{kind}.")}
 
 
 def _title(run: RunResult, tell_noise: bool) -> str:
-    """Problem, losses, constraints and limits of budgets; constant constraints only where others have other ones."""
+    """Return problem, losses, noise and limits of budgets.
+
+    Deterministic constraints only where other sections differ.
+    """
     parts = []
     for kind, word in zip(CONDITIONS, ("", " losses", " constraints"), strict=True):
         name = run.which.get(kind)

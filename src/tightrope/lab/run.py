@@ -1,8 +1,8 @@
 """The protocol of an episode, and callbacks at its records.
 
 For t = 1, 2, …: the adversary fixes f^t; the learner's policy is played once; the constraints g^t are drawn, or chosen
-as f^t is; the learner observes the trajectory and f^t and g^t, whole or (bandit feedback) as they were on it; an
-adaptive adversary sees the policy. Records hold exact expectations under the true model, never sampled returns.
+as f^t is; the learner observes the trajectory and f^t and g^t (with bandit feedback only along the trajectory); an
+adaptive adversary observes the policy. Records hold exact expectations under the true model, never sampled returns.
 """
 
 from bisect import bisect_right
@@ -61,10 +61,10 @@ Callback = Callable[[Record], object]
 
 
 def ask(callback: Callback, record: Record) -> Stop | None:
-    """Call the callback; return its `Stop`, or None. Raises CallbackError, which names it, where it raises."""
+    """Call the callback; return its `Stop`, or None. If it raises, raise a CallbackError with its name."""
     try:
         answer = callback(record)
-    except CallbackError:  # already named, by a callback that passes records on
+    except CallbackError:  # from a callback that forwards records
         raise
     except Exception as error:
         raise CallbackError(
@@ -172,7 +172,7 @@ class Run:
         return self.history
 
     def played(self, until: int | None = None, callback: Callback | None = None) -> Iterator[int]:
-        """Play to episode `until` or the end; yield after each episode its number. The loop of every run."""
+        """Play to episode `until` or the end, and yield the number of each episode: the loop of every run."""
         last = self.episodes if until is None else whole(until, "until", self.episode, self.episodes)
         self.stopped = ""
         while self.episode < last and not self.stopped:
@@ -350,9 +350,9 @@ def run(
     spacing : whether records are evenly spaced in the logarithm of the episode ("log") or in the episode ("linear").
     regret : solve the hindsight LP at all "records", only at the "last", or "never"; regret is NaN where it was not
         solved. Unless "never", budgets that no policy can meet are refused before the first episode.
-    callback : called with a `Record` at each record; may return a `Stop` to end the run there, which the history
-        then says in `settings["stopped"]`.
-    progress : called now and then with the number of episodes done.
+    callback : called with a `Record` at each record; may return a `Stop` to end the run, and the history then has the
+        reason in `settings["stopped"]`.
+    progress : called from time to time with the number of episodes played.
 
     Returns
     -------
@@ -370,7 +370,7 @@ def run(
 def _check(
     t: int, player: Learner, f: FloatArray, g: FloatArray, policy: Policy, expected: tuple[tuple[int, ...], ...]
 ) -> None:
-    """Refuse wrong shapes, and losses beyond Assumption 2 that a learner with bandit feedback could not see."""
+    """Raise InvalidInputError for wrong shapes, and with bandit feedback for losses beyond Assumption 2."""
     shapes = (f.shape, g.shape, policy.probabilities.shape)
     if shapes != expected:
         names = ("the adversary's loss", "the draw of the constraints", "the learner's policy")

@@ -28,15 +28,15 @@ from tightrope.storage.files import claim_folder, write_bytes
 
 # --------------------------------------------------------------------------------------------- progress
 #
-# Over all episodes of all runs: a bar on a terminal, a line now and then elsewhere.
+# The share of all episodes of all runs: a bar on a terminal, otherwise a line from time to time.
 
 #: Called with the numbers of episodes and of runs that are done.
 Show = Callable[[int, int], None]
 
-#: Takes the numbers of episodes and runs, in all and done before; yields a `Show`.
+#: Takes the total numbers of episodes and runs, and how many of each were done before; yields a `Show`.
 Watch = Callable[[int, int, int, int], AbstractContextManager[Show]]
 
-#: Seconds after which lines are printed where there is no terminal; the last one is repeated.
+#: Seconds between lines if there is no terminal; the last value is repeated.
 LINES = (5, 15, 30, 60)
 
 
@@ -100,7 +100,7 @@ def shown(episodes: int, runs: int, episodes_before: int, runs_before: int) -> I
 
 
 def lines(words: Callable[[int, int], str], clock: Callable[[], float] = monotonic) -> Show:
-    """Return a `Show` that prints a line now and then."""
+    """Return a `Show` that prints a line from time to time."""
     began, printed = clock(), 0
 
     def show(episodes_done: int, runs_done: int) -> None:
@@ -119,7 +119,7 @@ def lines(words: Callable[[int, int], str], clock: Callable[[], float] = monoton
 #: What to do after an interruption.
 RESUME = "the same command continues from the last checkpoint"
 
-#: How many of the runs that continue are named.
+#: The most runs that are named in the note about runs that continue.
 NAMED = 5
 
 #: Seconds between two looks at the progress of the runs.
@@ -222,7 +222,7 @@ def _continued(waiting: Sequence[Configuration], folders: Mapping[str, RunFolder
 
 
 def is_conducted(file: Path) -> bool:
-    """Whether tightrope wrote this file of a study, in the folder of its results; no other file is replaced."""
+    """Return whether tightrope wrote the study file in this folder; no other file is replaced."""
     return file.name == STUDY and StudyFile(file).text.startswith(MARK)
 
 
@@ -266,12 +266,12 @@ def _watched(
             looking.join()
 
 
-#: Seconds of a trial, and episodes before it: the first ones compile, renew sets and fill caches.
+#: Seconds of a trial, and the number of episodes before it, which are slower: they renew sets and fill caches.
 TRIAL, WARM_UP = 0.5, 3
 
 
 def estimate(study: Study, folder: Path, engine: Engine, beside: Path) -> list[str]:
-    """The runs of a study, which of them are finished, and how long the others would take: lines of text."""
+    """Return lines about the runs of a study: how many, which are finished, and the time that the others need."""
     _, configurations = resolved(study, beside)
     there = {run.name: finished(RunFolder(folder / RUNS / run.name), run) for run in configurations}
     rows = [(run.name, f"{run.episodes:,}", "finished" if there[run.name] else "to play") for run in configurations]
@@ -292,7 +292,7 @@ def estimate(study: Study, folder: Path, engine: Engine, beside: Path) -> list[s
 
 
 def peak_memory() -> list[float]:
-    """The peak memory of this process in megabytes; empty where the system does not tell."""
+    """Return the peak memory of this process in megabytes; "" where it is unknown."""
     if sys.platform == "win32":
         return []
     import resource
@@ -319,6 +319,6 @@ def trial(configuration: Configuration) -> float:
                 began, first = process_time(), episode
             elif episode > WARM_UP and process_time() - began >= TRIAL:
                 break
-    except TightropeError:  # reported when it is played
+    except TightropeError:  # reported when the run is played
         return 0.0
     return (process_time() - began) / max(1, run.episode - first)

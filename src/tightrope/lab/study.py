@@ -80,7 +80,7 @@ class Grid(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=True
     losses: dict[str, list[Any]] = {}
     noise: dict[str, list[Any]] = {}
     learner: dict[str, list[Any]] = {}
-    #: By the name of the constraint. Unset, it is left out of files and digests, which are then those of 0.2.
+    #: By the name of the constraint. An empty one is omitted from files and digests, which are then those of 0.2.
     budget: dict[str, list[int | float]] | msgspec.UnsetType = msgspec.UNSET
 
 
@@ -133,7 +133,7 @@ class Study(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
                 msgspec.structs.force_setattr(self, name, _converted(value, kind, name))
 
     def checked(self) -> "Study":
-        """The same study, all of its values checked; raises InvalidInputError."""
+        """Return this study after checking its values; raise InvalidInputError for an invalid one."""
         try:
             return _converted(msgspec.to_builtins(self), Study, "the study")
         except (TypeError, ValueError, RecursionError) as error:
@@ -174,7 +174,7 @@ class Study(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
         fresh : discard existing results of these runs.
         checkpoint_every : seconds between two checkpoints of a run.
         callback : called at each record of a run, in this process (docs/how-to/python.md); takes backend="processes".
-        notify : called with what is worth knowing, in words: what changed since the last time, which runs continue.
+        notify : called with notes, as text: what changed since the last time, which runs continue.
 
         Returns
         -------
@@ -192,7 +192,7 @@ class Study(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
 
 
 def _converted(value: object, kind: type[Struct], name: str) -> Struct:
-    """`value` as a struct, or a refusal that names the place."""
+    """Return `value` as a struct; raise InvalidInputError with its place if it is invalid."""
     try:
         return msgspec.convert(normal(value), kind)
     except (ValueError, TypeError, RecursionError) as error:

@@ -25,7 +25,7 @@ SHOWN = tuple(name for name, column in COLUMNS.items() if column.shown)
 EXPLAINED = (("hindsight", "regret"), ("violation", "strong_violation"))
 HEADINGS = COLUMNS | ALWAYS
 
-#: Shown where a learner has no confidence term to scale.
+#: Shown for a learner without a confidence term.
 NONE = "–"
 
 #: The share by which rounding may exceed a budget.
@@ -131,14 +131,14 @@ def compared(histories: Histories, settings: Settings) -> tuple[list[str], list[
 
 
 def _decimals(values: FloatArray) -> IntArray:
-    """(n_columns,) decimals of each column that give its largest value about five digits."""
+    """Return the decimals of each column (n_columns,) with which its largest value has about five digits."""
     largest = np.nan_to_num(np.abs(values)).max(axis=0)
     decimals: IntArray = np.clip(4 - np.floor(np.log10(np.maximum(largest, 1))), 0, 4).astype(np.int64)
     return decimals
 
 
 def conditions(names: Sequence[str]) -> list[str]:
-    """Which learners of the registry have bandit feedback, and which know more than space and budgets."""
+    """Describe which learners have bandit feedback, and which know more than the space and the budgets."""
     known = [LEARNERS[name] for name in names if name in LEARNERS]
     bandit = [learner.name for learner in known if learner.feedback == "bandit"]
     knowing = {learner.name: learner.needs for learner in known if set(learner.needs) - {"rng"}}

@@ -1,7 +1,8 @@
-"""Planning by dynamic programming over models that are known up to an interval for each probability.
+"""Planning by dynamic programming over models whose probabilities are known up to intervals.
 
-Without budgets dynamic programming alone finds the best policy, which is deterministic. Within budgets the best is a
-mixture of policies. Over all policies and all models in the intervals, as measures x(s,a) = Σ_s' q(s,a,s'):
+Without budgets, dynamic programming alone finds a best policy, which is deterministic. Within budgets the best policy
+is a mixture of deterministic ones. The problem, over all policies and all models in the intervals, is in terms of the
+measures x(s,a) = Σ_s' q(s,a,s'):
 
     minimise <c, x>   subject to   <d_i, x> <= α_i,   i = 1..I.
 
@@ -83,7 +84,7 @@ def greedy(space: LayeredSpace, Q: FloatArray) -> Policy:
     """Return the policy that takes the first pair with the least Q (n_pairs,) at every state."""
     state, best = space.pairs[:, 0], np.empty(space.n_states - 1, dtype=np.int64)
     least = np.flatnonzero(least_values(space, Q)[state] == Q)[::-1]
-    best[state[least]] = least  # of several the last is kept, which is the first
+    best[state[least]] = least  # later assignments win, and the first pair comes last
     return deterministic(space, best)
 
 

@@ -126,7 +126,7 @@ class HindsightLP:
         self._model = _Model(mdp)
         self._units = np.array([largest(g) for g in self.constraints])
         self._g = self.constraints / self._units[:, None]
-        # |<g, θ>| <= L in these units: a budget far beyond never binds, and would only reduce accuracy
+        # |<g, θ>| <= L in these units: a much larger budget never binds, and would only reduce accuracy
         self._c = np.minimum(self.budgets / self._units, 2.0 * mdp.space.n_layers)
         self._c += self._shortfall()
         self._rows = self._model.pair_costs(self._g)
@@ -264,12 +264,15 @@ def slackest_visits_by_highs(mdp: LayeredMDP, D: FloatArray, alpha: FloatArray) 
 
 
 def _solved(mdp: LayeredMDP, cost: FloatArray, rows: FloatArray, bounds: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """min cost·x over x >= 0 whose first n_pairs entries are visits, rows·x <= bounds: x, and the multipliers >= 0."""
+    """Minimise cost·x over x >= 0 with rows·x <= bounds; the first n_pairs entries are visits.
+
+    Return x and multipliers.
+    """
     lp = LinearProgram(cost, np.zeros(len(cost)), tolerance=1e-10)
     i, p = np.nonzero(rows)
     lp.add_rows(i, p, ROW_SCALE * rows[i, p], np.full(len(rows), -np.inf), ROW_SCALE * bounds)
     _add_flow(lp, mdp)
-    # interior points are faster on large models; and presolving may leave one that is infeasible by rounding
+    # interior points are faster on large models; presolve may return a point that is infeasible by rounding
     for presolve, method in itertools.product((True, False), METHODS):
         lp.clear()
         answer = lp.solve(method, presolve=presolve)

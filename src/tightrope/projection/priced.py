@@ -38,12 +38,12 @@ class PricedProjector:
     def __init__(self, space: LayeredSpace, m: int, tolerance: float = 1e-9) -> None:
         self.space = space
         self.tolerance = tolerance  #: on the flow residual, and on rows in units of their largest coefficients
-        self.plain = Projector(space, tolerance)  #: whose potentials, thresholds and factor the solve starts from
+        self.plain = Projector(space, tolerance)  #: the solver without rows; its warm start is a part of ours
         self.multipliers = np.zeros(m)  #: (m,) the prices y of the last answer; the next solve starts here
         self.iterations = 0  #: Newton steps of the last solve
         self.dual_value = np.nan  #: φ at the last answer
         self.flow_residual = np.nan
-        self.share = 1.0  #: of `most` that prices were held to; less only where weights left the range of numbers
+        self.share = 1.0  #: the share of `most` that bounded the prices; below 1 only after an overflow of the weights
         self.excess = np.nan  #: the most by which a row is exceeded, in units of its largest coefficient
 
     def state(self) -> dict[str, FloatArray]:
@@ -77,9 +77,9 @@ class PricedProjector:
     ) -> None:
         """Write the answer into `theta`, or raise. Takes checked arrays, A (m, n_tuples), b (m,) and most (m,) >= 0.
 
-        Rows of zeros have the price 0. Where prices up to `most` take weights out of the range of numbers, and no
-        `most` is infinite, prices are held to a `share` of it. Raises `InfeasibleError` if no measure meets the rows
-        whose `most` is infinite. After an error `theta` is NaN and the next solve starts cold.
+        Rows of zeros have the price 0. If prices up to `most` make weights overflow, and no `most` is infinite, prices
+        are limited to a `share` of it. Raises `InfeasibleError` if no measure meets the rows whose `most` is infinite.
+        After an error `theta` is NaN and the next solve starts cold.
         """
         y, self.multipliers, hard = self.multipliers.copy(), np.zeros_like(self.multipliers), np.isinf(most)
         given = reference, cost, confidence, A, b
@@ -111,7 +111,10 @@ class PricedProjector:
         most: FloatArray,
         theta: FloatArray,
     ) -> float:
-        """Primal minus dual value of the last answer, without the excess of rows that are inequalities, or of zeros."""
+        """Return primal minus dual value of the last solution.
+
+        The excess of inequalities and of zero rows is not counted.
+        """
         over = products(A, theta[None]).ravel() - b
         charged = np.isfinite(most) & A.any(axis=1)
         paid = float(np.sum(np.where(charged, most, 0.0) * np.maximum(over, 0.0)))
@@ -129,7 +132,7 @@ class PricedProjector:
         y: FloatArray,
         theta: FloatArray,
     ) -> str | None:
-        """Write θ and y; or return what is wrong, and start cold next time."""
+        """Write θ and y and return None, or return an error message and start cold next time."""
         missed, far = self._search(reference, cost, confidence, A, b, most, patience, y, theta)
         wrong = None
         if not (self.flow_residual <= self.tolerance and missed <= self.tolerance):
@@ -138,7 +141,7 @@ class PricedProjector:
                 f"by {missed:.3g}, above its tolerance of {self.tolerance:.3g}, after {self.iterations} Newton steps; "
                 "no answer is returned (where next to nothing meets the inequalities, leave more room in b)"
             )
-        elif far:  # numbers so far apart that some had to be cut off
+        elif far:  # weights spanned more than floating point does
             gap = self.duality_gap(reference, cost, A, b, most, theta)
             if not abs(gap) <= GAP_TOLERANCE * (1 + abs(self.dual_value)):
                 wrong = (
@@ -162,7 +165,10 @@ class PricedProjector:
         y: FloatArray,
         theta: FloatArray,
     ) -> tuple[float, bool]:
-        """Write θ and y; return by how much rows miss their conditions, and whether numbers were far apart."""
+        """Write θ and y.
+
+        Return the largest violation of the rows' optimality conditions, and whether weights were cut off.
+        """
         native, own = self.plain.solver_for(confidence)
         if own is None:
             self.dual_value, self.flow_residual, missed, self.iterations, far = native.solve_priced(

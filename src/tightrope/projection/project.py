@@ -29,7 +29,7 @@ class Projection:
     set_violation: float  #: the most by which a conditional leaves its set, over pairs with a mass above 1e-300
     duality_gap: float  #: primal minus dual value; of the order of the flow residual times the largest potential
     iterations: int  #: Newton steps taken
-    multipliers: FloatArray  #: (m,) of the inequalities; at 0 where an inequality is met with room to spare
+    multipliers: FloatArray  #: (m,) of the inequalities; 0 for an inequality that is not tight
     excess: float  #: the most by which an inequality is exceeded, in units of its largest coefficient
 
 
@@ -51,8 +51,10 @@ def project(
     inequalities : (A, b), shapes (m, n_tuples) and (m,): θ also meets <A_i, θ> <= b_i.
     tolerance : on the flow residual, in L1; and on every inequality, in units of its largest coefficient.
 
-    Raises `ConvergenceError` if the tolerance is not met: a returned `theta` always meets it. Raises `InfeasibleError`
-    if no measure meets the inequalities, and says which, and what is missing at the least.
+    Raises
+    ------
+    ConvergenceError : if the tolerance is not met; a returned `theta` always meets it.
+    InfeasibleError : if no measure meets the inequalities; it names them and the smallest possible excess.
     """
     instance(space, "space", LayeredSpace)
     if not isinstance(confidence, ConfidenceSet) or isinstance(confidence, type):
@@ -91,7 +93,7 @@ def project(
 
 
 def _checked(space: LayeredSpace, inequalities: object) -> tuple[FloatArray, FloatArray]:
-    """A (m, n_tuples) and b (m,); none of them without inequalities."""
+    """Return A (m, n_tuples) and b (m,); m = 0 without inequalities."""
     if inequalities is None:
         return np.empty((0, space.n_tuples)), np.empty(0)
     if not isinstance(inequalities, tuple | list) or len(inequalities) != 2:

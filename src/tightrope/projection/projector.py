@@ -39,7 +39,10 @@ class Projector:
         self.iterations = 0
 
     def prepare(self, confidence: ConfidenceSet) -> None:
-        """Lay out a confidence set, and the tuples anew if other pairs than before are free; `solve` would do it."""
+        """Pass a confidence set to the core; `solve` does this too.
+
+        Tuples are laid out again if other pairs are free.
+        """
         # isinstance of a protocol takes longer than a small solve
         self._own = cast(OwnSet, confidence) if hasattr(confidence, "pair_question") else None
         if self._own is not None:
@@ -49,16 +52,16 @@ class Projector:
         if type(confidence) is not type(self._confidence) or self._free is None or not (free & self._free).all():
             self._confidence = None
             hand_over(confidence, self._solver, free)
-        self._confidence, self._free = confidence, free  # perhaps but another name for the set of everything
+        self._confidence, self._free = confidence, free  # it may be the same set in another object
 
     def solver_for(self, confidence: ConfidenceSet) -> tuple[core.Solver, OwnSet | None]:
-        """The solver of the core, ready for this set; or the set itself, if it is one that the core does not know."""
+        """Return the solver of the core with this set, and the set itself if the core does not know it."""
         if confidence is not self._confidence:
             self.prepare(confidence)
         return self._solver, self._own
 
     def __reduce__(self) -> tuple[type["Projector"], tuple[LayeredSpace, float]]:
-        """Copy and pickle it cold; `state` has what the next solve starts from."""
+        """Copy without the warm start, which is in `state`."""
         return Projector, (self.space, self.tolerance)
 
     def forget(self) -> None:
@@ -66,7 +69,7 @@ class Projector:
         self._solver.forget()
 
     def state(self) -> dict[str, FloatArray]:
-        """All that the next solve starts from: with it restored, the next answer is the same to the last bit."""
+        """Return copies of the warm start; once they are restored, the next solution has the same bits."""
         thresholds, factor = np.empty((2, self.space.n_pairs)), np.empty(self._solver.factor_size)
         self._solver.state(thresholds, factor)
         return {
@@ -77,7 +80,7 @@ class Projector:
         }
 
     def restore(self, state: dict[str, FloatArray]) -> None:
-        """Go on from what `state` gave."""
+        """Continue from a warm start that `state` returned."""
         damping = float(state["factor_damping"][0])
         for name in ("potentials", "thresholds", "factor"):
             if not (np.isfinite(state[name]).all() or (name == "factor" and np.isnan(damping))):
@@ -89,7 +92,7 @@ class Projector:
         self._solver.restore(state["potentials"], state["thresholds"], state["factor"], damping)
 
     def solve(self, reference: FloatArray, cost: FloatArray, confidence: ConfidenceSet, theta: FloatArray) -> None:
-        """Write the answer into `theta`, or raise. Takes checked arrays, `theta` another than the rest.
+        """Write the solution into `theta`, or raise. The arrays must be checked, and `theta` distinct from the others.
 
         After an error `theta` is NaN and the next solve starts cold.
         """
@@ -107,7 +110,7 @@ class Projector:
                 f"the projection stopped at a flow residual of {self.flow_residual:.3g}, above its tolerance of "
                 f"{self.tolerance:.3g}, after {self.iterations} Newton steps; no answer is returned"
             )
-        if far:  # numbers so far apart that some had to be cut off
+        if far:  # weights spanned more than floating point does
             gap = self.duality_gap(reference, cost, theta)
             if not abs(gap) <= GAP_TOLERANCE * (1 + abs(self.dual_value)):
                 self.forget()
@@ -118,7 +121,7 @@ class Projector:
                 )
 
     def _solve_in_numpy(self, reference: FloatArray, cost: FloatArray, confidence: OwnSet, theta: FloatArray) -> None:
-        """As `solve`, for a set of the user's own."""
+        """Solve for a user's own set."""
         theta[:] = np.nan
         try:
             found = in_numpy.solve(self.space, reference, cost, confidence, self.tolerance, self.potentials)
@@ -141,9 +144,9 @@ class Projector:
     def sensitivities(
         self, reference: FloatArray, cost: FloatArray, A: FloatArray, theta: FloatArray
     ) -> tuple[FloatArray, FloatArray]:
-        """How the last answer, `theta` at the potentials as they are, moves as `cost` does along each row of A.
+        """Return the derivatives of the last solution `theta` when `cost` moves along each row of A.
 
-        (m, n_states) of the potentials, (m, n_tuples) of θ.
+        They are (m, n_states) for the potentials and (m, n_tuples) for θ.
         """
         if self._own is not None:
             at = in_numpy.dual(self.space, reference, cost, self._own, self.potentials)
@@ -154,14 +157,14 @@ class Projector:
 
 
 def primal_value(space: LayeredSpace, reference: FloatArray, cost: FloatArray, theta: FloatArray) -> float:
-    """<cost, θ> + D(θ, reference) − Σ reference + n_layers, from the definition: −F at the answer."""
+    """Return <cost, θ> + D(θ, reference) − Σ reference + n_layers, which is −F at the solution."""
     with np.errstate(divide="ignore", invalid="ignore"):
         entropy = np.where(theta > 0, theta * (np.log(theta) - np.log(reference)), 0.0)
     return float(np.sum(cost * theta + entropy - theta) + space.n_layers)
 
 
 def _factorises(space: LayeredSpace) -> bool:
-    """Whether to factorise H, over the potentials of all layers but the last, whose own is fixed: if that is fast."""
+    """Return whether factorising H is fast; the potentials of the last layer are fixed and not in H."""
     sizes = np.array(space.layer_sizes[:-1])
     onward = np.append(sizes[1:], 0)
     operations = np.sum(sizes.astype(float) ** 3 / 3 + sizes**2 * onward + sizes * onward**2)

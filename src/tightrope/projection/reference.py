@@ -74,14 +74,14 @@ def pair_question(confidence: ConfidenceSet, space: LayeredSpace, i: int, log_w:
 
 
 def answer_if_free(log_w: FloatArray) -> Answer:
-    """Of all distributions: w normalised."""
+    """Answer for the set of all distributions: w normalised."""
     w = np.exp(np.maximum(log_w - log_w.max(), -SPREAD))
     p = w / w.sum()
     return Answer(p, np.diag(p) - np.outer(p, p))
 
 
 def _own_answer(confidence: OwnSet, space: LayeredSpace, i: int, log_w: FloatArray) -> Answer:
-    """What a set of one's own answers, checked."""
+    """Return the checked answer of a user's own set."""
     n, wrong, answer = len(log_w), None, confidence.pair_question(i, log_w)
     try:
         p, movement = (np.asarray(part, dtype=float) for part in answer)
@@ -106,11 +106,11 @@ def _own_answer(confidence: OwnSet, space: LayeredSpace, i: int, log_w: FloatArr
 def answer_for_box(
     log_w: FloatArray, lower: FloatArray, upper: FloatArray, center: FloatArray | None = None, eps: float = np.inf
 ) -> Answer:
-    """Of the distributions with lower <= p <= upper and, given a center, ‖p − center‖₁ <= eps.
+    """Answer for the distributions with lower <= p <= upper and, given a center, ‖p − center‖₁ <= eps.
 
-    p* is w scaled and clipped: p = clip(κ w, lower, upper), Σ p = 1. Where that is outside the ball, half of eps lies
-    above the center and half below, with a scale for each. What is clipped does not move; the rest of either part moves
-    in proportion to w and keeps its sum.
+    p* is w scaled and clipped: p = clip(κ w, lower, upper), Σ p = 1. If that is outside the ball, p* exceeds the center
+    by eps/2 at some successors and is eps/2 below it at others, with a scale κ for each group. Clipped entries do not
+    move with w; the others move in proportion to w, and the sum of each group is fixed.
     """
     w = np.exp(np.maximum(log_w - log_w.max(), -SPREAD))
     kappa = clip_scale(w, lower, upper, 1.0)
@@ -128,7 +128,10 @@ def answer_for_box(
 
 
 def clip_scale(w: FloatArray, lower: FloatArray, upper: FloatArray, total: float) -> float:
-    """The κ with Σ clip(κ w, lower, upper) = total: the sum is piecewise linear in κ, so interpolate between kinks."""
+    """Return κ with Σ clip(κ w, lower, upper) = total.
+
+    The sum is piecewise linear in κ, so interpolate between kinks.
+    """
     kinks = np.sort(np.concatenate([lower / w, upper / w]))
     sums = np.clip(kinks[:, None] * w, lower, upper).sum(axis=1)
     return float(np.interp(total, sums, kinks))
@@ -138,15 +141,15 @@ def clip_scale(w: FloatArray, lower: FloatArray, upper: FloatArray, total: float
 
 
 def answer_for_kl_ball(log_w: FloatArray, center: FloatArray, radius: float) -> Answer:
-    """Of the distributions with KL(P̂‖p) <= r, P̂ the center.
+    """Answer for the distributions with KL(P̂‖p) <= r, P̂ the center.
 
-    If w̄ = w / Σw is in the ball it is the answer. Otherwise, with multipliers μ of the ball and λ of Σ p = 1,
+    If w̄ = w / Σw is in the ball, it is the answer. Otherwise, with multipliers μ of the ball and λ of Σ p = 1,
 
         log p − log w̄ + λ = μ (P̂/p − 1):      μ (e^x − 1) + x = λ − log(w̄/P̂),   x = log(P̂/p),   where P̂ > 0
 
     and p = w̄ e^{−μ−λ} elsewhere. For every μ there is one λ with Σ p = 1, and KL(P̂‖p) falls with μ.
 
-    It moves as follows. With κ = 1 / (1 + μ P̂/p), κ̄ = Σ p κ and v = p (1 − κ/κ̄), Σ p = 1 and KL(P̂‖p) = r leave
+    The derivatives: with κ = 1 / (1 + μ P̂/p), κ̄ = Σ p κ and v = p (1 − κ/κ̄), Σ p = 1 and KL(P̂‖p) = r leave
     ∂p/∂log w = diag(p κ) − (p κ)(p κ)ᵀ / κ̄ − v vᵀ / σ, σ = Σ v² / (p κ).
     """
     inside, seen = answer_if_free(log_w), center > 0
@@ -158,7 +161,7 @@ def answer_for_kl_ball(log_w: FloatArray, center: FloatArray, radius: float) -> 
         return Answer(center / center.sum(), np.zeros_like(inside.movement))
 
     def at(mu: float, lam: float) -> tuple[FloatArray, FloatArray]:
-        """p and x; x is 0 where P̂ is."""
+        """Return p and x; x is 0 where P̂ is 0."""
         x, p = np.zeros_like(w_bar), w_bar * np.exp(-mu - lam)
         x[seen] = solve_log(lam - log_ratio, mu)
         p[seen] = center[seen] * np.exp(-x[seen])
@@ -178,7 +181,7 @@ def answer_for_kl_ball(log_w: FloatArray, center: FloatArray, radius: float) -> 
         return at(mu, falling_root(log_total, -K - 1e-15, 1e-15, -K * (mu / (1 + mu)) ** 2, 1e-15))
 
     def log_excess(log_mu: float) -> tuple[float, float]:
-        """log(KL(P̂‖p) / r), KL with Σ p − 1 added, and its slope in log μ."""
+        """Return log((KL(P̂‖p) + Σ p − 1) / r) and its slope in log μ."""
         mu = float(np.exp(log_mu))
         p, x = given(mu)
         kl = max(float(np.sum(center[seen] * above_tangent(x[seen])) + np.sum(p[~seen])), 1e-300)
@@ -186,7 +189,7 @@ def answer_for_kl_ball(log_w: FloatArray, center: FloatArray, radius: float) -> 
         curvature = np.sum(d * b * b) - np.sum(d * b) ** 2 / np.sum(d)
         return float(np.log(kl / radius)), -float(mu * curvature / kl)
 
-    # near the center KL(P̂‖p) is quadratic, and p as far from P̂ as from w̄ in the ratio 1 : μ
+    # near the center KL(P̂‖p) is quadratic, and p divides the way from P̂ to w̄ in the ratio 1 : μ
     most = float(np.log(K / radius))
     start = float(np.log(max(np.sqrt(K / radius) - 1, 1e-16)))
     mu = float(np.exp(falling_root(log_excess, most - 100.0, most, start, 1e-12)))
@@ -200,13 +203,16 @@ def answer_for_kl_ball(log_w: FloatArray, center: FloatArray, radius: float) -> 
 
 
 def above_tangent(x: FloatArray) -> FloatArray:
-    """e^{−x} − 1 + x, by its series where that cancels: KL(P̂‖p) + Σ p − 1 is the sum of P̂ times this of log(P̂/p)."""
+    """Return h(x) = e^{−x} − 1 + x, by its series for small x; KL(P̂‖p) + Σ p − 1 = Σ P̂ h(log(P̂/p))."""
     series = x * x / 2 * (1 - x / 3 * (1 - x / 4 * (1 - x / 5 * (1 - x / 6))))
     return np.where(np.abs(x) < 3e-3, series, np.expm1(-x) + x)
 
 
 def solve_log(a: FloatArray, mu: float) -> FloatArray:
-    """The x with μ (e^x − 1) + x = a: convex, so that Newton's method comes down to it from the bounds above it."""
+    """Return x with μ (e^x − 1) + x = a.
+
+    The left side is convex, so Newton's method descends to x from an upper bound.
+    """
     bound = np.where(a < 0, a + mu, np.log1p(np.maximum(a, 0.0) / mu))
     x = np.minimum(a / (1 + mu), bound)
     for _ in range(100):
@@ -220,9 +226,9 @@ def solve_log(a: FloatArray, mu: float) -> FloatArray:
 def falling_root(
     f: Callable[[float], tuple[float, float]], low: float, high: float, x: float, tolerance: float
 ) -> float:
-    """The root of a falling function f, which returns its value and slope, from x on, to a tolerance on the value.
+    """Return the root of a decreasing function f, which returns its value and slope, to a tolerance on the value.
 
-    Newton's method, and bisection where that leaves the bracket.
+    Newton's method from x, and bisection where a step leaves the bracket.
     """
     for _ in range(200):
         value, slope = f(x)
@@ -253,7 +259,7 @@ class Dual(NamedTuple):
 
     @property
     def gradient(self) -> FloatArray:
-        """∂F/∂β of the states whose potential is not fixed, 0 elsewhere."""
+        """∂F/∂β for the states whose potentials are free, 0 elsewhere."""
         gradient = self.inflow - self.outflow
         gradient[[0, -1]] = 0.0
         return gradient
@@ -337,12 +343,14 @@ def solve(
     tolerance: float = 1e-10,
     start: FloatArray | None = None,
 ) -> Solution:
-    """Minimise F by Newton's method, from the potentials `start` or from 0, until the flow residual is in tolerance.
+    """Minimise F by Newton's method, from the potentials `start` or from 0, to a tolerance on the flow residual.
 
-    Where a step is too long to be believed, or not good enough, H gets a multiple of its own diagonal's size: the step
-    then turns towards (inflow − outflow) / (inflow + outflow), which is never longer than 1.
+    If a step is implausibly long, or does not reduce F enough, H is damped by a multiple of inflow + outflow. The step
+    then turns towards (inflow − outflow) / (inflow + outflow), which is at most 1 in every entry.
 
-    Raises `ConvergenceError` if the tolerance is not met.
+    Raises
+    ------
+    ConvergenceError : if the tolerance is not met.
     """
     beta = np.zeros(space.n_states) if start is None else start
     steps, at = _search(space, reference, cost, confidence, tolerance, beta)
@@ -365,7 +373,7 @@ def _search(
     tolerance: float,
     beta: FloatArray,
 ) -> tuple[int, Dual]:
-    """Newton's method from β on: the number of steps, and where they led."""
+    """Run Newton's method from β; return the number of steps and the last point."""
     at, damping, steps = dual(space, reference, cost, confidence, beta), 0.0, 0
     while not at.residual <= tolerance and steps < MAX_STEPS and damping < MAX_DAMPING:
         steps += 1
@@ -393,9 +401,11 @@ def newton_step(at: Dual, damping: float) -> FloatArray:
 
 
 def solve_positive(H: FloatArray, b: FloatArray) -> FloatArray:
-    """H⁻¹ b by Cholesky's method, H positive definite but for rounding; 0 for an unknown whose pivot is 0 or less.
+    """Return H⁻¹ b by Cholesky's method; an unknown with a pivot of 0 or less is 0.
 
-    Every number is the outcome of a fixed sequence of operations, unlike LAPACK's, which depends on the CPU.
+    H is positive definite up to rounding.
+
+    The order of operations is fixed, so the bits do not depend on the CPU, as those of LAPACK do.
     """
     n, A, x = len(b), H.copy(), b.copy()
     smallest = 1e-14 * np.maximum(np.diag(H), 0.0)
@@ -414,10 +424,10 @@ def solve_positive(H: FloatArray, b: FloatArray) -> FloatArray:
 
 
 def sensitivities(space: LayeredSpace, at: Dual, A: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """How the answer moves as `cost` does along each row of A: (m, n_states) of β, (m, n_tuples) of θ.
+    """Return the derivatives when `cost` moves along each row of A: (m, n_states) of β, (m, n_tuples) of θ.
 
     Let log w change by x. Then dθ = q (∂p/∂log w) x + θ (x̄ − Σ θ x), with x̄ the mean of x under p and the sum over the
-    layer. Flow is to be conserved, so β moves by dβ = −H⁻¹ d(inflow − outflow), and x = −A + dβ(s') − dβ(s).
+    layer. Flow stays conserved if β moves by dβ = −H⁻¹ d(inflow − outflow), and x = −A + dβ(s') − dβ(s).
     """
     state, successor = space.tuples[:, 0], space.tuples[:, 2]
     dbeta, dtheta = np.zeros((len(A), space.n_states)), np.empty_like(A)
@@ -431,7 +441,7 @@ def sensitivities(space: LayeredSpace, at: Dual, A: FloatArray) -> tuple[FloatAr
 
 
 def _move(space: LayeredSpace, at: Dual, x: FloatArray) -> FloatArray:
-    """dθ as every log w changes by x, potentials aside."""
+    """Return dθ when log w changes by x and the potentials stay."""
     by_pair = np.split(x, space.csr.pair_ptr[1:-1])
     moves = [np.sum(answer.movement * here, axis=1) for answer, here in zip(at.answers, by_pair, strict=True)]
     within = space.expand_to_tuples(at.q) * np.concatenate(moves)
@@ -443,9 +453,9 @@ def _move(space: LayeredSpace, at: Dual, x: FloatArray) -> FloatArray:
 
 
 MAX_PRICE_STEPS = 120
-#: How far a price may move in a step, in units of cost; where φ does not fall, less.
+#: The largest move of a price in one step, in units of cost, and the smallest before the search stops.
 REACH, SMALLEST_REACH = 20.0, 1e-9
-#: Share of the promised decrease of φ that a step has to bring; and what of φ is rounding.
+#: The share of the promised decrease of φ that a step must achieve; the relative rounding error of φ.
 PRICE_ARMIJO, PRICE_ROUNDING = 1e-4, 1e-12
 #: Added to second derivatives: rows may be equal, or the same for all θ.
 SINGULAR = 1e-10
@@ -459,17 +469,17 @@ class PricedSolution(NamedTuple):
     prices: FloatArray  #: (m,) y
     dual_value: float  #: φ
     flow_residual: float
-    missed: float  #: the most by which a row's optimality condition is missed, in units of its largest coefficient
+    missed: float  #: the largest violation of a row's optimality condition, in units of its largest coefficient
     iterations: int  #: Newton steps, those for prices and all in β that these took
 
 
 class PricedAnswer(NamedTuple):
-    """The plain answer at prices y; all in units of the rows' largest coefficients."""
+    """The solution of the plain subproblem at prices y; all in units of the rows' largest coefficients."""
 
     y: FloatArray
     phi: float
     slack: FloatArray  #: b − A θ(y), the gradient of φ
-    missed: float  #: max_i |y_i − the y_i − slack_i that is cut to 0 .. most_i|
+    missed: float  #: max_i |y_i − clip(y_i − slack_i, 0, most_i)|
     plain: Solution
 
 
@@ -484,9 +494,11 @@ def solve_priced(
     tolerance: float = 1e-9,
     start: tuple[FloatArray, FloatArray] | None = None,
 ) -> PricedSolution:
-    """Minimise φ over the prices, from the potentials and prices `start` or from 0; `missed` says how far it came.
+    """Minimise φ over the prices, from the potentials and prices `start` or from 0; `missed` is the remaining error.
 
-    Raises `ConvergenceError` if the plain solver does.
+    Raises
+    ------
+    ConvergenceError : if the plain subproblem cannot be solved.
     """
     size = np.abs(A).max(axis=1, initial=0.0)
     empty = size == 0
@@ -511,7 +523,7 @@ def solve_priced(
             prices, dbeta = _price_step(space, reference, cost, confidence, rows, highest, here, reach)
             try:
                 there = at(prices, here.plain.potentials + combine(prices - here.y, dbeta))
-            except ConvergenceError:  # weights out of the range of numbers
+            except ConvergenceError:  # weights overflow
                 there = None
             accepted = there is not None and _low_enough(there, here)
             reach = min(4 * reach, REACH) if accepted else reach / 4
@@ -541,7 +553,7 @@ def _price_step(
     here: PricedAnswer,
     reach: float,
 ) -> tuple[FloatArray, FloatArray]:
-    """The minimum of the model of φ over the prices within reach, and how β moves with each price."""
+    """Return the prices within reach that minimise the quadratic model of φ, and the derivatives of β by each price."""
     at = dual(space, reference, cost + combine(here.y, rows), confidence, here.plain.potentials)
     dbeta, dtheta = sensitivities(space, at, rows)
     S = -products(rows, dtheta)

@@ -212,7 +212,7 @@ def _file(source: Path | bytes) -> Iterator[tuple[IO[bytes], int]]:
 
 
 def _document(archive: zipfile.ZipFile, size: int) -> dict[str, Any]:
-    """The JSON, once nothing in the archive can be larger than the file."""
+    """Return the JSON, after checking that no member of the archive is larger than the file."""
     members = archive.infolist()
     if any(member.compress_type != zipfile.ZIP_STORED for member in members):
         raise InvalidInputError("it is compressed, which tightrope's files never are")
@@ -359,9 +359,9 @@ class Decoder:
             raise InvalidInputError(f"it contains {unread[0]!r}, to which nothing refers")
 
     def array(self, value: Mapping[str, str], like: Any = None) -> Any:
-        """Return the array that `value` refers to; shape and dtype must be those of `like`, before it is read."""
+        """Return the array that `value` refers to, after checking that its header has the shape and dtype of `like`."""
         member = self.archive.getinfo(f"{value['array']}.npy")
-        if member.filename not in self.unread:  # or a small file could ask for any amount of memory
+        if member.filename not in self.unread:  # otherwise a small file could use any amount of memory
             raise InvalidInputError(f"{value['array']} is referred to twice")
         self.unread.remove(member.filename)
         with self.archive.open(member) as file:
@@ -399,7 +399,7 @@ def _member(name: str) -> zipfile.ZipInfo:
 #
 # Conversion of checkpoints with older schemas to the present one:
 #
-#   5   as 4; `ucpd-practical` and `ucpd-practical-known` are other learners, and those before are called -0.2
+#   5   as 4, but `ucpd-practical` and `ucpd-practical-known` are new learners; the old ones are called -0.2
 #   4   as 3; the fields of a state declare the schema that introduced them (`storage.state.numbers`)
 #   3   state by attribute, nested objects inside; values other than numbers, texts and lists under a key for their kind
 #   2   state by dotted name ("counts.N"); dictionaries without a key for their kind
@@ -413,7 +413,7 @@ SCHEMA = 5
 TAGS = ("float", "array", "space", "mdp", "policy", "generator", "state")
 
 
-#: Learners that schema 5 has under another name.
+#: Learners that are renamed in schema 5.
 RENAMED = {
     "ucpd-practical": "ucpd-practical-0.2",
     "ucpd-practical-known": "ucpd-practical-known-0.2",
@@ -440,7 +440,7 @@ def _with_state(document: dict[str, Any]) -> dict[str, Any]:
             "parameters": {name: _tagged(value) for name, value in document["parameters"].items()},
             "state": _by_attribute(document["state"]),
         }
-    if document["schema"] == 3 and document["learner"] == "ucpd-practical":  # it took a step in every episode
+    if document["schema"] == 3 and document["learner"] == "ucpd-practical":  # this learner took a step in every episode
         return document | {"state": document["state"] | {"steps": document["state"]["observed"]}}
     return document
 

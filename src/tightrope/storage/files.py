@@ -30,7 +30,7 @@ KINDS: dict[str, Callable[[int], bool]] = {
     "a device": lambda mode: stat.S_ISCHR(mode) or stat.S_ISBLK(mode),
 }
 
-#: Flags, where the system has them: do not wait for the writer of a pipe, and do not translate line ends.
+#: Flags of `open`, if the system has them: do not wait for the writer of a pipe; do not translate line endings.
 UNTOUCHED = getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -48,7 +48,8 @@ def open_regular(path: Path) -> Iterator[int]:
     except ValueError as error:  # a null character
         raise InvalidInputError(f"{printable(path)} is not a valid file name: {printable(error)}") from error
     try:
-        check_regular(path, os.fstat(descriptor))  # of the open file, which the path cannot change any more
+        # the status of the open file, which later changes of the path do not affect
+        check_regular(path, os.fstat(descriptor))
         yield descriptor
     finally:
         os.close(descriptor)
@@ -61,7 +62,7 @@ def check_regular(path: Path, found: os.stat_result) -> None:
         raise InvalidInputError(f"{printable(path)} is {kind}, not a file")
 
 
-if sys.platform != "win32":  # on Windows nothing is locked, and leftover temporary files stay
+if sys.platform != "win32":  # on Windows there are no locks, and leftover temporary files remain
     import fcntl
 
 
@@ -90,7 +91,7 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
                 os.chmod(temporary, mode)  # noqa: PTH101  # only now: it may forbid writing
             os.fsync(file.fileno())
             if sys.platform == "win32":
-                file.close()  # Windows does not rename what is open
+                file.close()  # Windows does not rename open files
             temporary.replace(target)
         sync_folder(target.parent)
 
@@ -161,7 +162,7 @@ def lock(descriptor: int, *, wait: bool) -> bool | None:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make a rename in `folder` outlast a power cut, where folders can be synced at all (not on Windows)."""
+    """Sync `folder`, so that a rename in it survives a power cut; Windows cannot sync folders."""
     if hasattr(os, "O_DIRECTORY"):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:
@@ -171,20 +172,20 @@ def sync_folder(folder: Path) -> None:
 
 
 def write_bytes(path: Path, data: bytes) -> None:
-    """`Path.write_bytes`, through `replacing`."""
+    """Write bytes, through `replacing`."""
     with replacing(path) as file:
         file.write(data)
 
 
 def write_json(path: Path, value: Mapping[str, Any]) -> None:
-    """Indented JSON with a final newline, through `replacing`; NaN and infinity are refused."""
+    """Write indented JSON with a final newline, through `replacing`; NaN and infinity are refused."""
     text = json.dumps(value, indent=2, allow_nan=False, ensure_ascii=False) + "\n"
-    # a name that is not UTF-8 has characters that cannot be encoded; escaped, as JSON knows it, they read back
+    # file names that are not UTF-8 contain lone surrogates, which are written as escapes of JSON
     write_bytes(path, text.encode(errors="backslashreplace"))
 
 
 def write_csv(path: Path, columns: Mapping[str, Iterable[object]]) -> None:
-    """A heading and one line per record, through `replacing`; every number reads back to the same bits."""
+    """Write a heading and one line per record, through `replacing`; numbers are read back with the same bits."""
     written = StringIO()
     lines = csv.writer(written, lineterminator="\n")
     lines.writerow(columns)
@@ -206,7 +207,7 @@ def read_csv(path: Path) -> dict[str, list[str]]:
 
 @contextmanager
 def claim_folder(folder: Path, mark: str) -> Iterator[bool]:
-    """Create or lock a folder of which the file `mark` says that it is ours; yield whether it is new.
+    """Lock a folder, and create it if needed; the file `mark` identifies it as ours. Yield whether it is new.
 
     Raises
     ------

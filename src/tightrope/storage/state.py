@@ -1,4 +1,4 @@
-"""The state of a learner: a frozen dataclass whose fields declare what they may hold.
+"""The state of a learner: a frozen dataclass whose fields declare their types and limits.
 
     @state
     class MyState(State):
@@ -22,7 +22,7 @@ from tightrope.space import LayeredSpace
 
 
 class Limits(NamedTuple):
-    """What a field of a state may hold."""
+    """The limits of a field of a state."""
 
     least: float = -math.inf
     most: float = math.inf
@@ -41,7 +41,7 @@ def numbers(
 ) -> Any:
     """Declare a field for a number, or an array of them, between `least` and `most`.
 
-    A checkpoint of a schema before `since` does not have it; it keeps the value that a new learner has.
+    Checkpoints with a schema before `since` lack the field; it then has the value of a new learner.
     """
     limits = {"limits": Limits(least, most, since=since, written_as=written_as)}
     return dataclasses.field(default=default, metadata=limits)

@@ -1,4 +1,4 @@
-"""What the theorem says about a problem: whether its assumptions hold, its constants, bounds, and their terms in runs.
+"""The theorem applied to a problem: its assumptions, constants and bounds, and the terms of the bounds in runs.
 
 print(tr.theory.check(problem, episodes=20_000))
 """

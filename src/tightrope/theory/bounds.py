@@ -5,15 +5,16 @@ maximum, attained on the multipliers V*. The theorem asks for B >= ‖η*‖₂ 
 
     q* − q(η) >= σ̄ dist(η, V*)   wherever   dist(η, V*) >= ϑ̄.
 
-If some policy θ_s leaves ε > 0 of every budget, and `gap` is what it loses at most to the best policy within the
-budgets, <f, θ_s> − q* <= gap (at most 2L, whatever the loss), these hold (docs/explanation/theory.md has the proof):
+If some policy θ_s leaves slack ε > 0 in every budget, and its loss exceeds that of the best policy within the budgets
+by at most `gap`, <f, θ_s> − q* <= gap (which is at most 2L for any loss), these hold (docs/explanation/theory.md has
+the proof):
 
     B = gap / ε,   σ̄ = ε / 2,   ϑ̄ = 2 B + 2 gap / ε.
 
 Bounds. The letters are the paper's, the constants those of docs/explanation/errata.md, the derivation is in
 docs/explanation/theory.md. The losses may be any that are fixed beforehand; for losses that depend on the learner no
 bound on the regret is known where constraints are noisy. All bounds except that of the epochs are of the order √T (and
-logarithms); few say anything before T is large, and `trivial` holds in any case.
+logarithms). Most are vacuous unless T is large; `trivial` is the bound that always holds.
 """
 
 import math
@@ -37,20 +38,20 @@ from tightrope.space import LayeredSpace
 class Constants:
     """The constants of a problem that the bounds depend on, besides its size."""
 
-    slack: float  # ε: what some policy leaves of every budget
+    slack: float  # ε: the slack of some policy in every budget
     B: float  # no multiplier has a larger norm
     sigma: float  # σ̄: slope of the dual function,
     vartheta: float  # ϑ̄: at this distance from the multipliers and beyond
 
     @classmethod
     def from_slack(cls, slack: float, gap: float) -> Self:
-        """The constants for losses under which the policy with `slack` > 0 loses at most `gap` more than the best."""
+        """Return the constants, if the loss of the policy with `slack` > 0 exceeds the best by at most `gap`."""
         slack, gap = number(slack, "slack", 1 / EXTREME, math.inf), number(gap, "gap", -EXTREME, EXTREME)
         B = gap / slack
         return cls(slack=slack, B=B, sigma=slack / 2, vartheta=2 * B + 2 * gap / slack)
 
     def largest_level(self, n_layers: int) -> float:
-        """1/(4 + 8L/σ̄): the theorem holds for levels ζ up to this."""
+        """1/(4 + 8L/σ̄), the largest level ζ of the theorem."""
         return 1 / (4 + 8 * n_layers / self.sigma)
 
 
@@ -83,7 +84,7 @@ def bounds(
     mixing: float = PUBLISHED,
     known: Constants | None = None,
 ) -> dict[str, Bound]:
-    """Bounds by the names that their measured counterparts have in the history of `measure`, at its last record.
+    """Return bounds, by the names of the measured quantities in the last record of a history of `measure`.
 
     epoch            ℓ(T)
     model_error      Σ ‖θ^t − θ̄^t‖₁
@@ -95,7 +96,7 @@ def bounds(
     Parameters
     ----------
     level, alpha, V, mixing : ζ, α, V and λ of the learner; the theorem's unless given.
-    known : constants of the problem, if better ones are known than those that follow from its slack.
+    known : constants of the problem, if better ones are known than those derived from its slack.
     """
     if instance(problem, "problem", Problem).changing:
         raise InvalidInputError("the theorem needs constraints that are drawn independently from one law; these change")
@@ -139,9 +140,9 @@ def bounds(
 
 
 def model_error(space: LayeredSpace, T: int, zeta: float) -> float:
-    """Σ ‖θ^t − θ̄^t‖₁: 2ε(s,a) of every visit, which counts in its own layer and in all that follow; and a martingale.
+    """Return the bound on Σ ‖θ^t − θ̄^t‖₁: 2ε(s,a) for each visit, in its layer and all later ones, plus a martingale.
 
-    A pair with one successor has nothing to learn.
+    A pair with one successor contributes nothing.
     """
     L = space.n_layers
     pairs = np.bincount(space.layer_of_pair, space.successors_per_pair > 1, minlength=L)
@@ -152,10 +153,11 @@ def model_error(space: LayeredSpace, T: int, zeta: float) -> float:
 
 
 def multiplier_peak(T: int, R: float, sigma: float, C: float, start: float, zeta: float, noisy: bool) -> float:
-    """ω: in a window of √T episodes that starts with ‖Q‖₂ >= ψ, ‖Q‖₂ falls by σ/2 an episode, in expectation.
+    """Return ω, the bound on ‖Q‖₂.
 
-    That is where the dual function is at most a − σ‖η‖₂. C is what is added an episode to ‖Q‖₂², 2Va included; `start`
-    what is added once a window.
+    In a window of √T episodes that starts with ‖Q‖₂ >= ψ, the expectation of ‖Q‖₂ falls by σ/2 per episode, because
+    there the dual function is at most a − σ‖η‖₂. C bounds the increase of ‖Q‖₂² per episode, 2Va included, and `start`
+    the increase once per window.
     """
     tau = math.ceil(math.sqrt(T))
     psi = (tau * R**2 + C) / sigma + start / (sigma * tau) + tau * sigma / 2

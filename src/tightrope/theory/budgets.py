@@ -1,13 +1,13 @@
 """Budgets that exclude each other, and the least loss against each budget.
 
 The frontier of one budget: as η rises from 0, best policies for f + η g use less and lose more. Their points (use,
-loss) are the corners of the convex chain v(b) = min {<f, θ> : <g, θ> <= b}; the price η at which one corner gives way
-to the next is the multiplier of every budget between them, and the dual function of a budget c is
+loss) are the corners of the convex, piecewise linear v(b) = min {<f, θ> : <g, θ> <= b}. The price η at which the next
+corner becomes the best is the multiplier of every budget between the two, and the dual function of a budget c is
 
     q(η) = min over corners of loss + η (use − c).
 
-Dynamic programming finds them all: at the price at which two corners are equally good either no policy is better, and
-they are neighbours, or the best one is a corner between them.
+Dynamic programming finds all corners: take the price at which two corners are equally good. If no policy is better,
+the corners are neighbours; otherwise the best policy gives a corner between them.
 """
 
 from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ from tightrope.planning.hindsight import TOLERANCE, best_policy, slater_slack, s
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 
-#: The weight of a use beside the loss: of policies with the same loss, the one with less use is taken.
+#: The weight of a use added to the loss, so that among policies with equal loss the one with less use is chosen.
 FRUGALITY = 1e-8
 
 #: Values that differ by less than this, per step and unit of price, differ by rounding only.
@@ -32,14 +32,14 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Frontier:
-    """The corners that are best at some price up to the largest one."""
+    """The corners of the frontier up to some largest price."""
 
     use: FloatArray  # (n,) <g, θ>, falling
     loss: FloatArray  # (n,) <f, θ>, rising
 
     @property
     def prices(self) -> FloatArray:
-        """(n − 1,) the price from which on a corner is better than the one before it; rising."""
+        """(n − 1,) the increasing prices above which each corner is better than the one before it."""
         return np.maximum(-np.diff(self.loss) / np.diff(self.use), 0.0)  # rounding may leave less
 
     def dual(self, price: float, budget: float) -> float:
@@ -48,7 +48,10 @@ class Frontier:
         return float((self.loss + eta * (self.use - c)).min())
 
     def multipliers(self, budget: float) -> tuple[float, float]:
-        """The least and the largest η at which the dual function of a budget is largest: two where a corner is met."""
+        """Return the smallest and largest maximiser η of the dual function of a budget.
+
+        They differ if it is at a corner.
+        """
         c, prices = number(budget, "budget", -EXTREME, EXTREME), np.concatenate([[0.0], self.prices, [np.inf]])
         more, not_less = self.use > c + TOLERANCE, self.use >= c - TOLERANCE
         return float(prices[more.sum()]), float(prices[not_less.sum()])
@@ -109,7 +112,7 @@ class Conflict:
 
     members: tuple[int, ...]
     excess: float  # every policy exceeds one of them by at least this
-    enough: FloatArray  # the limit of each at which all can be met, the others unchanged
+    enough: FloatArray  # (k,) for each budget: the limit at which all can be met if the others are unchanged
 
 
 def conflict(problem: Problem) -> Conflict | None:
@@ -139,9 +142,10 @@ class Curve:
     """The least loss of an episode against one budget, the others unchanged; in the problem's own units."""
 
     constraint: int
-    budgets: FloatArray  # (n,) rising, from the least that can be met to where a larger one gains nothing
+    budgets: FloatArray  # (n,) increasing, from the least feasible one to the least that no larger one improves on
     losses: FloatArray  # (n,) falling
-    multipliers: FloatArray  # (n,) by how much one more unit of the budget lowers the loss; infinite at the least one
+    # (n,) the decrease of the loss per unit of the budget; infinite at the least feasible budget
+    multipliers: FloatArray
     yours: int | None  # the index of the problem's budget; None if it cannot be met
 
 

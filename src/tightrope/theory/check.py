@@ -29,7 +29,7 @@ class Multipliers:
     """Multipliers of the LP over each window, in the learner's units."""
 
     values: FloatArray  # (n_windows, I) one for each window; with one constraint, the largest
-    gap: float  # the most that the policy of most slack loses more than the best of a window
+    gap: float  # the largest excess loss of the policy with the most slack over the best policy of a window
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -40,7 +40,7 @@ class Check:
     episodes: int  # T
     level: float  # ζ
     seed: int
-    slack: Slack  # Slater's: value, the policy that attains it, the weights that prove it
+    slack: Slack  # Slater's slack: its value, a policy that attains it, and weights that prove it
     least: FloatArray  # (I,) the least use of each budget by any policy
     conflict: Conflict | None  # budgets that exclude each other
     windows: Windows
@@ -50,7 +50,7 @@ class Check:
     constants_here: Constants | None  # for the windows of this run
     constants_exact: Constants | None  # the same, exactly; only with one constraint
     bounds: dict[str, dict[str, Bound]]  # after T episodes: of each learner that has some, by term
-    curves: tuple[Curve, ...]  # of the budgets whose other budgets can be met
+    curves: tuple[Curve, ...]  # of every budget for which the other budgets can be met
 
     @property
     def sequences(self) -> str:
@@ -120,7 +120,7 @@ def check(
     seed : losses and constraints are those of a run with this seed.
     learner : the learner of that run, where losses depend on the policies played.
     points : the number of budgets at which each curve is computed.
-    progress : called now and then with the number of episodes played, if a run is needed.
+    progress : called from time to time with the number of episodes played, if a run is needed.
 
     Returns
     -------

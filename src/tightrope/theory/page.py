@@ -27,7 +27,7 @@ SPARE = 40
 
 
 def page(check: Check) -> list[str]:
-    """The page in lines of at most 80 characters, if names are short."""
+    """Return the lines of the page, at most 80 characters wide unless names are long."""
     problem, seen = check.problem, check.windows
     title = [f"{problem.name}, {check.sequences}", f"T = {check.episodes} episodes, seed {check.seed}"]
     parts = [[one] if len(one := ", ".join(title)) <= WIDTH else title]
@@ -130,7 +130,7 @@ def _constants(check: Check) -> list[str]:
 
 
 def _bounds(check: Check) -> list[str]:
-    """What is proved of regret and violation after T episodes, in the learner's units."""
+    """Return the bounds on regret and violation after T episodes, in the learner's units."""
     terms = [("regret", "regret"), ("violation", "violation"), ("strong violation", "strong_violation")]
     if not len(check.problem.budgets):
         terms = terms[:1]
@@ -244,12 +244,12 @@ def _range(values: FloatArray) -> str:
 
 
 def _up(values: FloatArray) -> list[float]:
-    """Rounded up to four digits, so that what is called enough is enough."""
+    """Round up to four digits, so that the rounded value is enough."""
     return [math.ceil(v / step) * step for v in values for step in [10.0 ** (math.floor(math.log10(abs(v) or 1)) - 3)]]
 
 
 def _below(value: float) -> str:
-    """Rounded down to two digits, so that what is called small enough is small enough."""
+    """Round down to two digits, so that the rounded value is small enough."""
     step = 10.0 ** (math.floor(math.log10(value)) - 1)
     return f"{math.floor(value / step) * step:.2g}"
 
@@ -334,7 +334,7 @@ def _in_units_of_the_learner(check: Check) -> dict[str, Any]:
 
 
 def _choices(policy: Policy) -> list[tuple[str, str, float]]:
-    """State, action and probability of every action with a positive one."""
+    """Return state, action and probability of every action with positive probability."""
     table = policy.table()
     rows = zip(table["state_name"], table["action_name"], table["probability"], strict=True)
     return [row for row in rows if row[2] > 0]
@@ -352,7 +352,7 @@ def _plain(value: Any) -> Any:
 
 CURVE, SLOPE = PALETTE[0], PALETTE[1]
 
-#: Inches: a panel, what is around it (left, right, below, above), and between two.
+#: Inches: the width and height of a panel, its margins (left, right, below, above), and the gap between two panels.
 PANEL_WIDTH, PANEL_HEIGHT, LEFT, RIGHT, BELOW, ABOVE, BETWEEN = 3.9, 2.9, 0.75, 0.3, 0.6, 1.25, 0.85
 
 
@@ -408,7 +408,7 @@ def _panel(axes: Axes, problem: Problem, curve: Curve) -> None:
 
 
 def _tangent(axes: Axes, curve: Curve, k: int, side: str) -> None:
-    """Draw the slope at point k, with a label on the side where the convex curve is not."""
+    """Draw the slope at point k, with its label on the free side of the convex curve."""
     b, v, price = curve.budgets[k], curve.losses[k], curve.multipliers[k]
     step = np.array([-0.18, 0.18]) * (curve.budgets[-1] - curve.budgets[0])
     low, high = axes.get_ylim()

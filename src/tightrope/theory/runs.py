@@ -34,7 +34,7 @@ class Windows:
 
 
 class Recorded:
-    """Losses that record what they charge; `play` is the recording of the last run."""
+    """Losses that record their values; `play` is the recording of the last run."""
 
     def __init__(self, losses: Losses, length: int) -> None:
         self.losses, self.length, self.name = losses, length, losses.name
@@ -95,16 +95,16 @@ def windows(
 
 
 def answering(problem: Problem) -> bool:
-    """Whether losses may depend on the policies played; all do, except those of `Blind` adversaries."""
+    """Return whether losses may depend on the policies played: all except those of `Blind` adversaries."""
     return not isinstance(problem.losses.begin(np.random.default_rng(0)), Blind)
 
 
 class MeasuredRun(Run):
     """A run of a learner with a measure θ^t whose history also has, up to every record,
 
-    model_error      Σ ‖θ^τ − θ̄^τ‖₁: between the measure chosen and the one that its policy truly has
+    model_error      Σ ‖θ^τ − θ̄^τ‖₁: between the chosen measure and the true measure of its policy
     movement         Σ ‖θ^{τ+1} − θ^τ‖₁
-    multiplier_peak  max ‖Q(τ)‖₂, that of the episode to come included
+    multiplier_peak  max ‖Q(τ)‖₂, including that of the next episode
     """
 
     COLUMNS = ("model_error", "movement", "multiplier_peak")

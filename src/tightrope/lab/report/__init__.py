@@ -234,10 +234,10 @@ def number(value: float) -> float | None:
 
 ASSETS = files("tightrope.lab.report") / "assets"
 
-#: In the order in which they are put into a page; the library first.
+#: In the order in which they are inserted; the library comes first.
 STYLES = ("uPlot-1.6.32.min.css", "page.css")
 SCRIPTS = ("uPlot-1.6.32.min.js", "elements.js", "charts.js", "tables.js", "policies.js", "figures.js")
-LICENCE = "uPlot-1.6.32.LICENSE"  # to be kept with every copy
+LICENCE = "uPlot-1.6.32.LICENSE"  # must accompany every copy
 
 #: Characters that could end the element of the content, as escapes of JSON.
 HARMLESS = {ord(character): f"\\u{ord(character):04x}" for character in "<>&\u2028\u2029"}
@@ -259,7 +259,7 @@ def whole_page(title: str, content: Mapping[str, Any], script: str, *, live: boo
     Parameters
     ----------
     script : draws the content.
-    live : whether the script may request new content from where the page came from.
+    live : whether the script may request new content from the server of the page.
     """
     return Template(asset("page.html")).substitute(
         title=escape(title),
@@ -285,7 +285,7 @@ HOST = "127.0.0.1"
 
 
 class Latest:
-    """The content of the page, made again only when a run has written something."""
+    """The content of the page, renewed only after a run has written something."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder

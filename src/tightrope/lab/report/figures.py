@@ -17,7 +17,7 @@ from tightrope.lab.tables import band
 
 FOLDER = "figures"
 
-#: What is not put into the name of a file.
+#: Characters that are replaced in the name of a file.
 UNSAFE = re.compile(r"\W+")
 
 #: Inches: the width of a column and of two, and the height of a panel.
