@@ -1,21 +1,20 @@
-"""Actor-critic: a critic that averages what follows each pair, an actor that follows slowly (Konda & Tsitsiklis 2000).
+"""Actor-critic: a critic estimates the values of pairs, an actor follows it slowly (Konda & Tsitsiklis 2000).
 
 With losses ℓ = (f + 1)/2 and H = L steps; from w = 0 and Q = 0. In every episode t:
 1. Play π(a|s) ∝ exp w(s,a).
 2. Critic, at every pair of the path, with δ_k = ℓ_k + Q(s_{k+1},a_{k+1}) − Q(s_k,a_k), 0 after the last step:
    Q(s_k,a_k) ← Q(s_k,a_k) + γ_t Σ_{j>=k} λ^{j−k} δ_j: temporal differences with a trace, TD(λ).
-3. Actor, with the Q of before the episode: w(s_k,a) ← w(s_k,a) − β_t Q(s_k,a_k)/H (1[a = a_k] − π(a|s_k)), for all a.
+3. Actor, with Q from before the episode: w(s_k,a) ← w(s_k,a) − β_t Q(s_k,a_k)/H (1[a = a_k] − π(a|s_k)), for all a.
 
-β_t/γ_t falls to 0: to the actor the critic is always nearly done, and what it follows is the gradient. No model, no
-optimism; it finds a policy that no small change improves.
+β_t/γ_t falls to 0, so the critic has nearly converged for each policy of the actor, which follows the gradient. There
+is no model and no optimism; the method finds a local optimum.
 
-Feedback: bandit. Needs to know: the space. Budgets are not looked at. Made for losses whose mean does not change.
-Where we depart from the publication: it asks of the steps that Σ γ_t = Σ β_t = ∞, that their squares are summable and
-that Σ (β_t/γ_t)^d < ∞ for some d; here γ_t = t^{-0.6} and β_t = t^{-0.9}. Γ, by which it bounds the actor's step, is
-1/H: no value is larger than H.
-What the layered form changes: it has an endless process, values relative to the average and features of which the
-critic's values are a linear function; here an episode ends, its values are those of the steps that are left, and every
-pair is a feature of its own, so the critic can represent every value there is.
+Feedback: bandit. Needs to know: the space. Budgets are ignored. Made for losses whose mean does not change.
+Where we depart from the publication: it requires Σ γ_t = Σ β_t = ∞, summable squares, and Σ (β_t/γ_t)^d < ∞ for some d;
+here γ_t = t^{-0.6} and β_t = t^{-0.9}. Its bound Γ on the actor's step is 1/H here, since no value exceeds H.
+What the layered form changes: it has an infinite process, values relative to the average, and a critic that is linear
+in features; here values are sums over the remaining steps of an episode, and every pair is a feature, so the critic can
+represent any values.
 """
 
 import numpy as np
@@ -42,9 +41,9 @@ class ActorCritic(LearnerBase[ActorCriticState]):
     Parameters
     ----------
     space, budgets : the space and the budgets, which have no effect.
-    episodes : T; it changes nothing.
+    episodes : T; it has no effect.
     trace : λ; with 1 the critic averages the losses after each pair, the case proved for general features.
-    critic_power, actor_power : γ_t and β_t are t to the minus that.
+    critic_power, actor_power : γ_t and β_t are t to the power of minus these.
     """
 
     name = "actor-critic"
@@ -58,7 +57,7 @@ class ActorCritic(LearnerBase[ActorCriticState]):
     actor_power: float = parameter(POSITIVE_SHARE, default=0.9)
 
     def configure(self) -> None:
-        """Nothing follows from the parameters."""
+        """Set no attributes: none depends on the parameters."""
 
     def initial(self) -> ActorCriticState:
         return ActorCriticState(preferences=np.zeros(self.space.n_pairs), values=np.zeros(self.space.n_pairs))

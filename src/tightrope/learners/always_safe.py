@@ -1,22 +1,23 @@
-"""AlwaysSafe: what budgets depend on is known, and none is exceeded (Simão, Jansen & Spaan 2021).
+"""AlwaysSafe: an abstraction with known uses, so that no budget is exceeded (Simão, Jansen & Spaan 2021).
 
-Told beforehand is an abstraction: classes of states, what every action uses of the budgets in each, and how likely it
-is to lead from class to class. When an epoch ends (a count has doubled):
-1. r̃ = r̄ − β^c and the intervals |P − P̄| <= β^p are those of OptCMDP; P also has the known law between classes.
+The abstraction consists of classes of states, the uses of every action in each class, and the probabilities of moves
+between classes. When an epoch ends (a count has doubled):
+1. r̃ = r̄ − β^c and the intervals |P − P̄| <= β^p are those of OptCMDP; P also agrees with the known moves between
+classes.
 2. Ground policy: π = argmin of <r̃, q> over all policies and all such models with <d_i, q> <= α_i − m_i, m = 0 at first.
-3. If π can use more than α_i under some model of the set, the most of that is added to m_i, and line 2 done again.
-4. If no policy is left, abstract policy: π(a|s) ∝ Σ of q(s',a) over the s' in the class of s, q that of m = 0. What it
-   uses is known, and within the budgets.
+3. If π can use more than α_i under some model of the set, add the largest excess to m_i and repeat line 2.
+4. If line 2 has no solution, play the abstract policy: π(a|s) ∝ Σ of q(s',a) over the s' in the class of s, with q from
+   m = 0. Its uses are known, and within the budgets.
 
 No budget is exceeded in expectation, in any episode: for certain by abstract policies, with probability 1 − δ by ground
 ones.
 
 Feedback: bandit. Needs to know: the space, the budgets, the number of episodes K and the abstraction.
-Where we depart from the publication: the units of costs (`shared.counting`). A state knows its step, so that classes
-are of one layer; told are the coarsest there are. Its LP holds the flow between classes to the known law in total, ours
-that of every pair, which is as true, and has an answer by dynamic programming (`planning`). Its authors' code
-has intervals without logarithms, √(P̄ (1 − P̄)/n) + 1/n and 1/n for rewards, and adds half of what is over in
-line 3.
+Where we depart from the publication: the units of costs (`shared.counting`). A state includes its step, so a class
+lies in one layer; the coarsest classes are used. Its LP restricts the total flow between classes to the known
+probabilities, ours that of every pair, which holds as well and is solved by dynamic programming (`planning`). The
+code of its authors has intervals without logarithms, √(P̄ (1 − P̄)/n) + 1/n and 1/n for rewards, and adds half of the
+excess in line 3.
 """
 
 from typing import Any
@@ -41,7 +42,7 @@ from tightrope.planning.dynamic_programming import Halves, OptimisticPlan, plan
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, part, state
 
-#: How often line 3 may be done; more than a handful is rare.
+#: The most repetitions of line 3; more than a few are rare.
 TIGHTENINGS = 20
 
 
@@ -50,19 +51,19 @@ class AlwaysSafeState(AveragesState):
     """The state of AlwaysSafe."""
 
     policy: Policy = part()
-    multipliers: FloatArray = numbers(least=0)  #: (I,) of the last program
+    multipliers: FloatArray = numbers(least=0)  #: (I,) of the last linear program
 
 
 class AlwaysSafe(CountingLearner[AlwaysSafeState]):
-    """What budgets depend on is known: stochastic losses, unknown dynamics, budgets that hold in every episode.
+    """A known abstraction for the budgets: stochastic losses, unknown dynamics, budgets that hold in every episode.
 
     Parameters
     ----------
     space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the confidence terms are set for.
     classes : (n_states,) the class of each state.
-    class_transitions : (n_tuples,) how likely the pair is to lead to the class of the tuple's last state.
-    expected_uses : (I, n_pairs) what each pair uses of each budget; the same for all states of a class.
+    class_transitions : (n_tuples,) the probability that the pair leads to the class of the tuple's last state.
+    expected_uses : (I, n_pairs) the use of each budget at each pair; the same for all states of a class.
     level : δ, the probability that an estimate may be outside its confidence interval.
     radius_scale : multiplies β^c and β^p; 1 is that of OptCMDP.
     """
@@ -102,7 +103,7 @@ class AlwaysSafe(CountingLearner[AlwaysSafeState]):
         return Offer(state.policy, state.multipliers, state.counts.epoch)
 
     def step(self, state: AlwaysSafeState, seen: Seen) -> AlwaysSafeState:
-        """Count, and lines 1 to 4 if that ends an epoch."""
+        """Return the next state: count, and if that ends an epoch, lines 1 to 4."""
         counts, cost_sum = sums_after(state, seen, self.space)
         policy, multipliers = state.policy, state.multipliers
         if counts.epoch != state.counts.epoch:
@@ -112,7 +113,7 @@ class AlwaysSafe(CountingLearner[AlwaysSafeState]):
         )
 
     def _plan(self, averages: Estimates) -> tuple[Policy, FloatArray]:
-        """Lines 1 to 4: the policy, and the multipliers of its budgets."""
+        """Return the policy of lines 1 to 4, and the multipliers of its budgets."""
         halves = self._halves
         models = halves.intervals(self._radii.box(averages), self._likely)
         loss = halves.costs(averages.costs[0] - self._radii.of_costs(averages.visits))
@@ -130,7 +131,7 @@ class AlwaysSafe(CountingLearner[AlwaysSafeState]):
         return self._abstract(first), first.multipliers
 
     def _abstract(self, best: OptimisticPlan) -> Policy:
-        """Line 4; even where no model passes."""
+        """Return the abstract policy of line 4; uniform at states that are never reached."""
         space, x = self.space, best.visits[self._halves.pairs]
         states, actions = space.pairs.T
         kind = self._class[states] * space.n_actions + actions

@@ -60,8 +60,8 @@ Feedback = Literal["full", "bandit"]
 #: (`BanditEpisode.policy`); "own": of its own policy.
 LearnsFrom = Literal["any", "told", "own"]
 
-#: The source of the default parameters: the publication; its order of magnitude or bound, if it does not state them;
-#: a departure from the publication that the module explains.
+#: The source of the default parameters: the publication states them; we balanced the terms of its bound; or they depart
+#: from the publication, as the module explains.
 Constants = Literal["published", "balanced by us", "declared departure", "none"]
 
 #: The types of needs (`LearnerBase.needs`); all others are numbers.
@@ -206,7 +206,7 @@ class LearnerBase(ABC, Generic[S]):
     @final
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
-        cls._init_by_hand |= "__init__" in vars(cls)  # a class that derives from it inherits that one
+        cls._init_by_hand |= "__init__" in vars(cls)  # subclasses of that class inherit its __init__
         dataclass(kw_only=True, eq=False, repr=False, init=not cls._init_by_hand)(cls)
 
     @final
@@ -219,7 +219,7 @@ class LearnerBase(ABC, Generic[S]):
 
     @abstractmethod
     def configure(self) -> None:
-        """Check what the ranges of the parameters do not, and set the attributes that follow from the parameters."""
+        """Check the parameters beyond their ranges, and set the attributes that depend on them."""
 
     @abstractmethod
     def initial(self) -> S:
@@ -334,7 +334,7 @@ class LearnerBase(ABC, Generic[S]):
         checkpoints.save(self, file_path(path, "path"))
 
     def __copy__(self) -> Self:
-        return deepcopy(self)  # so that not even the workspace of a solver is shared
+        return deepcopy(self)  # copies do not share even the workspace of a solver
 
     def __repr__(self) -> str:
         shown = ", ".join(f"{name}={value}" for name, value in self.settings.items() if name != "learner")
@@ -363,7 +363,7 @@ class LearnerBase(ABC, Generic[S]):
         ties = getattr(self, "ties", None)
         if ties is not None and instance(ties, "ties", Ties).space != self.space:
             raise InvalidInputError(f"ties is {ties!r} on {ties.space!r}; expected some on {self.space!r}")
-        if "episodes" in self.parameters:  # a learner that needs no plan has a default of None
+        if "episodes" in self.parameters:  # learners that do not plan ahead have None
             self.episodes = whole(self.episodes, "episodes", 1)
         for name, each in self.parameter_fields().items():
             has_value = getattr(self, name) is not None or each.default is not PUBLISHED
@@ -396,7 +396,7 @@ class LearnerBase(ABC, Generic[S]):
     def settings(self) -> dict[str, float | str]:
         """Every parameter and its value."""
         left_out = {"space", "budgets", *self.needs}
-        if not isinstance(getattr(self, "confidence", ""), str):  # a rule of the user's own has them in itself
+        if not isinstance(getattr(self, "confidence", ""), str):  # a user's own rule has its own parameters
             left_out |= {"level", "radius_scale"}
         left_out |= self.unreported
         values = {name: getattr(self, name) for name in self.parameter_fields() if name not in left_out}
@@ -414,7 +414,7 @@ class LearnerBase(ABC, Generic[S]):
 
     @final
     def _parameters_with(self, budgets: ArrayLike) -> dict[str, Any]:
-        """Return its parameters with other budgets, as many; refused where what it needs depends on the budgets."""
+        """Return its parameters with other budgets (I,), or raise if one of its needs depends on the budgets."""
         dependent = [name for name in self.needs if name in NEEDS_OF_BUDGETS]
         if dependent:
             raise InvalidInputError(
@@ -427,7 +427,7 @@ class LearnerBase(ABC, Generic[S]):
 
 
 def _own(value: Any, name: str) -> Any:
-    """Return a copy of what may be changed afterwards."""
+    """Return a copy of a value that its owner may change later."""
     if isinstance(value, np.ndarray) and value.size > MANY:
         raise InvalidInputError(f"{name} has {value.size} entries; at most {MANY} are taken")
     return copy(value) if isinstance(value, list | np.ndarray) else value

@@ -4,19 +4,19 @@ Costs c of the loss and d_i of the constraints lie in [0, 1] and are known as av
 phase k = 1, 2, …, which has k episodes:
 1. In the first, play π_0, a policy within the budgets.
 2. t episodes were played so far: ε(s,a) = √(log((1 + I) SAH π² t³ / (3δ)) / (2 n)).
-3. π_k = argmin over the policies of the model of <c̄ − ε, q> such that <d̄_i + ε, q> <= α_i: a linear program. Losses
-   are taken for the least, constraints for the most that they may be; as long as no policy is that safe, π_k = π_0.
-4. In the others, play π_k.
+3. π_k = argmin over all policies of <c̄ − ε, q> such that <d̄_i + ε, q> <= α_i: a linear program with optimistic losses
+   and pessimistic constraints. If it has no solution, π_k = π_0.
+4. In the other episodes of the phase, play π_k.
 
-With probability 1 − δ all averages are within ε at all times (6δ/(π²t²) is spent at time t), and then no episode
-exceeds a budget in expectation. Regret is of order T^(3/4) √log(T/δ): π_0 is played √(2T) times.
+With probability 1 − δ all averages are within ε at all times (the probability of failure at time t is 6δ/(π²t²)), and
+then no episode exceeds a budget in expectation. Regret is of order T^(3/4) √log(T/δ): π_0 is played √(2T) times.
 
 Feedback: bandit. Needs to know: the space, the budgets, the model and a policy within the budgets.
-Where we depart from the publication: the units of costs (`shared.counting`); estimates are held between 0 and 1. Its
-radius we could not read in print: ε is what makes its probability of failure at time t, which is the 6δ/(π²t²) above.
-What the layered form changes: there a phase is h steps of π_0 and then (k − 1) h of π_k in a process that never ends,
-and q is the stationary law of state and action; here h = L steps are an episode, q is the occupancy measure of one, and
-budgets are per episode rather than per step.
+Where we depart from the publication: the units of costs (`shared.counting`); estimates are clipped to [0, 1]. We had no
+access to the radius in print: ε is chosen so that the probability of failure at time t is the 6δ/(π²t²) above.
+What the layered form changes: there a phase is h steps of π_0 and then (k − 1) h of π_k in an infinite process, and q
+is the stationary distribution; here h = L steps are an episode, q is its occupancy measure, and budgets are per episode
+rather than per step.
 """
 
 from dataclasses import field
@@ -47,7 +47,7 @@ class CUCRLState(AveragesState):
     """The state of C-UCRL."""
 
     policy: Policy = part()
-    multipliers: FloatArray = numbers(least=0)  #: (I,) of the last program
+    multipliers: FloatArray = numbers(least=0)  #: (I,) of the last linear program
     phase: int = numbers(least=1)  #: k
     played: int = numbers(least=0)  #: episodes of the phase so far
 
@@ -58,11 +58,11 @@ class CUCRL(CountingLearner[CUCRLState]):
     Parameters
     ----------
     space, budgets : the space and (I,) the limits per episode.
-    episodes : T; it changes nothing.
+    episodes : T; it has no effect.
     model : the true one.
     safe_policy : π_0.
     level : δ, the probability that an average may ever be outside its confidence interval.
-    radius_scale : multiplies ε; 1 is the published one. Below 1 the promise is gone.
+    radius_scale : multiplies ε; 1 is the published one. Below 1 the guarantee is lost.
     """
 
     name = "c-ucrl"
@@ -92,7 +92,7 @@ class CUCRL(CountingLearner[CUCRLState]):
         return Offer(state.policy, state.multipliers)
 
     def step(self, state: CUCRLState, seen: Seen) -> CUCRLState:
-        """Average, then line 1, lines 2 and 3, or line 4 for the next episode."""
+        """Return the next state: update the averages, and choose the next policy (lines 1 to 4)."""
         counts, cost_sum = sums_after(state, seen, self.space)
         phase, played, policy, multipliers = state.phase, state.played + 1, state.policy, state.multipliers
         if played == phase:
@@ -105,7 +105,7 @@ class CUCRL(CountingLearner[CUCRLState]):
         )  # fmt: skip
 
     def _plan(self, counts: Counts, cost_sum: FloatArray) -> tuple[Policy, FloatArray]:
-        """Lines 2 and 3, and the multipliers of the budgets."""
+        """Return the policy of lines 2 and 3, and the multipliers of the budgets."""
         averages = estimates(counts, cost_sum)
         radius = self._radius(counts.episodes, averages.visits)
         loss, constraints = np.maximum(averages.costs[0] - radius, 0.0), np.minimum(averages.costs[1:] + radius, 1.0)
@@ -113,7 +113,7 @@ class CUCRL(CountingLearner[CUCRLState]):
         return (best.policy, best.multipliers) if best.excess == 0 else (self.safe_policy, best.multipliers)
 
     def _radius(self, t: int, visits: ArrayLike) -> FloatArray:
-        """ε of line 2 after t episodes, of pairs with so many visits."""
+        """Return ε of line 2 after t episodes, for pairs with these visits."""
         log_term = log((1 + len(self.budgets)) * self.space.n_pairs * np.pi**2 * t**3 / (3 * self.level))
         radius: FloatArray = self.radius_scale * np.sqrt(log_term / (2 * np.maximum(1, visits)))
         return radius

@@ -1,23 +1,23 @@
 """DOPE: doubly optimistic and pessimistic exploration (Bura, HasanzadeZonuzy, Kalathil, Shakkottai & Chamberland 2022).
 
 In every episode k:
-1. From all visits before it: averages r̂ and ĉ_i of the costs, frequencies P̂, and radii β^l(s,a) and β(s,a,s'), as c̄,
-   d̄_i, p̄, β^c and β^p of OptCMDP but 1 at most; β̄(s,a) = Σ_s' β(s,a,s').
+1. From all visits before it: averages r̂ and ĉ_i of the costs, frequencies P̂, and radii β^l(s,a) and β(s,a,s'), like c̄,
+   d̄_i, p̄, β^c and β^p of OptCMDP but at most 1; β̄(s,a) = Σ_s' β(s,a,s').
 2. Pessimistic constraints: c_i = ĉ_i + β^l + H β̄. With probability 1 − δ no model of the set makes a policy look safer
    than it is.
-3. Optimistic loss: r = r̂ − β^l − (H β̄ + 2 β^l) H / γ, γ = min_i (C̄_i − C_{b,i}), which makes up for line 2.
-4. π_k = argmin of <r, q> over all policies and all models with |P − P̂| <= β such that <c_i, q> <= C̄_i. As long as
-   there is none, π_k = π_b, the safe policy.
+3. Optimistic loss: r = r̂ − β^l − (H β̄ + 2 β^l) H / γ, γ = min_i (C̄_i − C_{b,i}), which compensates for line 2.
+4. π_k = argmin of <r, q> over all policies and all models with |P − P̂| <= β such that <c_i, q> <= C̄_i. If there
+   is none, π_k = π_b, the safe policy.
 5. Play π_k.
 
 No budget is exceeded, in expectation, in any episode, with probability 1 − δ; regret is of order √K.
 
 Feedback: bandit. Needs to know: the space, the budgets, the number of episodes K, a policy π_b strictly within the
-budgets, and C_b, what it uses of them.
-Where we depart from the publication: the units of costs (`shared.counting`). It knows the mean costs, so that line
-3 is r − H² β̄ / γ, and leaves unknown ones to a remark: hence β^l here. It plays π_b for a number of episodes that is
-given in order of magnitude; here, as in its authors' code, until line 4 has an answer, which is what they are for. With
-several budgets γ is the least slack.
+budgets, and C_b, its uses.
+Where we depart from the publication: the units of costs (`shared.counting`). It knows the mean costs, so its line
+3 is r − H² β̄ / γ; a remark extends it to unknown ones, hence β^l here. It plays π_b for a number of episodes whose
+order is given; here, as in the code of its authors, π_b is played until line 4 has a solution. With several budgets γ
+is the least slack.
 """
 
 from typing import Any
@@ -47,9 +47,9 @@ class DOPE(CountingLearner[AveragesState]):
     ----------
     space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the confidence terms are set for.
-    safe_policy, safe_usage : π_b, and (I,) what it uses of each budget in expectation.
+    safe_policy, safe_usage : π_b, and its expected use of each budget (I,).
     level : δ, the probability that an estimate may be outside its confidence interval.
-    radius_scale : multiplies β^l and β; 1 is the published one. Below 1 the promise is gone.
+    radius_scale : multiplies β^l and β; 1 is the published one. Below 1 the guarantee is lost.
     """
 
     name = "dope"

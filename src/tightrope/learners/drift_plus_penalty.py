@@ -9,8 +9,8 @@ In every episode t, over measures x(s,a) of pairs:
 Step 1 minimises a bound on the drift of ½‖Q‖² plus V times the loss; a Euclidean projection (`EuclideanProjector`).
 
 Feedback: full information. Needs to know: the space, the budgets, the number of episodes T and the model.
-Where we depart from the publication: it has one policy per time slot of an endless, ergodic process (several of them,
-coupled by the constraints); here a slot is an episode, there is one process, and budgets c_i stand where it has 0.
+Where we depart from the publication: it has one policy per time slot of an infinite, ergodic process (several of them,
+coupled by the constraints); here a slot is an episode, there is one process, and its budgets 0 are c_i.
 """
 
 from typing import NamedTuple
@@ -92,13 +92,13 @@ class DriftPlusPenalty(LearnerBase[DriftState]):
 
 MAX_STEPS, MAX_DAMPINGS = 500, 40
 
-#: μ as a share of the residual: A D Aᵀ is singular where no pair of a state is in use, and μ vanishes with it. A state
-#: of that kind may be asked to move much too far, so a step that is not better is tried again with four times μ.
+#: The damping μ as a share of the residual: A D Aᵀ is singular if no pair of some state is in use, and the potential of
+#: such a state may move much too far. A step that does not improve F is tried again with four times μ.
 DAMPING = 1e-2
 
-ARMIJO = 1e-4  # share of the promised decrease of F that a step has to bring
+ARMIJO = 1e-4  # the share of the promised decrease of F that a step must achieve
 ROUNDING = 1e-13  # of F, relative
-FURTHEST = 1e100  # |β| of a start: from further away F, of the order β², would be no number
+FURTHEST = 1e100  # the largest |β| of a start: F is of the order β², and must not overflow
 
 
 class Point(NamedTuple):
@@ -144,7 +144,7 @@ class EuclideanProjector:
         ------
         ConvergenceError : if the tolerance is not reached; the warm start is unchanged.
         """
-        for start in (self.potentials, np.zeros_like(self.potentials)):  # warm, and if that was too far away, cold
+        for start in (self.potentials, np.zeros_like(self.potentials)):  # warm first, then cold
             at = self._search(y, start)
             if at.residual_norm <= self.tolerance:
                 self.potentials = at.beta
@@ -172,7 +172,7 @@ class EuclideanProjector:
             trial = self._point(y, at.beta + step)
             if trial.value <= at.value + ARMIJO * core.dot(at.residual, step):
                 return trial
-            # at the floor of rounding F no longer tells better from worse: the residual does
+            # F is at the level of rounding: compare residuals instead
             level = trial.value <= at.value + ROUNDING * (1 + abs(at.value))
             if level and trial.residual_norm < at.residual_norm:
                 return trial
@@ -183,7 +183,7 @@ class EuclideanProjector:
         return Point(beta, *core.euclidean_point(self.mdp.space.native, self.mdp.transitions, y, beta))
 
     def _newton_step(self, at: Point, damping: float) -> FloatArray:
-        """−(A D Aᵀ + μ)^{-1} ∇F; 0 at the last state."""
+        """Return −(A D Aᵀ + μ)^{-1} ∇F; 0 at the last state."""
         space, P = self.mdp.space.native, self.mdp.transitions
         step: FloatArray = core.euclidean_step(space, P, at.x, at.residual, damping)
         return step

@@ -6,16 +6,16 @@ In every episode t, with losses ℓ in [0, 1], for bases i = 1, …, N with rate
 2. q_{t+1,i} = argmin over the occupancy measures q of the model of η_i <ℓ^t, q> + D(q, q̃_{t,i}),
    q̃_{t,i} = (1 − α) q_{t,i} + α q_1.
 
-Against one fixed policy a slow base is best; against policies that change, a fast one. It is unknown how the losses
-will change; the weights find the base for it, and the dynamic regret, against any sequence of policies whose measures
-move by P_T in all, is of order L √(T log(|S||A|/L) + T P_T log(LT) / L).
+A slow base is best against a fixed policy, a fast one against policies that change. The weights find the right base, so
+that the dynamic regret, against any sequence of policies whose measures move by P_T in total, is of order L √(T
+log(|S||A|/L) + T P_T log(LT) / L).
 
-Feedback: full information. Needs to know: the space, the number of episodes T and the model. Budgets are not looked at.
-Where we depart from the publication: losses here are ℓ = (f + 1)/2. It keeps measures at 1/(LT)² and more by taking
-steps only among those that are, which there need not be where a state is hard to reach; here that share of q_1 is mixed
-in. We could not read its print: rates, number of bases and ε are those that balance the terms of its bound, which is
-(L log(|S||A|/L) + 2 P_T log(LT)) / η + η L T for P_T from 0 to 2LT, and L √(T log N) for the weights. Its authors' code
-(PyNOL) has η_1 = ε = 1/√T, rates up to the first above 1, and keeps measures at 0.001 and more.
+Feedback: full information. Needs to know: the space, the number of episodes T and the model. Budgets are ignored.
+Where we depart from the publication: losses here are ℓ = (f + 1)/2. It restricts steps to measures of at least 1/(LT)²,
+which may not exist if a state is hard to reach; here that share of q_1 is mixed in. We had no access to the paper in
+print: rates, number of bases and ε balance the terms of its bound, which is
+(L log(|S||A|/L) + 2 P_T log(LT)) / η + η L T for P_T from 0 to 2LT, and L √(T log N) for the weights. The code of its
+authors (PyNOL) has η_1 = ε = 1/√T, rates up to the first above 1, and measures of at least 0.001.
 """
 
 import numpy as np
@@ -33,12 +33,12 @@ from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.state import measure, numbers, part, state
 
-#: By how much the logarithm of a power of two may be above it.
+#: The rounding error of the logarithm of a power of two.
 ROUNDING = 1e-9
 
 
 class Projectors:
-    """One solver for each base, which begins where the last answer of that base was."""
+    """One solver for each base, with its own warm start."""
 
     def __init__(self, number: int, space: LayeredSpace) -> None:
         self.of = [Projector(space) for _ in range(number)]
@@ -72,7 +72,7 @@ class DynamicOREPS(LearnerBase[DynamicState]):
     episodes : T, the number of episodes that the parameters are set for.
     model : the true one.
     learning_rate : η_1, that of the slowest base; by default √(log(|S||A|/L) / T), as O-REPS.
-    largest_rate : rates double until one is as large; by default η_1 √(1 + 4T log(LT) / log(|S||A|/L)).
+    largest_rate : rates double until one is at least this; by default η_1 √(1 + 4T log(LT) / log(|S||A|/L)).
     meta_rate : ε; by default √(log N / T) / L.
     mixing : α; by default 1/(LT)².
     """

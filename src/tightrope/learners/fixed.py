@@ -1,10 +1,11 @@
 """Reference learners: fixed policies, without learning.
 
 1. `uniform` plays every action with equal probability.
-2. `safe-baseline` plays the policy with the most slack to all budgets: within the budgets, at any loss.
-3. `hindsight` plays the solution of the hindsight LP, so its regret is 0 in the end.
+2. `safe-baseline` plays the policy with the most slack in all budgets, and ignores losses.
+3. `hindsight` plays the solution of the hindsight LP, so its final regret is 0.
 
-Feedback: full information, which they ignore. Needs to know: nothing; the safe policy; the best policy.
+Feedback: full information, which they ignore. Needs to know: nothing, the safe policy, and the best policy,
+respectively.
 """
 
 from dataclasses import field
@@ -63,7 +64,7 @@ class SafeBaseline(FixedPolicy):
 
 
 class Hindsight(FixedPolicy):
-    """The best fixed policy for the losses of the run, which it knows: the reference of regret."""
+    """The best fixed policy for the losses of the run, known beforehand: the reference of regret."""
 
     name = "hindsight"
     reference = "none"

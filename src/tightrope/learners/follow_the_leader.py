@@ -1,12 +1,14 @@
-"""Follow the leader: plan on averages as if they were the truth. No optimism, no caution: a point of reference.
+"""Follow the leader: plan on averages as if they were exact, without optimism or caution; a point of reference.
 
 In every episode t:
 1. Count the trajectory; add f^t and g^t to the sums.
-2. If the number of episodes grew by the share `growth` since the last plan: play the answer of the hindsight LP for the
+2. If the number of episodes grew by the share `growth` since the last plan: play the solution of the hindsight LP for
+the
    frequencies P̂ (uniform for a pair never visited), the average loss and the average constraints. If P̂ cannot meet the
-   budgets, play the policy that comes nearest to it.
+   budgets, play the policy with the least excess.
 
-It never tries what looked bad once, and an adversary that alternates keeps it one step behind: regret may grow like T.
+It never returns to an action that looked bad once, and an alternating adversary keeps it one step behind: regret may
+be linear in T.
 
 Feedback: full information. Needs to know: the space and the budgets.
 """
@@ -32,17 +34,17 @@ class LeaderState(CountingState):
     total_loss: FloatArray = numbers()  #: (n_tuples,)
     total_constraints: FloatArray = numbers()  #: (I, n_tuples)
     policy: Policy = part()
-    multipliers: FloatArray = numbers(least=0)  #: (I,) of the last program
+    multipliers: FloatArray = numbers(least=0)  #: (I,) of the last linear program
     planned_at: int = numbers(least=0, written_as="_planned_at")  #: the episode of the last program
 
 
 class FollowTheLeader(CountingLearner[LeaderState]):
-    """Plans on averages as if they were the truth, without optimism: a point of reference.
+    """Plans on averages as if they were exact, without optimism: a point of reference.
 
     Parameters
     ----------
     space, budgets : the space and (I,) the limits per episode.
-    episodes : T; it changes nothing.
+    episodes : T; it has no effect.
     growth : solve an LP whenever the number of episodes has grown by this share; 0 solves one after every episode.
     """
 
@@ -53,7 +55,7 @@ class FollowTheLeader(CountingLearner[LeaderState]):
     growth: float = parameter(NOT_NEGATIVE, default=0.01)
 
     def configure(self) -> None:
-        """Nothing follows from the parameters."""
+        """Set no attributes: none depends on the parameters."""
 
     def initial(self) -> LeaderState:
         space, n = self.space, len(self.budgets)
@@ -85,7 +87,7 @@ class FollowTheLeader(CountingLearner[LeaderState]):
 
 
 def _leader(mdp: LayeredMDP, f: FloatArray, g: FloatArray, c: FloatArray) -> tuple[Policy, FloatArray]:
-    """The best policy for the model and its multipliers; without one within the budgets, the nearest to them."""
+    """Return the best policy for the model and its multipliers; if the budgets cannot be met, the least excess."""
     try:
         answer = solve_cmdp(mdp, f, g, c)
     except InfeasibleError:

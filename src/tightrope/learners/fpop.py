@@ -1,7 +1,7 @@
 """FPOP: follow the perturbed optimistic policy (Neu, György & Szepesvári 2012, Algorithm 1).
 
 Before the first episode:
-1. Draw Y(s,a), independent and exponential with rate η, for every pair; it stays the same for ever.
+1. Draw Y(s,a), independent and exponential with rate η, for every pair; it does not change.
 
 In every episode t, with ℓ^τ the losses and R_{t-1} = Σ_{τ<t} ℓ^τ their sum:
 2. Play π_t of (π_t, P_t) = argmin over the policies π and the models P in the confidence set of <R_{t-1} − Y, θ^{P,π}>:
@@ -11,9 +11,8 @@ In every episode t, with ℓ^τ the losses and R_{t-1} = Σ_{τ<t} ℓ^τ their 
    sqrt(2 |S_{k(s)+1}| log(T|S||A|/δ) / max(1, N(s,a))).
 
 Feedback: full information. Needs to know: the space, the number of episodes T, and random numbers of its own. Budgets
-are not looked at.
-Where we depart from the publication: it has rewards r(s,a) in [0, 1], here ℓ = (f + 1)/2 of whole tuples is charged;
-T + 1 stands for T in the logarithm, as in UCPD, and the epoch rule and unvisited pairs are treated as there
+are ignored. Where we depart from the publication: it has rewards r(s,a) in [0, 1], here losses ℓ = (f + 1)/2 depend on
+tuples; the logarithm has T + 1 for T, as in UCPD, and the epoch rule and unvisited pairs are treated as there
 (docs/explanation/errata.md).
 """
 

@@ -15,7 +15,8 @@ from tightrope.units import Units
 class InUnits:
     """A learner whose episodes, budgets and prices are in the user's units, such as euros and litres.
 
-    The learner inside, `learner`, is in the units of Assumption 2. Save that one, and wrap it again after loading.
+    The wrapped learner, `learner`, uses the units of Assumption 2. Save the wrapped one, and wrap it again after
+    loading.
 
     >>> import tightrope as tr
     >>> space = tr.LayeredSpace.dense([1, 3, 2, 1], 2)
@@ -51,7 +52,7 @@ class InUnits:
 
     @property
     def multipliers(self) -> FloatArray:
-        """(I,) the learner's present price of a unit of each budget, in units of the loss."""
+        """(I,) the current price of a unit of each budget, in units of the loss."""
         return self.units.prices(self.learner.multipliers, getattr(self.learner, "loss_weight", 1.0))
 
     @property

@@ -4,14 +4,13 @@ In every phase m of τ_m = ⌈m^(1/3 − ε)⌉ episodes, with losses ℓ in [0,
 1. Draw n(s,a), independent and uniform between 0 and b, for every pair.
 2. Play the best policy for R − n in all episodes of the phase: dynamic programming.
 
-It plans only as often as there are phases, about T^(3/4) times, and needs no horizon.
+It plans once per phase, about T^(3/4) times, and needs no horizon.
 
-Feedback: full information. Needs to know: the space, the model and random numbers of its own. Budgets are not looked
-at.
-Where we depart from the publication: losses here are ℓ = (f + 1)/2. It has an endless, ergodic process, in which a
-phase must last for a policy to show what it is worth, and regret of order T^(3/4 + ε); here a policy shows it in an
-episode, phases only save planning, and its linear program is dynamic programming. We have not seen its law of n. Ours
-balances the bound of Kalai and Vempala (2005), D b + R A M / b for M decisions that differ by D at most, on losses up
+Feedback: full information. Needs to know: the space, the model and random numbers of its own. Budgets are ignored.
+Where we depart from the publication: losses here are ℓ = (f + 1)/2. It has an infinite, ergodic process, in which the
+cost of a policy shows only over a long phase, and regret of order T^(3/4 + ε); here an episode shows it, phases only
+save planning, and its linear program becomes dynamic programming. We had no access to its distribution of n. Ours
+balances the bound of Kalai and Vempala (2005), D b + R A M / b for M decisions that differ by at most D, on losses up
 to R and of size A: with N pairs, D = 2L, R = τL, A = τN and M = t/τ up to episode t, so that b = √(τ_m t N / 2) in a
 phase that begins with episode t.
 """
@@ -29,7 +28,7 @@ from tightrope.planning.hindsight import best_policy
 from tightrope.space import FloatArray
 from tightrope.storage.state import State, numbers, part, state
 
-#: What a power may be above a whole number by rounding.
+#: The rounding error of a power that is a whole number.
 ROUNDING = 1e-9
 
 
@@ -50,9 +49,9 @@ class LazyFPL(LearnerBase[LazyFPLState]):
     Parameters
     ----------
     space, budgets : the space and the budgets, which have no effect.
-    episodes : T; it changes nothing.
+    episodes : T; it has no effect.
     model : the true one.
-    rng : where perturbations are drawn from.
+    rng : the generator of the perturbations.
     phase_exponent : 1/3 − ε, how phases grow; by default ε = 0.
     perturbation_scale : multiplies b; 1 is ours.
     """
@@ -84,7 +83,7 @@ class LazyFPL(LearnerBase[LazyFPLState]):
         return Offer(state.policy, np.zeros(len(self.budgets)))
 
     def step(self, state: LazyFPLState, seen: Seen) -> LazyFPLState:
-        """Add up; at the end of a phase lines 1 and 2 for the next."""
+        """Return the next state: add the loss, and at the end of a phase lines 1 and 2 for the next phase."""
         total_loss, played, phase = state.total_loss + (seen.loss + 1) / 2, state.played + 1, state.phase
         draws, policy = state.draws, state.policy
         if played >= self.phase_length(phase):
@@ -104,6 +103,6 @@ class LazyFPL(LearnerBase[LazyFPLState]):
         return self.perturbation_scale * math.sqrt(self.phase_length(phase) * first * self.space.n_pairs / 2)
 
     def _lead(self, total_loss: FloatArray, draws: np.random.Generator, phase: int, first: int) -> Policy:
-        """Lines 1 and 2."""
+        """Draw a perturbation and plan (lines 1 and 2)."""
         n = draws.uniform(0, self.width(phase, first), self.space.n_pairs)
         return best_policy(self.model, total_loss - self.space.expand_to_tuples(n))[1]

@@ -5,13 +5,13 @@ In every episode t, with losses ℓ in [0, 1]:
 2. Q_t are the action values of π_t under the losses of the episode and the model:
    Q_t(s,a) = Σ_s' P(s'|s,a) (ℓ^t(s,a,s') + Σ_a' π_t(a'|s') Q_t(s',a')), 0 at the last state.
 
-No state needs to know what others do: each only has to have little regret on the values that it is fed with.
+Each state runs an expert algorithm of its own, which needs small regret on the values that it observes.
 
-Feedback: full information. Needs to know: the space, the number of episodes T and the model. Budgets are not looked at.
-Where we depart from the publication: losses here are ℓ = (f + 1)/2. It has an endless, ergodic process with a new loss
-in every step, values relative to the average, and a regret that grows with the mixing time; here a loss is that of an
-episode, values are those of the steps that are left, L takes the place of the mixing time, and policies need not change
-slowly. It takes any expert algorithm whose regret is of order M √(T log|A|) for losses up to M; ours is exponential
+Feedback: full information. Needs to know: the space, the number of episodes T and the model. Budgets are ignored.
+Where we depart from the publication: losses here are ℓ = (f + 1)/2. It has an infinite, ergodic process with a new loss
+in every step, values relative to the average, and regret that grows with the mixing time; here a loss belongs to an
+episode, values are sums over the remaining steps, L takes the place of the mixing time, and policies need not change
+slowly. It allows any expert algorithm whose regret is of order M √(T log|A|) for losses up to M; ours is exponential
 weights, at the rate that is best for M = L.
 """
 

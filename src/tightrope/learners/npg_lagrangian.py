@@ -1,23 +1,24 @@
-"""Natural policy gradient with a multiplier: every state steps towards its better actions, at a price for budgets.
+"""Natural policy gradient with a multiplier: each state moves towards its better actions, with a price per budget.
 
 The natural gradient (Kakade 2001) of the Lagrangian, tabular. Costs c of the loss and d_i of the constraints are in
 [0, 1]. In every episode k, from π_1 uniform and λ = 0:
 1. Play π_k.
 2. From all visits, those of this episode included: averages c̄, d̄_i of the costs, frequencies p̄ of the successors. A
    pair never visited costs 0 and leads nowhere.
-3. Q(s,a; c) = c̄(s,a) + Σ_s' p̄(s'|s,a) V(s'; c), V(s; c) = Σ_a π_k(a|s) Q(s,a; c): what π_k costs by what was counted;
+3. Q(s,a; c) = c̄(s,a) + Σ_s' p̄(s'|s,a) V(s'; c), V(s; c) = Σ_a π_k(a|s) Q(s,a; c): the estimated cost of π_k;
    likewise for each d_i.
 4. π_{k+1}(a|s) ∝ π_k(a|s) exp(−η (Q(s,a; c) + Σ_i λ_i Q(s,a; d_i)) / (1 + Σ_i λ_i)).
 5. λ_i ← max{λ_i + η_λ (V(s_1; d_i) − α_i), 0}.
 
-Of a softmax with a weight for every pair the natural gradient is the advantage, without the probability of the state:
-line 4. OptPrimalDual-CMDP is this with a bonus for what was seen seldom, and so with a promise.
+For a softmax with a weight for every pair, the natural gradient is the advantage, without the probability of the state:
+line 4. OptPrimalDual-CMDP adds a bonus for rarely visited pairs, and has guarantees.
 
 Feedback: bandit. Needs to know: the space, the budgets and the number of episodes K.
 Where we depart from the publication: the units of costs (`shared.counting`); it estimates advantages from the paths of
-π_k, here values come from all counts; steps, free there, are η = √(8 log A / K) / H, that of exponential weights for K
-rounds of costs up to H, and η_λ = 1/√K. Dividing by 1 + Σ_i λ_i is Stooke, Achiam & Abbeel's (2020).
-What the layered form changes: values are sums over the steps that are left, with no discount.
+π_k, here values come from all counts; the steps, which it leaves open, are η = √(8 log A / K) / H, as for exponential
+weights in K rounds with costs up to H, and η_λ = 1/√K. The division by 1 + Σ_i λ_i is due to Stooke, Achiam & Abbeel
+(2020).
+What the layered form changes: values are sums over the remaining steps, without a discount.
 """
 
 import numpy as np
@@ -49,7 +50,7 @@ class NPGState(AveragesState):
 
 
 class NPGLagrangian(CountingLearner[NPGState]):
-    """Natural policy gradient from counts with a price for every budget: a practitioner's attempt, no promise.
+    """Natural policy gradient from counts with a price for every budget: a practitioner's attempt, without guarantees.
 
     Parameters
     ----------
@@ -93,7 +94,7 @@ class NPGLagrangian(CountingLearner[NPGState]):
         )  # fmt: skip
 
     def _prices(self, state: NPGState, used: FloatArray) -> FloatArray:
-        """Line 5: λ (I,) when so much is used of each budget."""
+        """Return λ (I,) of line 5, given the uses of the budgets."""
         prices: FloatArray = np.maximum(state.multipliers + self.dual_step * (used - self.alpha), 0.0)
         return prices
 
@@ -104,7 +105,7 @@ def hedge_step(space: LayeredSpace, episodes: int) -> float:
 
 
 def improved(policy: Policy, averages: Estimates, prices: FloatArray, step: float) -> tuple[FloatArray, Policy]:
-    """Lines 3 and 4: return (I,) what the policy uses of each budget, and the policy of the next episode."""
+    """Return the uses of the policy (I,) and the policy of the next episode (lines 3 and 4)."""
     space, pi, n = policy.space, policy.probabilities, np.maximum(1, averages.N)
     V, Q = core.evaluate(space.native, pi, averages.M, n, averages.costs)
     priced = core.weigh(1.0, Q[0], prices, Q[1:], 1 + prices.sum())

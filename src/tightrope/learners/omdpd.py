@@ -1,27 +1,27 @@
 """OMDPD: optimistic mirror descent with a potential in place of the multiplier (Zhu, Yu, Lee, Liu, Wei 2025).
 
-In every episode t, from θ^1 = θ̂^1, the measure of the uniform policy where every successor is as likely, and w^0 = 0:
+In every episode t, from θ^1 = θ̂^1, the measure of the uniform policy with equally likely successors, and w^0 = 0:
 1. Play π_t(a|s) ∝ Σ_s' θ^t(s,a,s').
 2. λ_i ← λ_i + α [<g_i^t, θ^t> − c_i]_+: the price of a budget never falls.
 3. The price of budget i is q_i = Φ'(λ_i) / V with the potential Φ(x) = e^{βx} − 1, and at most 2 (β/V) (1 + 2VT).
 4. w^t = f^t + Σ_i q_i g_i^t over the budgets that were exceeded: a gradient at θ^t of f^t + Σ_i q_i [g_i^t − c_i]_+.
 5. Count the trajectory; at the end of an epoch compute the confidence set Δ.
 6. θ̂^{t+1} = argmin over θ in Δ of η_t <w^t, θ> + D(θ, (1 − γ) θ̂^t + γ uniform).
-7. θ^{t+1} = argmin over θ in Δ of η_{t+1} <w^t, θ> + D(θ, (1 − γ) θ̂^{t+1} + γ uniform): the same step again, as w^t is
-   the best guess of w^{t+1}. η_t = √(E / (L + Σ_{τ<t} Σ_k max |w^τ − w^{τ-1}|²)), the max over the tuples of layer k;
-   E = Σ_k log(n_k/γ), n_k how many they are: D is nowhere more.
+7. θ^{t+1} = argmin over θ in Δ of η_{t+1} <w^t, θ> + D(θ, (1 − γ) θ̂^{t+1} + γ uniform): the same step again, with w^t
+   as a prediction of w^{t+1}. η_t = √(E / (L + Σ_{τ<t} Σ_k max |w^τ − w^{τ-1}|²)), the max over the tuples of layer k;
+   E = Σ_k log(n_k/γ), n_k the number of these tuples: a bound on D.
 
-Losses and constraints may both be chosen by an adversary. It is compared with the best policy that is within the
-budgets in every episode (docs/explanation/changing-budgets.md), and its violation is the strong one.
+Losses and constraints may both be chosen by an adversary. The comparator is the best policy that is within the
+budgets in every episode (docs/explanation/changing-budgets.md), and the bounds are on the strong violation.
 
 Feedback: full information. Needs to know: the space, the budgets and the number of episodes T.
-Where we depart from the publication: its rewards are drawn and seen along the path, losses here are an adversary's and
-seen whole; it has one constraint, each of ours has a potential of its own; D is the relative entropy; and the sets,
-anytime, renewed often and with tied counts, are those of `ucpd-practical`. We know the form of its steps, but not the
-values of its constants. β = 1/(2√T) and the bound on prices are those of A. Sinha, R. Vaze, "Optimal algorithms for
-online convex optimization with adversarial constraints" (NeurIPS 2024), theorem 1, whose argument this is. V = 1/√T,
-where they have 1, lets prices begin at 1/2 and keeps the order of both bounds. For known dynamics the argument asks for
-an α of about 1/(4√(2EL)), 10 to 200 times less than our α = 1: what that buys is measured, not proved.
+Where we depart from the publication: its rewards are drawn, and observed along the path; here losses are adversarial
+and observed in full. It has one constraint; here each has its own potential. D is the relative entropy. The sets are
+those of `ucpd-practical`: valid at all times, renewed often, with tied counts. We know the form of its steps, but not
+the values of its constants. β = 1/(2√T) and the bound on prices are those of A. Sinha, R. Vaze, "Optimal algorithms for
+online convex optimization with adversarial constraints" (NeurIPS 2024), theorem 1, whose argument applies. V = 1/√T,
+instead of their 1, lets prices begin at 1/2 and keeps the order of both bounds. For known dynamics the argument needs
+an α of about 1/(4√(2EL)), 10 to 200 times less than our α = 1; the benefit of the larger one is measured, not proved.
 """
 
 from dataclasses import field
@@ -49,7 +49,7 @@ class OMDPDState(MirrorState):
     anchor: FloatArray = measure()  #: (n_tuples,) θ̂
     gradient: FloatArray = numbers()  #: (n_tuples,) w of the episode before
     surprise: float = numbers(least=0)  #: Σ_τ Σ_k max |w^τ − w^{τ-1}|²
-    solver_ahead: WarmStart = part(written_as="_projector_ahead")  #: of line 7, which has a solver of its own
+    solver_ahead: WarmStart = part(written_as="_projector_ahead")  #: the warm start of line 7, which has its own solver
 
 
 class OMDPD(CountingLearner[OMDPDState]):
@@ -60,7 +60,7 @@ class OMDPD(CountingLearner[OMDPDState]):
     space, budgets : the space and (I,) the limits per episode.
     episodes : T, the number of episodes that the parameters are set for.
     confidence, level, radius_scale, renewal, ties : as in `UCPD`, with other defaults.
-    alpha : α, how much of a violation counts; the more, the less is violated.
+    alpha : α, the weight of a violation; a larger one gives less violation.
     beta, V : β and V of the potential; by default 1/(2√T) and 1/√T.
     mixing : γ; by default 1/T.
     """
@@ -137,7 +137,7 @@ class OMDPD(CountingLearner[OMDPDState]):
     def _prices(self, excess: FloatArray) -> FloatArray:
         """Return the prices of line 3."""
         first = self.beta / self.V
-        beyond = log(self._most / first)  # no power is larger than it must be
+        beyond = log(self._most / first)  # the cap avoids overflow of the power
         prices: FloatArray = first * exp(np.minimum(self.beta * excess, beyond))
         return prices
 
@@ -146,6 +146,6 @@ class OMDPD(CountingLearner[OMDPDState]):
         return float(np.sqrt(self._far / (self.space.n_layers + surprise)))
 
     def _mixed(self, measure: FloatArray) -> FloatArray:
-        """(1 − γ) of it + γ uniform."""
+        """Return (1 − γ) θ + γ uniform."""
         reference: FloatArray = core.mix(self.space.native, measure, self.mixing)
         return reference

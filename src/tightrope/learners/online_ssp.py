@@ -6,14 +6,14 @@ In every episode t, with losses ℓ in [0, 1]:
    probability that π_t passes s under the model.
 3. Q̂_t are the action values of π_t under ℓ̂_t and the model; they are unbiased for those under ℓ^t.
 
-Regret is of order L² √(T|A|) / α if every policy passes every state with probability α > 0 at least.
+Regret is of order L² √(T|A|) / α if every policy passes every state with probability at least α > 0.
 
-Feedback: bandit. Needs to know: the space, the number of episodes T and the model. Budgets are not looked at.
+Feedback: bandit. Needs to know: the space, the number of episodes T and the model. Budgets are ignored.
 Where we depart from the publication: it has rewards, here losses ℓ = (f + 1)/2; the loss of a step may depend on the
-state it leads to, and ℓ̂_t(s,a) then estimates its mean. Of an episode that another policy played, μ and π are that
-policy's. Where some policy avoids some state, as in most problems, α = 0 and nothing is proved; α is then what the
-uniform policy has. The rates balance the bound that its proof has with the inequality e^(−x) <= 1 − x + x²/2:
-L log|A| / η + η L³ |A| T / (2α).
+next state, and ℓ̂_t(s,a) then estimates its mean. For an episode that was played with another policy, μ and π are those
+of that policy. If some policy avoids some state, as in most problems, α = 0 and nothing is proved; α is then computed
+for the uniform policy. The rates balance the terms of the bound L log|A| / η + η L³ |A| T / (2α), which its proof gives
+with the inequality e^(−x) <= 1 − x + x²/2.
 """
 
 import numpy as np
@@ -66,15 +66,15 @@ class OnlineSSP(LearnerBase[ExpertsState]):
     def step(self, state: ExpertsState, seen: Seen) -> ExpertsState:
         """Return the next state (lines 2 and 3)."""
         estimate = unbiased(self.model, seen.policy, seen.path, (seen.loss + 1) / 2, state.observed + 1)
-        of_pairs = estimate[self.space.csr.pair_ptr[:-1]]  # the same at every successor
+        of_pairs = estimate[self.space.csr.pair_ptr[:-1]]  # the values of all successors are equal
         values = action_values(self.model, self.offered(state).policy, of_pairs)
         return ExpertsState(observed=state.observed + 1, total_values=state.total_values + values)
 
 
 def least_passed(model: LayeredMDP) -> float:
-    """α: the least probability with which any policy passes any state, of those that can be reached.
+    """Return α, the least probability over policies and reachable states that the policy passes the state.
 
-    If that is 0, the least with which the uniform policy does.
+    If it is 0, return the least probability for the uniform policy.
     """
     space = model.space
     theta = model.occupancy(Policy.uniform(space))

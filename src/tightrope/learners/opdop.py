@@ -2,10 +2,10 @@
 
 With rewards r = (1 − f)/2 and utilities g_i = (1 − constraint_i)/2 in [0, 1], V_{g_i} >= b_i. In every episode k, from
 π_0 uniform, Y_0 = 0 and Q_0 = V_0 = 0:
-1. π_k(a|s) ∝ π̃_{k-1}(a|s) exp(α (Q_r(s,a) + Σ_i Y_{k-1,i} Q_{g_i}(s,a))), Q those of episode k − 1 and
+1. π_k(a|s) ∝ π̃_{k-1}(a|s) exp(α (Q_r(s,a) + Σ_i Y_{k-1,i} Q_{g_i}(s,a))), with Q of episode k − 1 and
    π̃_{k-1} = (1 − θ) π_{k-1} + θ uniform.
 2. Play π_k.
-3. Y_{k,i} = Y_{k-1,i} + η (b_i − V_{g_i}(s_1)), V that of episode k − 1, held between 0 and χ = 2H/γ.
+3. Y_{k,i} = Y_{k-1,i} + η (b_i − V_{g_i}(s_1)), with V of episode k − 1, clipped to [0, χ], χ = 2H/γ.
 4. From all visits, n of each pair: r̂ = (sum of rewards) / (n + 1), P̂ = visits / (n + 1), Γ = β / √(n + 1).
 5. Q_r(s,a) = r̂ + Σ_s' P̂(s'|s,a) V_r(s') + 2 Γ, held between 0 and the number of steps left; V_r(s) = Σ_a π_k(a|s)
    Q_r(s,a); likewise for each g_i.
@@ -14,8 +14,8 @@ Published: α = √(log A) / (H² √K), η = 1/√K, θ = 1/K, β = C_1 H √(S
 
 Feedback: bandit, as published. Needs to know: the space, the budgets, the number of episodes K and the slack γ.
 Where we depart from the publication: the units of costs (`shared.counting`); it has one constraint, here each has
-its Y_i; C_1, a constant that it does not name, is 1; S in β is the size of the widest layer. Γ is for rewards and
-transitions at once, so that ties narrow P̂ alone.
+its Y_i; C_1, a constant that it does not specify, is 1; S in β is the size of the widest layer. Γ covers rewards and
+transitions together, so ties improve P̂ only.
 """
 
 import numpy as np
@@ -55,7 +55,7 @@ class OPDOP(CountingLearner[OPDOPState]):
     ----------
     space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the parameters are set for.
-    slack : what some policy leaves of every budget (Slater's condition).
+    slack : the slack that some policy has in every budget (Slater's condition).
     policy_step, dual_step, mixing : α, η and θ; by default the published √(log A) / (H² √K), 1/√K and 1/K.
     largest : χ, the largest multiplier; by default the published 2H/γ, γ = slack/2 in the units of the publication.
     level : p, the probability that the bonuses may be too small.
@@ -120,13 +120,13 @@ class OPDOP(CountingLearner[OPDOPState]):
         )
 
     def _improved(self, policy: Policy, Q: FloatArray, Y: FloatArray) -> Policy:
-        """Line 1."""
+        """Return the next policy (line 1)."""
         mixed = (1 - self.mixing) * policy.probabilities + self.mixing * Policy.uniform(self.space).probabilities
         worth = core.weigh(1.0, Q[0], Y, Q[1:], 1.0)
         return Policy.unchecked(self.space, core.mirror_step(self.space.native, mixed, -worth, self.policy_step))
 
     def _evaluate(self, counts: Counts, cost_sum: FloatArray, policy: Policy) -> tuple[FloatArray, FloatArray]:
-        """Lines 4 and 5: V at the first state (1 + I,) and Q (1 + I, n_pairs), of the reward, then of each utility."""
+        """Return V(s_1) (1 + I,) and Q (1 + I, n_pairs) of the reward, then of each utility (lines 4 and 5)."""
         (visits, _), (N, M) = counts.totals(), counts.laws_so_far
         rewards = (visits - cost_sum) / (visits + 1)
         bonus = 2 * self.radius_scale * self.beta / np.sqrt(visits + 1)

@@ -7,12 +7,12 @@ In every episode k:
    <d̃_i, q> <= α_i; β^p = √(4 p̄ (1 − p̄) log(6 S²AH K/δ) / n) + 14 log(…) / (3 n).
 4. Play π_k.
 
-Its regret and its violation, without paying back, are of order √K for losses and constraints drawn independently.
+Its regret and its strong violation are of order √K if losses and constraints are drawn independently.
 
 Feedback: bandit, as published. Needs to know: the space, the budgets and the number of episodes K.
-Where we depart from the publication: the units of costs (`shared.counting`); step 3, one LP over S²AH variables
-there, is solved exactly by a few passes of dynamic programming, so that every episode has its plan. The program has
-an answer with probability 1 − δ; if it has none, the mixture that exceeds the budgets least is played.
+Where we depart from the publication: the units of costs (`shared.counting`); line 3, an LP with S²AH variables, is
+solved exactly by a few passes of dynamic programming, fast enough for every episode. With probability 1 − δ it has a
+solution; if it has none, the mixture with the least excess is played.
 """
 
 from tightrope.learners.base import Offer, Seen
@@ -31,7 +31,7 @@ from tightrope.planning.dynamic_programming import OptimisticPlan, plan
 
 
 class OptCMDP(CountingLearner[AveragesState]):
-    """Optimistic linear programming: stochastic losses, unknown dynamics, budgets that are never paid back.
+    """Optimistic linear programming: stochastic losses, unknown dynamics, no compensation between episodes.
 
     Parameters
     ----------
@@ -67,6 +67,6 @@ class OptCMDP(CountingLearner[AveragesState]):
         return Offer(best.policy, best.multipliers, state.counts.epoch)
 
     def _plan(self, averages: Estimates) -> OptimisticPlan:
-        """Lines 2 and 3."""
+        """Return the plan of lines 2 and 3."""
         optimistic = averages.costs - self._radii.of_costs(averages.visits)
         return plan(self.space, self._radii.box(averages), optimistic[0], optimistic[1:], self.alpha)

@@ -6,8 +6,8 @@ In every episode k, from λ_1 = 0:
 3. Play π_k.
 4. λ_{k+1,i} = max{λ_{k,i} + (<d̃_i, q_k> − α_i) / t_λ, 0}, q_k the measure of (π_k, p_k); t_λ = √(H² I K / ρ²).
 
-Each π_k is deterministic; what meets the budgets is their average. Regret and violation with paying back are of order
-√K. ρ bounds the optimal multipliers: (V(π̄) − V*) / γ, with γ what a policy π̄ leaves of every budget.
+Each π_k is deterministic; only their average meets the budgets. Regret and violation are of order √K. ρ bounds the
+optimal multipliers, (V(π̄) − V*) / γ, where γ is the slack of a policy π̄ in every budget.
 
 Feedback: bandit, as published. Needs to know: the space, the budgets, the number of episodes K and the slack γ.
 Where we depart from the publication: the units of costs (`shared.counting`); V(π̄) − V* is not known beforehand and
@@ -59,7 +59,7 @@ class OptDualCMDP(CountingLearner[OptDualState]):
     ----------
     space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the parameters are set for.
-    slack : what some policy leaves of every budget (Slater's condition).
+    slack : the slack that some policy has in every budget (Slater's condition).
     rho : ρ, a bound on the optimal multipliers; by default H/γ, γ = slack/2 in the units of the publication.
     dual_step : 1/t_λ; by default the published ρ / (H √(I K)).
     level : δ, the probability that an estimate may be outside its confidence interval.
@@ -103,7 +103,7 @@ class OptDualCMDP(CountingLearner[OptDualState]):
         return Offer(self._response(state).policy, state.multipliers, state.counts.epoch)
 
     def _response(self, state: OptDualState) -> Response:
-        """Lines 1 and 2; the last answer is kept."""
+        """Return the answer to lines 1 and 2; the last one is kept."""
         kept = self._responded
         if kept is None or kept[0] is not state:
             averages, prices = estimates(state.counts, state.cost_sum), state.multipliers

@@ -1,19 +1,19 @@
 """Optimistic POMD: mirror descent on the policy, from the losses of the path (Efroni, Shani, Rosenberg & Mannor 2020).
 
 In every episode t, with losses ℓ in [0, 1]:
-1. Play π_t(a|s) ∝ exp(−η Σ_{τ<t} Q_τ(s,a)): a mirror step from π_{t-1}, at every state by itself.
+1. Play π_t(a|s) ∝ exp(−η Σ_{τ<t} Q_τ(s,a)): a mirror step from π_{t-1}, separately at every state.
 2. Estimate the losses as UOB-REPS does: ℓ̂_t(s,a) = ℓ_t(s,a) / (u_t(s,a) + γ) where the path went, 0 elsewhere, u_t the
    largest probability of passing (s,a) with π_t under any model of the confidence set.
-3. Q_t are the values of π_t for ℓ̂_t under the model of the set that makes them least.
-4. Count the path; the set is computed as that of UOB-REPS, around the frequencies of all episodes so far.
+3. Q_t are the values of π_t for ℓ̂_t under the model of the set that minimises them.
+4. Count the path; the set is that of UOB-REPS, around the frequencies of all episodes so far.
 
-Nothing is solved but a pass of dynamic programming. Regret is of order K^(2/3) in K episodes; for losses whose mean
+A step is one pass of dynamic programming. Regret is of order K^(2/3) in K episodes; for losses whose mean
 does not change the same method is `opt-primal-dual` without budgets, with regret of order √K.
 
-Feedback: bandit. Needs to know: the space and the number of episodes K. Budgets are not looked at.
+Feedback: bandit. Needs to know: the space and the number of episodes K. Budgets are ignored.
 Where we depart from the publication: losses here are ℓ = (f + 1)/2; its sets have other constants of the same kind. Its
 γ and η are of order K^(-1/3) and K^(-2/3); here γ = (L² √(log|A|/K) / n)^(2/3) and η = √(γ log|A| / K) / L for n pairs,
-which balance what its proof adds up: L log|A|/η for the first policy, η L³ K/γ for the steps and γ n K for the bias.
+which balance the terms of its bound: L log|A|/η for the first policy, η L³ K/γ for the steps and γ n K for the bias.
 """
 
 import numpy as np
@@ -96,7 +96,7 @@ class OptPOMD(CountingLearner[OptPOMDState]):
         return self.rule(self.space, *counts.laws_so_far)
 
     def _least_values(self, box: Box, policy: Policy, estimate: FloatArray) -> FloatArray:
-        """Line 3: Q_t (n_pairs,) from ℓ̂_t (n_tuples,), which is the same at every successor."""
+        """Return Q_t (n_pairs,) of line 3 from ℓ̂_t (n_tuples,), which is the same at every successor."""
         space = self.space
         _, P = most_paid(space, bounds_of(box, space), policy, -estimate)
         return action_values(LayeredMDP(space, P), policy, estimate[space.csr.pair_ptr[:-1]])

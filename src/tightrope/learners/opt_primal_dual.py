@@ -2,14 +2,14 @@
 
 In every episode k, from π_1 uniform and λ_1 = 0:
 1. From all visits before it: c̄, d̄_i, p̄ as in OptCMDP, and the bonus b(s,a) = β^c(s,a) + H Σ_s' β^p(s,a,s').
-2. Q(s,a; c) = max{c̄ − b + Σ_s' p̄(s'|s,a) V(s'; c), 0}, V(s; c) = Σ_a π_k(a|s) Q(s,a; c): what π_k costs,
-   optimistically; likewise for each d_i.
+2. Q(s,a; c) = max{c̄ − b + Σ_s' p̄(s'|s,a) V(s'; c), 0}, V(s; c) = Σ_a π_k(a|s) Q(s,a; c): an optimistic
+   cost of π_k; likewise for each d_i.
 3. Play π_k.
 4. π_{k+1}(a|s) ∝ π_k(a|s) exp(−t_K (Q(s,a; c) + Σ_i λ_{k,i} Q(s,a; d_i))), t_K = √(2 log A / (H² (1 + I ρ)² K)).
-5. λ_{k+1,i} = λ_{k,i} + (V(s_1; d_i) − α_i) / t_λ, held between 0 and ρ; t_λ = √(H² I K / ρ²).
+5. λ_{k+1,i} = λ_{k,i} + (V(s_1; d_i) − α_i) / t_λ, clipped to [0, ρ]; t_λ = √(H² I K / ρ²).
 
-No program is solved and nothing is planned: a step of a policy, a step of a price. Regret and violation with paying
-back are of order √K.
+No linear program is solved: there is one step of the policy and one of the prices. Regret and violation are of order
+√K.
 
 Feedback: bandit, as published. Needs to know: the space, the budgets, the number of episodes K and the slack γ.
 Where we depart from the publication: the units of costs (`shared.counting`); ρ = H/γ as in OptDual-CMDP; β^p is 1
@@ -53,7 +53,7 @@ class OptPrimalDual(CountingLearner[OptPrimalDualState]):
     ----------
     space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the parameters are set for.
-    slack : what some policy leaves of every budget (Slater's condition).
+    slack : the slack that some policy has in every budget (Slater's condition).
     rho : ρ, the largest multiplier; by default H/γ, γ = slack/2 in the units of the publication.
     policy_step : t_K; by default the published √(2 log A / (H² (1 + I ρ)² K)).
     dual_step : 1/t_λ; by default the published ρ / (H √(I K)).
@@ -110,7 +110,7 @@ class OptPrimalDual(CountingLearner[OptPrimalDualState]):
         )
 
     def _evaluate(self, averages: Estimates, policy: Policy) -> tuple[FloatArray, FloatArray]:
-        """Lines 1 and 2: V (1 + I, n_states) and Q (1 + I, n_pairs), of the loss, then of each constraint."""
+        """Return V (1 + I, n_states) and Q (1 + I, n_pairs) of the loss, then of each constraint (lines 1 and 2)."""
         space, n = self.space, np.maximum(1, averages.N)
         bonus = self._radii.of_costs(averages.visits) + space.n_layers * self._radii.box(averages).radius
         V, Q = core.evaluate(space.native, policy.probabilities, averages.M, n, averages.costs - bonus)

@@ -1,9 +1,9 @@
-"""Parts that learners are composed of: the mirror step with its solver, what is known of the dynamics, exponential
+"""Parts that learners are composed of: the mirror step with its solver, knowledge of the dynamics, exponential
 weights, importance weights, a learning rate, blocks of episodes.
 
-A part belongs to the configuration of a learner and does not change. What changes is a field of the learner's state,
-which the part takes and returns. A part may keep the last value of a pure function (a confidence set, where its solver
-is): that saves time and changes no result.
+A part belongs to the configuration of a learner and does not change. It takes and returns fields of the learner's
+state, which do change. It may cache the last value of a pure function, such as a confidence set; results do not depend
+on the cache.
 """
 
 import math
@@ -23,17 +23,17 @@ from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.state import State, numbers, state
 
-#: The share of its layer that a state keeps in a reference at the least, and the share of its state that a tuple does:
-#: D is infinite where nothing is left, and the solver holds weights that are this far apart
+#: The least mass of a state in a reference, as a share of its layer, and of a tuple, as a share of its state: D is
+#: infinite if the reference is 0, and the solver can handle weights that are this far apart
 #: (docs/explanation/solver.md).
 FLOOR = 1e-140
 
 
 class Solver(Protocol):
-    """A solver that begins where its last answer was.
+    """A solver that starts from its last solution.
 
     `state` returns arrays that the solver does not write to afterwards. `restore` takes them, copies what it will write
-    to, and raises `InvalidInputError` for arrays that no solve can have left.
+    to, and raises `InvalidInputError` for arrays that cannot result from a solve.
     """
 
     def state(self) -> dict[str, FloatArray]: ...
@@ -42,7 +42,7 @@ class Solver(Protocol):
 
 
 class WarmStart:
-    """Where a solver begins, as a value: with the same one, the next answer is the same to the last bit."""
+    """The starting point of a solver, as a value: equal warm starts give solutions with the same bits."""
 
     __slots__ = ("_arrays", "_solver")
 
@@ -55,7 +55,7 @@ class WarmStart:
         return self._arrays
 
     def restored(self, state: dict[str, FloatArray]) -> "WarmStart":
-        """Return the warm start of these arrays; raise `InvalidInputError` where the solver cannot begin there."""
+        """Return the warm start of these arrays; raise `InvalidInputError` if the solver cannot start from it."""
         return self._solver.begin_at(state)
 
 
@@ -67,29 +67,29 @@ class Warmed(Generic[S]):
 
     def __init__(self, solver: S) -> None:
         self._solver = solver
-        self._held: WarmStart | None = None  # what the solver would begin with
+        self._held: WarmStart | None = None  # the warm start that the solver holds
 
     def begin_at(self, arrays: dict[str, FloatArray]) -> WarmStart:
-        """Return the warm start of these arrays; raise what the solver raises if it cannot begin there."""
+        """Return the warm start of these arrays; the solver raises an error if it cannot start from it."""
         self._held = None
         self._solver.restore(arrays)
         self._held = WarmStart(self, arrays)
         return self._held
 
     def from_(self, warm: WarmStart) -> S:
-        """Return the solver, ready to begin at `warm`; after its solve comes `now`."""
+        """Return the solver, set to start from `warm`; call `now` after the solve."""
         if warm is not self._held:
             self._solver.restore(warm.state())
-        self._held = None  # should the solver raise, what it then holds is of no use
+        self._held = None  # after an error the solver's own warm start is invalid
         return self._solver
 
     def now(self) -> WarmStart:
-        """Return where the next solve begins."""
+        """Return the warm start of the next solve."""
         self._held = WarmStart(self, self._solver.state())
         return self._held
 
     def __reduce__(self) -> tuple[type["Warmed[Any]"], tuple[S]]:
-        """Copy and pickle it without what the solver holds: the copy of a solver begins cold."""
+        """Copy without the warm start that the solver holds."""
         return Warmed, (self._solver,)
 
 
@@ -119,14 +119,14 @@ class MirrorStep:
         return made
 
     def begin(self, counts: Counts) -> WarmStart:
-        """Return the warm start before the first step; raise what the rule raises for these counts."""
+        """Return the warm start before the first step; errors of the rule are raised here."""
         self.set_of(counts)
         return self.solver.now()
 
     def __call__(
         self, warm: WarmStart, counts: Counts, reference: FloatArray, cost: FloatArray
     ) -> tuple[FloatArray, WarmStart]:
-        """Return θ (n_tuples,) for this reference and cost (n_tuples,), and where the next step begins.
+        """Return θ (n_tuples,) for this reference and cost (n_tuples,), and the warm start of the next step.
 
         Raises `ConvergenceError` if the solver misses its tolerance.
         """
@@ -137,7 +137,7 @@ class MirrorStep:
 
 
 def positive(space: LayeredSpace, theta: FloatArray) -> FloatArray:
-    """Return θ with a little mass in every tuple: the reference of methods that mix no other mass in."""
+    """Return θ with a little mass at every tuple: the reference of methods that do not mix."""
     reference: FloatArray = core.lift(space.native, theta, FLOOR)
     return reference
 
@@ -148,7 +148,7 @@ def policy_of_measure(space: LayeredSpace, theta: FloatArray) -> Policy:
 
 
 class PolicyOfMeasure:
-    """`policy_of_measure`, with the last one kept: most episodes of a block leave θ as it is."""
+    """`policy_of_measure` with the last policy cached: θ changes only at the end of a block."""
 
     def __init__(self, space: LayeredSpace) -> None:
         self._space = space
@@ -162,20 +162,20 @@ class PolicyOfMeasure:
 
 
 def even_measure(space: LayeredSpace) -> FloatArray:
-    """Return the measure of the uniform policy where every successor is as likely.
+    """Return the measure of the uniform policy in the model with equally likely successors.
 
-    Where layers are dense it is uniform on each, as published; elsewhere that would be no occupancy measure.
+    On dense layers it is uniform, as published; on others the uniform distribution is not an occupancy measure.
     """
     return LayeredMDP.even(space).occupancy(Policy.uniform(space))
 
 
-#: Draws beside which those that a belief begins with are rounding.
+#: Visits that stand for certainty: the prior is negligible beside them.
 FOREVER = 1e18
 
 
 @dataclass(frozen=True, slots=True)
 class Dynamics:
-    """What a learner knows of the dynamics: a rule that makes confidence sets of counts, or the model itself."""
+    """Knowledge of the dynamics: a rule that makes confidence sets from counts, or the model itself."""
 
     space: LayeredSpace
     rule: ConfidenceRule
@@ -204,30 +204,30 @@ class Dynamics:
         return cls(space, rule(**{name: known[name] for name in taken}))
 
     def first_measure(self) -> FloatArray:
-        """Return θ^1: the measure of the uniform policy under the model, or where every successor is as likely."""
+        """Return θ^1: the measure of the uniform policy under the model, or with equally likely successors."""
         if self.model is None:
             return even_measure(self.space)
         return self.model.occupancy(Policy.uniform(self.space))
 
     def evidence(self, counts: Counts) -> tuple[Any, Any]:
-        """Return the visits of every pair and tuple, ties pooled, that a belief about the model is made of.
+        """Return the visits of every pair and tuple, summed over tied pairs, from which the model is estimated.
 
-        A known model is as if every law had been drawn from so often that nothing else can be believed.
+        For a known model these are so many fictitious visits that the estimate is the model.
         """
         if self.model is None:
             return counts.laws
         return np.full(len(counts.N), FOREVER), FOREVER * self.model.transitions
 
     def epoch_of(self, counts: Counts) -> int:
-        """Return the number of the epoch: 1 for ever if the model is known."""
+        """Return the number of the epoch, always 1 if the model is known."""
         return counts.epoch if self.model is None else 1
 
 
 # --------------------------------------------------------------------------------------------- exponential weights
 #
 # Exponential weights over the actions of every state, fed with action values: π(a|s) ∝ exp(−η Σ_t Q_t(s,a)). A learner
-# that plays π_t in episode t and feeds it the Q_t of π_t has regret Σ_s d*(s) R(s), where d*(s) is how often the
-# comparator passes s and R(s) the regret of the weights at s (the performance difference lemma). Losses are
+# that plays π_t in episode t and feeds it the Q_t of π_t has regret Σ_s d*(s) R(s), where d*(s) is the probability that
+# the comparator passes s and R(s) the regret of the weights at s (the performance difference lemma). Losses are
 # ℓ = (f + 1)/2 in [0, 1], so Q lies between 0 and L.
 
 
@@ -245,13 +245,13 @@ def exponential_weights(space: LayeredSpace, total_values: FloatArray, learning_
 
 
 def hedge_rate(space: LayeredSpace, rounds: float) -> float:
-    """η = √(8 log|A| / rounds) / L, at which the regret of exponential weights is least: L √(rounds log|A| / 2)."""
+    """Return η = √(8 log|A| / rounds) / L, which minimises the bound on the regret, L √(rounds log|A| / 2)."""
     return float(np.sqrt(8 * log(space.n_actions) / rounds)) / space.n_layers
 
 
 def action_values(model: LayeredMDP, policy: Policy, losses: FloatArray) -> FloatArray:
-    """Q(s,a) = ℓ(s,a) + Σ_s' P(s'|s,a) V(s'), V(s) = Σ_a π(a|s) Q(s,a), of losses (n_pairs,) that are not negative."""
-    space, unit = model.space, max(1.0, float(losses.max()))  # the kernel knows losses in [0, 1]
+    """Return Q(s,a) = ℓ(s,a) + Σ_s' P(s'|s,a) V(s'), V(s) = Σ_a π(a|s) Q(s,a), for losses (n_pairs,) of at least 0."""
+    space, unit = model.space, max(1.0, float(losses.max()))  # the core takes losses in [0, 1]
     P, ones = model.transitions, np.ones(space.n_pairs)
     _, Q = core.evaluate(space.native, policy.probabilities, P, ones, losses[np.newaxis] / unit)
     values: FloatArray = unit * Q[0]
@@ -277,17 +277,17 @@ def log_gradient(policy: Policy, path: NDArray[np.int64], delta: FloatArray) -> 
 
 # --------------------------------------------------------------------------------------------- importance weights
 #
-# Losses estimated along the path, divided by how often the policy passes there: under the model where that is known,
-# else at the most that it can be (Jin et al. 2020).
+# Estimates of losses: those of the path, divided by the probability of passing there under the known model, or by an
+# upper bound on it (Jin et al. 2020).
 
-#: A probability of which nothing comes: random numbers are multiples of it.
+#: A smaller probability never occurs: random numbers are multiples of it.
 NEVER = 2.0**-53
 
 
 def importance_weighted(
     space: LayeredSpace, path: NDArray[np.int64], losses: FloatArray, weight: FloatArray, gamma: float = 0.0
 ) -> FloatArray:
-    """(n_tuples,) ℓ̂(s,a) = ℓ_k / (weight_k + γ) at the pair of step k, for every k, and 0 elsewhere.
+    """Return ℓ̂ (n_tuples,): ℓ_k / (weight_k + γ) at the pair of step k, for every k, and 0 elsewhere.
 
     `path`, `losses` and `weight` are (L,). With weight the probability of passing (s,a) and γ = 0, ℓ̂ is unbiased for
     the mean loss of (s,a); a larger weight or γ > 0 (implicit exploration) makes it smaller.
@@ -300,9 +300,9 @@ def importance_weighted(
 def unbiased(
     model: LayeredMDP, policy: Policy, path: NDArray[np.int64], losses: FloatArray, episode: int
 ) -> FloatArray:
-    """(n_tuples,) losses / q where the path went and 0 elsewhere, q(s,a) how likely the policy passes there.
+    """Return losses / q along the path and 0 elsewhere (n_tuples,), q the probability of passing the pair.
 
-    The mean of it is the loss, wherever q is positive. A path that cannot be the policy's is refused.
+    The expectation is the loss wherever q is positive. A path that the policy cannot have played is refused.
     """
     space = model.space
     q = space.expand_to_tuples(space.sum_over_successors(model.occupancy(policy)))[path]
@@ -317,52 +317,52 @@ def unbiased(
 
 
 def upper_bounds(policy: Policy, box: Box, path: NDArray[np.int64]) -> FloatArray:
-    """u (L,) at the pair of each step: the largest probability of passing it under any model of the box."""
+    """Return u (L,): the largest probability of passing the pair of each step under any model of the box."""
     u: FloatArray = core.upper_occupancy(policy.space.native, policy.probabilities, box.lower, box.upper, path)
     return u
 
 
 def estimated(policy: Policy, box: Box, path: NDArray[np.int64], losses: FloatArray, exploration: float) -> FloatArray:
-    """(n_tuples,) losses / (u + γ) where the path went and 0 elsewhere, from the losses (L,) that it met."""
+    """Return losses / (u + γ) along the path and 0 elsewhere (n_tuples,), from the losses (L,) of the path."""
     return importance_weighted(policy.space, path, losses, upper_bounds(policy, box, path), exploration)
 
 
 def published_exploration(space: LayeredSpace, level: float, episodes: int) -> float:
-    """γ = sqrt(L log(L|S||A|/δ) / (T|S||A|)) of Theorem 3, which is its η too."""
+    """Return sqrt(L log(L|S||A|/δ) / (T|S||A|)), both γ and η of Theorem 3."""
     L, n_pairs = space.n_layers, space.n_states * space.n_actions
     return float(np.sqrt(L * log(L * n_pairs / level) / (episodes * n_pairs)))
 
 
 # --------------------------------------------------------------------------------------------- learning rate
 #
-# A learning rate that needs neither units nor a horizon: η = 1/√(F²/h² + S/κ²), F the largest span of an f so far, S
-# the sum of squares of the spans of f − (f before). Losses that do not change leave η at h/F; losses that change in
-# every episode make it fall like 1/√m.
+# A learning rate without units and without a horizon: η = 1/√(F²/h² + S/κ²), F the largest span of a loss so far, S the
+# sum of the squared spans of the changes of the loss. If losses do not change, η stays h/F; if they change in every
+# episode, it decreases like 1/√m.
 
 
 def spans_after(
     space: LayeredSpace, f: FloatArray, last: FloatArray, F: float, S: float, steps: int
 ) -> tuple[float, float]:
-    """F and S with one more f, after so many."""
+    """Return F and S after one more loss f."""
     span = core.span(space.native, f)
     change = core.span(space.native, f - last) if steps > 0 else 0.0
     return max(F, span if span >= core.SMALLEST else 0.0), S + change * change
 
 
 def rate(F: float, S: float, first_rate: float, change_rate: float) -> float:
-    """η; 1 as long as no loss made a difference."""
+    """Return η; 1 as long as all losses were constant."""
     if F <= 0:
         return 1.0
     fixed, grown = F / first_rate, math.sqrt(S) / change_rate
-    largest = max(fixed, grown)  # taken out of the root, lest a square underflow
+    largest = max(fixed, grown)  # outside of the root, so that squares do not underflow
     return 1 / (largest * math.sqrt((fixed / largest) ** 2 + (grown / largest) ** 2))
 
 
 # --------------------------------------------------------------------------------------------- blocks
 #
-# Consecutive episodes that are played with one policy, and that one step learns from.
+# A block is a number of consecutive episodes with one policy; one step learns from all of them.
 
-#: After so many episodes blocks may be longer by one.
+#: Blocks may become one episode longer after every so many episodes.
 BLOCK_GROWTH = 250
 
 
@@ -381,7 +381,7 @@ class InBlocks(Protocol):
 
     @property
     def waiting(self) -> int:
-        """How many losses that are."""
+        """The number of losses in that sum."""
         ...
 
     @property
@@ -396,7 +396,7 @@ class InBlocks(Protocol):
 
 
 class Block(NamedTuple):
-    """The block after one more episode; nothing is `waiting` where the block has ended, and a step is due."""
+    """The block after one more episode; `waiting` is 0 if the block has ended, and a step is due."""
 
     losses: FloatArray
     waiting: int
@@ -414,25 +414,25 @@ def block_after(state: InBlocks, f: FloatArray, met: FloatArray, most: int) -> B
 
 
 def block_loss(state: InBlocks, f: FloatArray) -> FloatArray:
-    """Return the mean loss of the block that f ends; f itself if the block has no other."""
+    """Return the mean loss of the block whose last loss is f."""
     return f if state.waiting == 0 else (state.losses + f) / (state.waiting + 1)
 
 
 def block_length(state: InBlocks, most: int) -> int:
-    """Return how many episodes are in the block of the episode just played."""
+    """Return the number of episodes in the block of the last episode."""
     return min(most, 1 + (state.observed + 1) // BLOCK_GROWTH)
 
 
 def no_losses(n_tuples: int) -> FloatArray:
-    """Return the sum of no losses, which takes no memory."""
+    """Return an empty sum of losses, a broadcast zero that takes no memory."""
     return np.broadcast_to(0.0, (n_tuples,))
 
 
 def standard_deviations(squares: FloatArray, t: int) -> FloatArray:
     """Return σ (I,) of the use of a path, given the sum of squares over t paths.
 
-    Successive paths have nearly the same policy: half of the mean square of their difference is a variance, even while
-    the mean changes.
+    Successive paths have nearly the same policy, so half of the mean squared difference of their uses estimates the
+    variance, even if the mean changes slowly.
     """
     sigma: FloatArray = np.sqrt(squares / 2 / max(t - 1, 1))
     return sigma

@@ -1,17 +1,17 @@
 """PID Lagrangian: natural policy gradient whose prices are set by a controller (Stooke, Achiam & Abbeel 2020).
 
-As `npg-lagrangian`, with u_i = V(s_1; d_i) what π_k uses of budget i, e_i = u_i − α_i and, in place of line 5, from
-I = 0 and u = 0:
+As `npg-lagrangian`, but with another line 5, where u_i = V(s_1; d_i) is the use of π_k and e_i = u_i − α_i, from I = 0
+and u = 0:
 5. I_i ← max{I_i + K_I e_i, 0} and λ_i = max{K_P e_i + I_i + K_D max{u_i − u_i of the episode before, 0}, 0}.
 
-A price that only adds up what was exceeded, K_P = K_D = 0, is late: it rises until the budget is met and falls only
-after that, and uses go round about the budget. K_P answers to what is exceeded now, K_D to what is about to be.
+A price that only integrates the excess (K_P = K_D = 0) reacts late: it rises until the budget is met and falls only
+after that, so uses oscillate about the budget. K_P reacts to the present excess, K_D to its trend.
 
 Feedback: bandit. Needs to know: the space, the budgets and the number of episodes K.
 Where we depart from the publication: it controls deep policies, from means over batches of episodes; its authors' code
 smooths e and u (by 0.95) and takes the difference of u over 10 batches. Here u comes from all counts and needs neither.
-Gains are set for each of its tasks; here K_I = 1/√K, the step of `npg-lagrangian`, and K_P = K_D = 1.
-What the layered form changes: nothing, prices do not see layers.
+There the gains are tuned for each task; here K_I = 1/√K, the step of `npg-lagrangian`, and K_P = K_D = 1.
+What the layered form changes: nothing, since prices do not depend on layers.
 """
 
 import numpy as np
@@ -43,7 +43,7 @@ class PIDState(AveragesState):
 
 
 class PIDLagrangian(CountingLearner[PIDState]):
-    """Natural policy gradient with prices set by a PID controller: fewer swings about the budgets, no promise.
+    """Natural policy gradient with prices of a PID controller: less oscillation about budgets, without guarantees.
 
     Parameters
     ----------

@@ -6,13 +6,13 @@ In every phase i of τ episodes, with losses ℓ in [0, 1]:
 2. From all visits so far, P̂ and ℓ̄ the frequencies and the average losses: Q̂_i(s,a) = ℓ̄(s,a) + Σ_s' P̂(s'|s,a) V̂_i(s'),
    held between 0 and the steps left, V̂_i(s) = Σ_a π_i(a|s) Q̂_i(s,a); 0 at pairs never visited.
 
-Feedback: bandit. Needs to know: the space and the number of episodes T. Budgets are not looked at. Made for losses
+Feedback: bandit. Needs to know: the space and the number of episodes T. Budgets are ignored. Made for losses
 whose mean does not change.
-Where we depart from the publication: losses here are ℓ = (f + 1)/2. It has an endless, ergodic process that it does not
-know, in which τ steps of one policy are a data set, and estimates relative values from the sets of all phases so far by
-least squares in given features (LSPE); here τ counts episodes and every pair is a feature of its own, for which least
-squares are the counts. Its bounds assume that every policy visits all there is to visit; a pair without visits has the
-value 0 here, the best there is, and is tried.
+Where we depart from the publication: losses here are ℓ = (f + 1)/2. It has an infinite, ergodic, unknown process, in
+which τ steps of one policy are a data set, and estimates relative values from all phases so far by least squares in
+given features (LSPE); here τ counts episodes and every pair is a feature, for which least squares are averages. Its
+bounds assume that every policy visits every state; here a pair without visits has the optimistic value 0, so it is
+tried.
 """
 
 import numpy as np
@@ -70,7 +70,7 @@ class Politex(CountingLearner[PolitexState]):
         return Offer(policy, np.zeros(len(self.budgets)), epoch=1 + self._phases_after(state.observed))
 
     def step(self, state: PolitexState, seen: Seen) -> PolitexState:
-        """Count; at the end of a phase line 2."""
+        """Return the next state: count, and at the end of a phase line 2."""
         t, (counts, cost_sum), total_values = (
             state.observed + 1,
             sums_after(state, seen, self.space),
@@ -86,7 +86,7 @@ class Politex(CountingLearner[PolitexState]):
         return int(episodes // self.phase_length)
 
     def _estimated_values(self, averages: Estimates, policy: Policy) -> FloatArray:
-        """Line 2: Q̂ (n_pairs,) of the policy."""
+        """Return Q̂ (n_pairs,) of the policy (line 2)."""
         n, pi = np.maximum(1, averages.N), policy.probabilities
         _, Q = core.evaluate(self.space.native, pi, averages.M, n, averages.costs[:1])
         values: FloatArray = Q[0]

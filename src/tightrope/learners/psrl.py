@@ -1,22 +1,23 @@
 """PSRL: posterior sampling for reinforcement learning (Osband, Russo & Van Roy 2013), or Thompson sampling of models.
 
-With losses ℓ = (f + 1)/2; of each pair n visits, M(s') of them to s', and a sum R of the losses met. Before an episode:
+With losses ℓ = (f + 1)/2, and for each pair n visits, M(s') of them to s', and R the sum of its losses. Before an
+episode:
 1. Draw a model from the posterior: at every pair P(·|s,a) from Dirichlet(a + M), ℓ(s,a) from Beta(a + R, a + n − R).
-2. Play the best policy for what was drawn, by dynamic programming.
+2. Play the best policy for this model, by dynamic programming.
 
-A pair that was tried seldom is drawn good as often as it may well be good: that is all the exploration there is. Regret
-is of order √(H² S² A T) in expectation over the prior.
+A rarely visited pair is drawn as good with the probability that it is good, which is the exploration. Regret is of
+order √(H² S² A T) in expectation over the prior.
 
 With resample="dynamic" a draw is kept, as in Ouyang, Gagrani, Nayyar & Jain (2017), until it was played for more
 episodes than the draw before it, or some pair's visits have doubled.
 
-Feedback: bandit. Needs to know: the space and random numbers of its own. Budgets are not looked at. Made for losses
+Feedback: bandit. Needs to know: the space and random numbers of its own. Budgets are ignored. Made for losses
 whose mean does not change.
-Where we depart from the publication: it takes any prior; here a = 1 of every successor and of either loss is the
-uniform one, and losses between 0 and 1 count as that share of a loss of 1.
-What the layered form changes: it is Osband's, who draws once an episode. Ouyang's process never ends, and its own
-episodes are cut by the rule above so that few draws are needed; here, where an episode ends anyway, the rule counts and
-is asked about episodes, not steps, and visits have doubled as in UCPD (n >= max(1, N)).
+Where we depart from the publication: it allows any prior; here it is uniform (a = 1), and a loss ℓ between 0 and 1
+counts as ℓ of a loss of 1.
+What the layered form changes: nothing for Osband's method, which draws once per episode. Ouyang's process is infinite,
+and the rule above divides it into episodes; here the rule is applied after each episode and counts episodes rather than
+steps, and visits have doubled in the sense of UCPD (n >= max(1, N)).
 """
 
 from copy import deepcopy
@@ -35,7 +36,7 @@ from tightrope.planning.dynamic_programming import deterministic
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, part, state
 
-#: The least that is drawn: with a prior near 0 nothing may be left of all successors of a pair.
+#: The least value of a draw: with a prior near 0, the draws for all successors of a pair could be 0.
 LEAST = 1e-300
 
 
@@ -56,9 +57,9 @@ class PSRL(CountingLearner[PSRLState]):
     Parameters
     ----------
     space, budgets : the space and the budgets, which have no effect.
-    episodes : T; it changes nothing.
-    rng : where models are drawn from.
-    prior : a, how many visits every successor, and either loss, has had beforehand.
+    episodes : T; it has no effect.
+    rng : the generator of the models.
+    prior : a, the fictitious visits of every successor, and of the losses 0 and 1.
     resample : when a model is drawn: before every "episode", as Osband, or "dynamic", as Ouyang.
     """
 
@@ -80,7 +81,7 @@ class PSRL(CountingLearner[PSRLState]):
     def configure(self) -> None:
         choice(self.resample, "resample", ("episode", "dynamic"))
         outcome = np.arange(self.space.n_tuples) if self.ties is None else self.ties.outcome
-        self._outcome, self._first = outcome, np.unique(outcome, return_index=True)[1]  # tied laws are drawn once
+        self._outcome, self._first = outcome, np.unique(outcome, return_index=True)[1]  # one draw for all tied pairs
 
     def initial(self) -> PSRLState:
         counts, total_loss, draws = Counts(self.space, self.ties), np.zeros(self.space.n_pairs), deepcopy(self.rng)
@@ -91,7 +92,7 @@ class PSRL(CountingLearner[PSRLState]):
         return Offer(state.policy, np.zeros(len(self.budgets)), state.counts.epoch)
 
     def step(self, state: PSRLState, seen: Seen) -> PSRLState:
-        """Count, and unless the draw is kept, lines 1 and 2 for the next episode."""
+        """Return the next state: count and, unless the draw is kept, lines 1 and 2 for the next episode."""
         total_loss = state.total_loss.copy()
         total_loss[self.space.pair_of_tuple[seen.path]] += (seen.loss + 1) / 2
         (counts, doubled), played, before = state.counts.after(seen.path), state.played + 1, state.played_before
@@ -105,11 +106,11 @@ class PSRL(CountingLearner[PSRLState]):
         )  # fmt: skip
 
     def _plan(self, counts: Counts, total_loss: FloatArray, draws: np.random.Generator) -> Policy:
-        """Lines 1 and 2."""
+        """Draw a model and plan (lines 1 and 2)."""
         space, (_, M), n = self.space, counts.laws, counts.N
         weights = np.maximum(draws.standard_gamma(self.prior + M[self._first]), LEAST)[self._outcome]
         P = weights / space.expand_to_tuples(space.sum_over_successors(weights))
-        R = np.clip(total_loss, 0, n)  # a loss may be beyond its bounds by rounding
+        R = np.clip(total_loss, 0, n)  # rounding may leave the interval
         loss = space.expand_to_tuples(draws.beta(self.prior + R, self.prior + n - R))
         _, best = core.best_actions(space.native, P, loss)
         return deterministic(space, best)

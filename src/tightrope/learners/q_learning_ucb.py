@@ -2,20 +2,20 @@
 
 With losses ℓ = (f + 1)/2 and H = L steps; at first Q(s,a) = 0 everywhere. In every episode:
 1. Play the action with the least Q(s,a).
-2. At every pair (s,a) of the path, now visited k times, with the state s' that it led to and V of before the episode:
+2. At every pair (s,a) of the path, now visited k times, with the next state s' and V from before the episode:
    Q(s,a) ← (1 − α_k) Q(s,a) + α_k (ℓ + V(s') − b_k), α_k = (H + 1)/(H + k), b_k = c √(H³ ι / k).
 3. V(s) = max{0, min_a Q(s,a)}, 0 at the last state.
 
-Nothing is counted but visits and no model is kept. Regret is of order √(H⁴ S A T) for T = H K steps.
+It keeps the number of visits, but no model. Regret is of order √(H⁴ S A T) for T = H K steps.
 
 The publication has ι = log(SAT/p) and c "an absolute constant". Here c = 1 and ι = log(2SAT/p), which its proof allows:
 the targets ℓ + V(s') lie in an interval of length H and Σ_i (α_k^i)² <= 2H/k, so that by Azuma and Hoeffding their
 weighted mean is off by at most √(H² (2H/k) log(2SAT/p) / 2) = b_k; this holds for losses that are random, too.
 
-Feedback: bandit. Needs to know: the space and the number of episodes K. Budgets are not looked at. Made for losses
+Feedback: bandit. Needs to know: the space and the number of episodes K. Budgets are ignored. Made for losses
 whose mean does not change.
 What the layered form changes: a pair belongs to one step, so Q_h(s,a) is Q(s,a) and SAT is the number of pairs times K.
-Rewards are 1 − ℓ, and values are held against the steps that are left rather than H, which is Q >= 0 of losses.
+Rewards are 1 − ℓ, and values are clipped at the number of remaining steps rather than H, which for losses is Q >= 0.
 """
 
 import numpy as np
@@ -38,7 +38,7 @@ class QLearningState(State):
 
 
 class QLearningUCB(LearnerBase[QLearningState]):
-    """Q-learning with a bonus for what was tried seldom: stochastic losses, no model, no budgets.
+    """Q-learning with a bonus for rarely visited pairs: stochastic losses, no model, no budgets.
 
     Parameters
     ----------

@@ -138,7 +138,7 @@ def make_learner(
     name : a key of `LEARNERS`.
     problem : a problem.
     episodes : the number of planned episodes; `ucpd-practical` and `ucpd-bandit` need none.
-    seed : the root seed of the run; a learner that draws has a random stream of its own.
+    seed : the root seed of the run; learners that draw random numbers have a stream of their own.
     options : parameters of the learner, by default the published ones; `ties=True` uses the ties of the problem.
 
     Raises
@@ -173,7 +173,7 @@ def learner_for(
     episodes: int | None,
     options: Mapping[str, Any],
 ) -> LearnerBase:
-    """Return a new learner without a problem; `tell(need)` gives each of its `needs`. See `make_learner`."""
+    """Return a new learner without a problem; `tell(need)` returns each of its `needs`. See `make_learner`."""
     maker = learner_called(name)
     given = dict(options)
     for option in given:

@@ -3,19 +3,19 @@
 What a practitioner would write first: the likelihood-ratio gradient with a baseline (Williams 1992) of the Lagrangian
 (Chow, Ghavamzadeh, Janson & Pavone 2018). In every episode, from w = 0 and λ = 0:
 1. Play π(a|s) ∝ exp w(s,a).
-2. From step k on the path lost F_k and used G_{i,k}. b(s) is the mean of all that was lost, and used, from s on before.
+2. F_k and G_{i,k} are the loss and the uses of the path from step k on. b(s) are their means over earlier episodes.
 3. At every state of the path: w(s_k,a) ← w(s_k,a) − η δ_k (1[a = a_k] − π(a|s_k)), for all a, with
    δ_k = (F_k − b_F(s_k) + Σ_i λ_i (G_{i,k} − b_i(s_k))) / (1 + Σ_i λ_i).
 4. λ_i ← max{λ_i + η_λ (G_{i,0} − c_i), 0}.
 
-No model, no optimism, no promise: gradients find a local optimum, and with a price that is always late the policy goes
-round about its budgets.
+There is no model, no optimism and no guarantee: gradients find a local optimum, and because the price reacts late, uses
+oscillate about the budgets.
 
 Feedback: bandit. Needs to know: the space, the budgets and the number of episodes T.
-Where we depart from the publications: they prove limits for steps that fall, η_λ faster than η; here both are constant,
-η = 1/L and η_λ = 1/√T, so that λ changes slowly beside the policy. Dividing by 1 + Σ_i λ_i keeps the size of a step
-when prices are high; it is Stooke, Achiam & Abbeel's (2020).
-What the layered form changes: a state belongs to one step, so a baseline for every state is one for every step, too.
+Where we depart from the publications: they prove convergence for decreasing steps, η_λ faster than η; here both are
+constant, η = 1/L and η_λ = 1/√T, so that λ changes slowly beside the policy. Dividing by 1 + Σ_i λ_i limits the size of
+a step when prices are high; it is due to Stooke, Achiam & Abbeel (2020). What the layered form changes: a state belongs
+to one step, so a baseline for every state is one for every step, too.
 """
 
 import numpy as np
@@ -40,7 +40,7 @@ class ReinforceState(State):
 
 
 class ReinforceLagrangian(LearnerBase[ReinforceState]):
-    """Policy gradient of one path with a price for every budget: a practitioner's first attempt, no promise.
+    """Policy gradient of one path with a price for every budget: a practitioner's first attempt, without guarantees.
 
     Parameters
     ----------

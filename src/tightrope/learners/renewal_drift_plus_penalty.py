@@ -5,18 +5,18 @@ An episode is a frame. In frame t, with f̄ and ḡ_i the means of all losses an
 2. Play π_t; on its path it uses y_i(t) of budget i.
 3. Q_i(t+1) = max{Q_i(t) + y_i(t) − c_i, 0}.
 
-A constrained problem becomes one without constraints in every frame, at the price Q_i of each budget. Each π_t is
-deterministic; what meets the budgets is their average. The loss is within O(1/V) of the best, Q within O(V).
+The constrained problem becomes an unconstrained one in every frame, with the price Q_i of each budget. Each π_t is
+deterministic; only their average meets the budgets. The loss is within O(1/V) of the best, and Q is O(V).
 
-`drift-plus-penalty` is another publication's: it takes steps of a gradient from the measure before, and its losses may
-change as they like. Here every frame is planned on averages, which is for losses whose mean does not change.
+`drift-plus-penalty` is from another publication: it takes gradient steps, and losses may be adversarial. Here every
+frame is planned on averages, for losses whose mean does not change.
 
 Feedback: full information. Needs to know: the space, the budgets, the number of episodes T and the model.
-Where we depart from the publication: it knows what a policy is expected to cost, here averages stand for that; it
-leaves V free, and √T makes both errors of order 1/√T.
-What the layered form changes: frames there have lengths that depend on the policy, and line 1 minimises a ratio, cost
-of a frame over its length; all episodes have length L, which makes the ratio, and the second algorithm of the
-publication, which has none, the same. Its stochastic shortest path problem is one pass over the layers.
+Where we depart from the publication: it knows the expected costs of a policy, which are averages here; it leaves V
+open, and √T makes both errors of order 1/√T.
+What the layered form changes: there the length of a frame depends on the policy, and line 1 minimises the ratio of cost
+to length; here all episodes have length L, so that this and the second algorithm of the publication, without the
+ratio, are the same. Its stochastic shortest path problem is one pass over the layers.
 """
 
 import numpy as np

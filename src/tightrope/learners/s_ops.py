@@ -4,7 +4,7 @@ After every block of episodes with one policy π, with f the mean of its losses:
 1. Confidence sets C on the model as in `ucpd-practical`: anytime balls, counts of tied pairs pooled. g⁺_i is an upper
    bound on the mean of constraint i, tuple by tuple, at all times (empirical Bernstein). Both hold with probability
    1 − 2ζ.
-2. Worst-case use, by dynamic programming that picks the model, too:
+2. Worst-case use, by dynamic programming over actions and models:
    V_i(s) = Σ_a π(a|s) q_i(s,a), q_i(s,a) = max over p in C(s,a) of Σ_s' p(s') (g⁺_i(s,a,s') + V_i(s')); U_i(π) = V_i at
    the first state. A policy with U_i(π) <= c_i for all i is within the budgets, whatever the model.
 3. θ ← argmin over θ in Δ with <q_i − V_i, θ> <= [c_i − U_i(π)]_+ of η <f, θ> + D(θ, (1 − λ_m) θ + λ_m even):
@@ -12,20 +12,20 @@ After every block of episodes with one policy π, with f the mean of its losses:
    <q_i − V_i, its measure> more than π, in the worst case. π itself meets the inequalities, so they can be met; where
    next to nothing else does and no answer is found, θ stays what it is.
 4. The next policy is μ π° + (1 − μ) π^θ in every state, π° the safe policy that uses β of the budgets, with the least μ
-   that is found (halving an interval) such that U_i <= c_i for all i, or μ₀ if none is: then all L actions are π°'s
-   with probability μ₀^L, the use is at most μ₀^L β_i + (1 − μ₀^L) L, and that is c_i.
+   that is found (halving an interval) such that U_i <= c_i for all i, or μ₀ if none is: then all L actions are those of
+   π° with probability μ₀^L, so the use is at most μ₀^L β_i + (1 − μ₀^L) L = c_i.
 5. η and λ_m as in `ucpd-practical`.
 
-So every episode is within all budgets in expectation, with probability 1 − 2ζ over the whole run and without a horizon,
-be the losses adversarial; the constraints have to be drawn from one law. That its regret falls like 1/√t per episode is
-measured, not proved.
+So with probability 1 − 2ζ every episode of the run is within all budgets in expectation, without a horizon, even if
+losses are adversarial; constraints must be drawn independently from one distribution. That the regret per episode
+decreases like 1/√t is measured, not proved.
 
 Feedback: full information. Needs to know: the space, the budgets, a policy π° strictly within them, and its uses β.
-Where we depart from the publication: it has bandit feedback, and so estimates losses and constraints from what paths
-met, with Bernstein boxes and Hoeffding's bounds. It steps over optimistic constraints, and mixes by drawing π° with
-probability λ_t before the episode, so that budgets hold on average over that draw; here every policy that is played
-holds them by itself, by mixing within states, which is why λ_0 = (L − c)/(L − β) is μ₀^L here. Its bound on the use of
-π_t is <g⁺, û>, û upper occupancy bounds of each state by itself; line 2 is the use under one model, which is less.
+Where we depart from the publication: it has bandit feedback, and estimates losses and constraints along paths, with
+Bernstein boxes and Hoeffding's bounds. It steps over optimistic constraints, and mixes by drawing π° with
+probability λ_t before the episode, so that budgets hold on average over that draw; here every policy
+satisfies them, by mixing within states, which is why λ_0 = (L − c)/(L − β) is μ₀^L here. Its bound on the use of π_t
+is <g⁺, û> with a separate upper occupancy bound for each state; line 2 is the use under one model, which is smaller.
 """
 
 from dataclasses import field
@@ -57,11 +57,11 @@ from tightrope.projection.priced import PricedProjector
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, state
 
-#: After so many episodes blocks may be longer by one.
+#: Blocks may become one episode longer after every so many episodes.
 BLOCK_GROWTH = 100
-#: Halvings of the interval of μ.
+#: The number of bisections of the interval of μ.
 HALVINGS = 6
-#: On the flow residual of θ, and on inequalities.
+#: The tolerance of the flow residual of θ, and of inequalities.
 TOLERANCE = 1e-6
 #: Uses below this are rounding.
 ROUNDING = 1e-9
@@ -84,7 +84,7 @@ class SOPSState(MirrorState):
 
 
 class Stepped(NamedTuple):
-    """What a step changes."""
+    """The fields of the state that a step changes."""
 
     theta: FloatArray
     solver: WarmStart
@@ -95,14 +95,15 @@ class Stepped(NamedTuple):
 
 
 class SOPS(CountingLearner[SOPSState]):
-    """Budgets hold in every single episode, from a safe policy; losses may be adversarial, dynamics unknown.
+    """Budgets hold in every episode, from a safe policy: adversarial losses, unknown dynamics.
 
     Parameters
     ----------
     space, budgets : what is known beforehand.
     episodes : not needed, unless the confidence rule has a horizon; nothing else depends on it.
-    safe_policy, safe_usage : π°, and (I,) what it uses of each budget in expectation.
-    confidence, radius_scale, renewal, ties : as in `UCPD`, with other defaults. Below a scale of 1 the promise is gone.
+    safe_policy, safe_usage : π°, and its expected use of each budget (I,).
+    confidence, radius_scale, renewal, ties : as in `UCPD`, with other defaults. Below a scale of 1 the guarantee is
+    lost.
     level : ζ, for the sets and for the constraints each.
     first_rate, change_rate : of the learning rate η, as in `UCPDPractical`.
     block : the most episodes that are played with one policy.
@@ -190,7 +191,7 @@ class SOPS(CountingLearner[SOPSState]):
         )  # fmt: skip
 
     def _upper(self, t: int, mean: FloatArray, squares: FloatArray) -> FloatArray:
-        """Line 1: g⁺ (I, n_tuples). (1 − g)/2 is in [0, 1], and what is below its mean is above that of g."""
+        """Return g⁺ (I, n_tuples) of line 1, from lower bounds on the means of (1 − g)/2, which lies in [0, 1]."""
         log_inverse = log(max(1, mean.size) / self.level)
         n = np.full(self.space.n_tuples, t)
         lower = core.lower_means(n, t * (1 - mean) / 2, squares / 4, log_inverse, self.radius_scale)
@@ -198,7 +199,7 @@ class SOPS(CountingLearner[SOPSState]):
         return upper
 
     def _step_on(self, state: SOPSState, f: FloatArray, upper: FloatArray, counts: Counts) -> Stepped:
-        """Lines 2 to 5."""
+        """Take a step and choose the next policy (lines 2 to 5)."""
         confidence_set, m = self._mirror_step.set_of(counts), state.steps + 1
         bounds, policy = bounds_of(confidence_set, self.space), self.offered(state).policy
         F, S = spans_after(self.space, f, state.last_loss, state.largest_span, state.changes, state.steps)
@@ -216,14 +217,14 @@ class SOPS(CountingLearner[SOPSState]):
             try:
                 projector.solve(reference, eta * f, confidence_set, more, room, np.full(len(room), np.inf), theta)
                 multipliers, solver = projector.multipliers / eta, self._projector.now()
-            except (ConvergenceError, InfeasibleError):  # stay, and begin cold next time
+            except (ConvergenceError, InfeasibleError):  # keep θ, and start cold next time
                 theta = state.theta
                 solver = Warmed(PricedProjector(self.space, len(self.budgets), TOLERANCE)).now()
         weight = self._within(policy_of_measure(self.space, theta).probabilities, bounds, upper)
         return Stepped(theta, solver, weight, multipliers, F, S)
 
     def _within(self, pi: FloatArray, bounds: Bounds, upper: FloatArray) -> float:
-        """Line 4: μ."""
+        """Return μ of line 4."""
 
         def holds(policy: Policy) -> bool:
             return all(
@@ -248,5 +249,5 @@ class SOPS(CountingLearner[SOPSState]):
         return most
 
     def _mixed(self, pi: FloatArray, weight: float) -> Policy:
-        """μ π° + (1 − μ) π in every state."""
+        """Return μ π° + (1 − μ) π in every state."""
         return Policy.unchecked(self.space, weight * self.safe_policy.probabilities + (1 - weight) * pi)

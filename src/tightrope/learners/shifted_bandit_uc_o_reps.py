@@ -1,17 +1,17 @@
-"""Shifted Bandit UC-O-REPS (Rosenberg & Mansour 2019b): importance weights that a shift of the model keeps bounded.
+"""Shifted Bandit UC-O-REPS (Rosenberg & Mansour 2019b): shifted models keep importance weights bounded.
 
 In every episode t, with losses ℓ in [0, 1]:
 1. Play π_t(a|s) ∝ Σ_s' q_t(s,a,s'); q_1 as θ^1 of `ucpd`.
 2. Estimate the losses: ℓ̂_t(s,a) = ℓ_t(s,a) / q_t(s,a) where the trajectory went, 0 elsewhere.
 3. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
    epoch: fold the counts in and compute the confidence set of UC-O-REPS around the frequencies. Δ_α are the measures
-   of its models shifted by α: (1−α) P(s'|s,a) + α/|S_{k(s)+1}|. Under these every state is passed with probability
-   α/|S_k| at least, whatever the policy.
+   of its models shifted by α: (1−α) P(s'|s,a) + α/|S_{k(s)+1}|. Under these, every policy passes every state with
+   probability at least α/|S_k|.
 4. q_{t+1} = argmin over q in Δ_α of η <ℓ̂_t, q> + D(q, q_t).
 
-The shift costs α L² of regret per episode and keeps the estimates from exploding: regret grows like T^(3/4).
+The shift costs α L² of regret per episode and bounds the estimates: regret is of order T^(3/4).
 
-Feedback: bandit. Needs to know: the space and the number of episodes T. Budgets are not looked at.
+Feedback: bandit. Needs to know: the space and the number of episodes T. Budgets are ignored.
 Where we depart from the publication: losses here are ℓ = (f + 1)/2; the loss of a step may depend on the state it leads
 to, and ℓ̂_t(s,a) then estimates its mean; where only some successors are possible, the shift is towards these. The epoch
 rule and unvisited pairs are treated as in UCPD (docs/explanation/errata.md).
@@ -68,7 +68,7 @@ class ShiftedBanditUCOREPS(CountingLearner[MirrorState]):
     )
     constants = "balanced by us"
     feedback = "bandit"
-    learns_from = "own"  # θ has what it divides by
+    learns_from = "own"  # the estimate divides by θ
 
     shift: float = parameter(POSITIVE_SHARE, default=PUBLISHED)
     learning_rate: float = parameter(POSITIVE, default=PUBLISHED)
@@ -106,7 +106,7 @@ class ShiftedBanditUCOREPS(CountingLearner[MirrorState]):
         return MirrorState(observed=state.observed + 1, counts=counts, theta=theta, solver=solver)
 
     def _check_played(self, state: MirrorState, path: NDArray[np.int64]) -> None:
-        """Refuse what the policy does not do: a loss cannot be divided by the probability 0 of meeting it."""
+        """Refuse actions with probability 0 under the policy, since losses are divided by the probability."""
         played = self.offered(state).policy.probabilities[self.space.pair_of_tuple[path]]
         if played.min() < NEVER:
             k = int(np.argmin(played))
@@ -117,6 +117,6 @@ class ShiftedBanditUCOREPS(CountingLearner[MirrorState]):
             )
 
     def estimate(self, theta: FloatArray, path: NDArray[np.int64], losses: FloatArray) -> FloatArray:
-        """Line 2: ℓ̂_t (n_tuples,) from the losses (L,) in [0, 1] that the path met."""
+        """Return ℓ̂_t (n_tuples,) of line 2, from the losses (L,) of the path, in [0, 1]."""
         q = self.space.expand_to_tuples(self.space.sum_over_successors(theta))
         return importance_weighted(self.space, path, losses, q[path])

@@ -2,24 +2,25 @@
 
 With rewards r = (1 − f)/2 and utilities u_i = (1 − constraint_i)/2 in [0, 1], of which ρ_i are required; H = L steps.
 At first Q = C_i = H everywhere and Z = 0. In every episode:
-1. Play the action with the largest Q(s,a) + Σ_i (Z_i/η) C_i(s,a). With it V(s) = Q(s,a) and W_i(s) = C_i(s,a), both 0
+1. Play the action with the largest Q(s,a) + Σ_i (Z_i/η) C_i(s,a). For it V(s) = Q(s,a) and W_i(s) = C_i(s,a), both 0
    at the last state.
 2. C̄_i ← C̄_i + W_i(s_1).
 3. At every pair of the path, visited t times in this frame: Q ← (1 − α_t) Q + α_t (r + V(s') + b_t) and
-   C_i ← (1 − α_t) C_i + α_t (u_i + W_i(s') + b_t), α_t = (χ + 1)/(χ + t), V and W of before the episode.
+   C_i ← (1 − α_t) C_i + α_t (u_i + W_i(s') + b_t), α_t = (χ + 1)/(χ + t), with V and W from before the episode.
 4. After every K^0.6 episodes a frame ends: Z_i ← max{Z_i + ρ_i + ε − C̄_i/K^0.6, 0}, visits and C̄ start at 0 again, Q
    rises by 2H³√ι/η, and where Q or some C_i is H or more, all are H.
 
-Published: χ = η = K^0.2, ι = 128 log(√(2SAH) K), b_t = ¼ √(H² ι (χ + 1)/(χ + t)), ε = 8 √(SAH⁶ι³)/K^0.2. For K in reach
-ε is far more than H and Z only grows, but the bonus is as well, and lifts what is tried: what was first is played on.
+Published: χ = η = K^0.2, ι = 128 log(√(2SAH) K), b_t = ¼ √(H² ι (χ + 1)/(χ + t)), ε = 8 √(SAH⁶ι³)/K^0.2. For realistic
+K, ε is far more than H, so Z only grows; the bonus is large as well and raises tried actions, so the first action is
+played again and again.
 
-With tuning="code", what its authors' notebook runs with, in units where their rewards of 32 a step are 1:
+With tuning="code", the values of the authors' notebook, in units in which its rewards of 32 per step are 1:
 b_t = 0.2 √(log K / t) / 32 for Q and 0.002 √(log K / t) for C, η = 0.0032 K^0.2 √(SAH⁴), ε = 1/2, and Q rises by 3/32.
 
 Feedback: bandit. Needs to know: the space, the budgets and the number of episodes K.
-Where we depart from the publication: constants are as we know them, its print we could not read; the notebook has the
-same χ, frames, rates and the form of ι. It has one constraint, here each has its Z_i and C_i. The notebook also plays
-at random at times (3 %, and at first always), which is left out, and resets Q alone.
+Where we depart from the publication: we had no access to the paper in print; the notebook has the same χ, frames, rates
+and form of ι. It has one constraint; here each has its Z_i and C_i. The notebook also plays random actions (always at
+first, then in 3 % of the steps), which is left out, and resets only Q.
 What the layered form changes: a pair belongs to one step, so Q_h is Q, and SAH is the number of pairs.
 """
 
@@ -37,7 +38,7 @@ from tightrope.planning.dynamic_programming import greedy
 from tightrope.space import FloatArray
 from tightrope.storage.state import State, numbers, state
 
-#: A frame of 1024^0.6 episodes has 64 of them, which floats miss.
+#: Rounding: 1024^0.6 = 64 is a little less as a float.
 ROUNDING = 1e-12
 
 
@@ -58,7 +59,7 @@ class TripleQ(LearnerBase[TripleQState]):
     ----------
     space, budgets : the space and (I,) the limits per episode.
     episodes : K, the number of episodes that the parameters are set for.
-    tuning : whose bonuses and steps: "published", or those of the authors' "code".
+    tuning : "published" bonuses and steps, or those of the authors' "code".
     eta, tightness : η and ε; by default those of the tuning.
     """
 
@@ -83,7 +84,7 @@ class TripleQ(LearnerBase[TripleQState]):
         if self.tuning == "published":
             self.default_to(eta=self._chi, tightness=8 * np.sqrt(n * H**5 * iota**3) / self._chi)
             self._lift = 2 * H**3 * np.sqrt(iota) / self.eta
-            self._bonus = np.full((1 + m, 1), H * np.sqrt(iota) / 4)  # times √α_t
+            self._bonus = np.full((1 + m, 1), H * np.sqrt(iota) / 4)  # to be multiplied by √α_t
         else:
             self.default_to(eta=0.0032 * self._chi * np.sqrt(n * H**3), tightness=0.5)
             self._lift = 3 / 32
@@ -125,7 +126,7 @@ class TripleQ(LearnerBase[TripleQState]):
         return TripleQState(observed=state.observed + 1, values=values, visits=visits, earned=earned, queues=queues)
 
     def _next_frame(self, queues: FloatArray, values: FloatArray, earned: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Line 4: Z (I,), and Q and each C_i (1 + I, n_pairs)."""
+        """Return Z (I,), and Q and each C_i (1 + I, n_pairs), of the next frame (line 4)."""
         queues = np.maximum(queues + self.least + self.tightness - earned / self.frame, 0.0)
         values = np.vstack([values[:1] + self._lift, values[1:]])
         values[:, (values >= self.space.n_layers).any(axis=0)] = self.space.n_layers

@@ -6,7 +6,7 @@ In every episode t:
    epoch: fold the counts in and compute the confidence set Δ around the frequencies.
 3. q_{t+1} = argmin over q in Δ of η <f^t, q> + D(q, q_t).
 
-That is UCPD without budgets and without mixing; budgets given to it are not looked at.
+That is UCPD without budgets and without mixing; budgets are ignored.
 
 Feedback: full information. Needs to know: the space and the number of episodes T.
 Where we depart from the publication: losses may be negative (its analysis needs |ηf| <= 1 only); the epoch rule and
@@ -37,8 +37,8 @@ class UCOREPS(CountingLearner[MirrorState]):
     learning_rate : η; by default sqrt(log(|S|²|A|/L²) / T), which balances the two terms of the published bound
         L log(|S|²|A|/L²)/η + η L T on the regret within Δ.
     level : δ, the probability that the model may leave its confidence set.
-    radius_scale : multiplies the confidence radius; 1 is the published one. This and `level` are for a rule given
-        by name; a rule of your own has them, or not, in itself.
+    radius_scale : multiplies the confidence radius; 1 is the published one. This and `level` apply to a rule
+        given by name; a rule of your own has its own parameters.
     """
 
     name = "uc-o-reps"

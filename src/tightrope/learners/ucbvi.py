@@ -7,11 +7,11 @@ In every episode t, with N(s,a) and N(s') visits so far, H = L steps and ι = lo
    b = sqrt(8 ι Var_P̂(V)/N) + 14 H ι/(3N) + sqrt(8 Σ_s' P̂(s') min{100² H³|S|²|A| ι²/N(s'), H²}/N) + sqrt(ι/(2N)).
 3. Play the action with the least Q(s,a); Q is 0 at first and at pairs never visited.
 
-Feedback: bandit. Needs to know: the space and the number of episodes T. Budgets are not looked at. Made for losses
+Feedback: bandit. Needs to know: the space and the number of episodes T. Budgets are ignored. Made for losses
 whose mean does not change.
-Where we depart from the publication: it knows the rewards, here losses ℓ = (f + 1)/2 are averages of what was met, and
-the last term of b (Hoeffding) is for them; values are held against the steps that are left rather than H (Q >= 0); the
-steps into the last state, where nothing follows, have that last term only.
+Where we depart from the publication: it knows the rewards, here losses ℓ = (f + 1)/2 are estimated by averages, for
+which the last term of b (Hoeffding) is added; values are clipped at the number of remaining steps rather than H (Q >=
+0); steps into the last state have that last term only.
 """
 
 import numpy as np
@@ -72,7 +72,7 @@ class UCBVI(CountingLearner[UCBVIState]):
         return Offer(state.policy, np.zeros(len(self.budgets)), state.counts.epoch)
 
     def step(self, state: UCBVIState, seen: Seen) -> UCBVIState:
-        """Count, then lines 1 to 3 for the next episode."""
+        """Return the next state: count, then lines 1 to 3 for the next episode."""
         total_loss = state.total_loss.copy()
         total_loss[self.space.pair_of_tuple[seen.path]] += (seen.loss + 1) / 2
         counts = state.counts.after(seen.path)[0].next_epoch()
@@ -82,7 +82,7 @@ class UCBVI(CountingLearner[UCBVIState]):
         )
 
     def _plan(self, counts: Counts, total_loss: FloatArray, before: FloatArray) -> tuple[FloatArray, Policy]:
-        """Lines 1 to 3: Q, given that of the episode before, and the policy that takes the least."""
+        """Return Q, given that of the last episode, and the policy that minimises it (lines 1 to 3)."""
         Q, best = core.bonus_values(
             self.space.native, counts.N, *counts.laws, total_loss, self._iota, self._rare, self.radius_scale, before
         )

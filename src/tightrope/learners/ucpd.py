@@ -3,15 +3,16 @@
 In every episode t:
 1. θ^t = argmin over θ in Δ(ℓ(t), ζ) of <V f^{t-1} + Σ_i Q_i(t-1) g_i^{t-1}, θ> + α D(θ, θ̃^{t-1}), where
    θ̃^{t-1} = (1-λ) θ^{t-1} + λ uniform mixes in mass that is uniform on every layer; θ^1 is the measure of the
-   uniform policy where every successor is as likely (uniform on every layer, too, if layers are dense).
+   uniform policy with equally likely successors (also uniform on every layer, if layers are dense).
 2. Play π_t(a|s) ∝ Σ_s' θ^t(s,a,s').
 3. Q_i(t) = max{Q_i(t-1) + <g_i^{t-1}, θ^t> − c_i, 0}: the constraints seen last with the measure just chosen.
 4. Count the trajectory; when some pair's count inside the epoch reaches its count before it (and 1), start a new
    epoch: fold the counts in and compute the confidence set Δ around the frequencies.
 
-Three options, each off in the publication, are written next to the line that they change (docs/explanation/theory.md):
-- charge="played" in 3: Q_i(t) = max{Q_i(t-1) + e_i, 0}, e_i = ĝ_i^{t-1}(π_{t-1}) − c_i what the policy just played uses
-  beyond its budget by what was counted; <g_i^{t-1}, θ^t> is what an optimist believes.
+Three options, all off in the publication, change these lines (docs/explanation/theory.md):
+- charge="played" in 3: Q_i(t) = max{Q_i(t-1) + e_i, 0}, e_i = ĝ_i^{t-1}(π_{t-1}) − c_i the estimated excess of the last
+policy
+  over its budget by the counts, whereas <g_i^{t-1}, θ^t> is an optimistic estimate.
 - proportional=κ in 1: Q_i(t-1) + κ √T [e_i]_+ in place of Q_i(t-1).
 - draws="mean" in 1 and 3: the mean of g_i^1, …, g_i^{t-1} in place of g_i^{t-1}.
 
@@ -65,10 +66,10 @@ class UCPD(CountingLearner[UCPDState]):
     alpha, V, mixing : α, V and λ; by default the theorem's L·T, L·√T and 1/T.
     level : ζ, the probability that the model may leave its confidence set. The theorem asks for at most
         1/(4 + 8L/σ̄), where σ̄ depends on the problem; the default 0.01 is admissible whenever σ̄ >= L/12.
-    radius_scale : multiplies the confidence radius; 1 is the published one. This and `level` are for a rule given
-        by name; a rule of your own has them, or not, in itself.
+    radius_scale : multiplies the confidence radius; 1 is the published one. This and `level` apply to a rule
+        given by name; a rule of your own has its own parameters.
     charge : what the multipliers are charged for: "optimistic", <g, θ> of the θ chosen, as published; or "played".
-    proportional : κ, weight of what the policy just played uses beyond its budgets; 0 as published.
+    proportional : κ, the weight of the excess of the last policy over its budgets; 0 as published.
     draws : which constraints count: the "last" draw, as published, or the "mean" of all so far.
 
     Example
@@ -151,7 +152,7 @@ class UCPD(CountingLearner[UCPDState]):
         )
 
     def _used(self, state: UCPDState, g: FloatArray) -> FloatArray:
-        """Return (I,) what the policy just played uses by the counts, and by θ where little was counted."""
+        """Return the estimated uses (I,) of the last policy: by the counts, and by θ where visits are few."""
         laws, pi = self._dynamics.evidence(state.counts), self.offered(state).policy.probabilities
         use: FloatArray = core.uses(self.space.native, pi, *laws, state.theta, g)
         return use

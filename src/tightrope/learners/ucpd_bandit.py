@@ -1,20 +1,19 @@
-"""ucpd-practical where losses and constraints are seen only along the path: estimates in place of what is not seen.
+"""ucpd-practical-0.2 with bandit feedback: estimates replace losses and constraints off the path.
 
 Blocks, sets, prices and steps are lines 1 to 5 of `ucpd_practical_0_2`, with these in place of f, ḡ_i, F and S. In
-episode t, with π the policy of θ, and losses f and constraints g_i met at the pairs (s,a) of the path:
-a. What is believed of the losses, m(s,a): the mean of those met at (s,a) so far; −1, the least that one can be, before
-   the first, and again while no visit was in the later half of all episodes.
+episode t, with π the policy of θ, and losses f and constraints g_i observed at the pairs (s,a) of the path:
+a. A prediction m(s,a) of the loss: the mean of the losses observed at (s,a); −1, the least possible loss, if there is
+   none, or none in the later half of the episodes so far.
 b. f̂ = m + Δ, with Δ(s,a) = (f(s,a) − m(s,a)) / (u(s,a) + γ_t) along the path and 0 elsewhere: u(s,a) is the largest
    probability of passing (s,a) with π under any model of the set (Comp-UOB), γ_t = √(L log(L|S||A|/ζ) / (t|S||A|))
-   (implicit exploration). With m = −1 it is the estimate of UOB-REPS; where losses stand still, Δ is 0 once they are
-   known.
-c. ḡ_i(s,a): the mean of what was met there; before the first visit, of what was met anywhere. With it π is charged
-   (line 2). The step (line 4) takes ω (ḡ_i − g̲_i) off g̃_i: g̲_i is below the true means of all pairs at all times with
-   probability 1 − ζ (`core.lower_means`), and −1 before the first visit.
-d. F = 2, the most that losses can differ by, and S = Σ <θ, (a block's mean of Δ)²>, but for the products of different
+   (implicit exploration). With m = −1 it is the estimate of UOB-REPS; if losses do not change, Δ becomes 0.
+c. ḡ_i(s,a): the mean of the observed g_i at (s,a), or over all pairs if (s,a) was never visited. It is used to charge π
+   (line 2). The step (line 4) subtracts ω (ḡ_i − g̲_i) from g̃_i, where g̲_i is below the true means of all pairs at
+   all times with probability 1 − ζ (`core.lower_means`), and −1 before the first visit.
+d. F = 2, the largest difference of losses, and S = Σ <θ, (a block's mean of Δ)²>, without products of different
    episodes, whose means are 0.
 
-Ties pool the counts of moves. What a step costs is not tied: every pair has means of its own.
+Ties pool the counts of moves, but not losses and constraints: every pair has its own means.
 
 Feedback: bandit. Needs to know: the space and the budgets.
 """
@@ -58,20 +57,20 @@ class BanditState(PricingState):
 
     cost_sum: FloatArray = numbers(least=-1e-3)  #: (1 + I, n_pairs) of the loss, then of each constraint, as (x + 1)/2
     spread: FloatArray = numbers(least=0)  #: (I, n_pairs) Σ (x − x̂)², x = (g + 1)/2, x̂ the mean of ½ and those before
-    last_visit: NDArray[np.int64] = numbers(least=0)  #: (n_pairs,) its episode; 0 before the first
+    last_visit: NDArray[np.int64] = numbers(least=0)  #: (n_pairs,) the episode of the last visit; 0 if there is none
 
 
 class UCPDBandit(CountingLearner[BanditState]):
-    """UCPD with bandit feedback: adversarial losses, unknown dynamics, budgets; only what is met is seen.
+    """UCPD with bandit feedback: adversarial losses, unknown dynamics, long-run budgets.
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : not needed; nothing depends on it.
     confidence : a rule that makes an interval for every successor, "kl-box" or "kl-l1-box", or one of your own.
     level : ζ, the probability that the model may ever leave its set, and that a mean may ever be below its bound.
-    radius_scale : multiplies r of the sets, and what g̲ is below the mean; 1 is what holds.
-    optimism : ω; with 1 a step takes the bounds themselves, with 0 the means.
+    radius_scale : multiplies the radii of the sets and ḡ − g̲; the guarantees are for 1.
+    optimism : ω; with 1 a step uses the bounds g̲, with 0 the means ḡ.
     renewal, ties, first_rate, change_rate, correction, prudence, integral, realism, largest_tilt, block : as in
         `UCPDPractical`.
     """
@@ -143,7 +142,7 @@ class UCPDBandit(CountingLearner[BanditState]):
         return Offer(self._policy_of(state.theta), state.multipliers, state.counts.epoch)
 
     def step(self, state: BanditState, seen: Seen) -> BanditState:
-        """Lines a to d; at the end of a block a step."""
+        """Return the next state: lines a to d, and a step at the end of a block."""
         path, f, g, played = seen
         space, pairs, t = self.space, self.space.pair_of_tuple[path], state.observed + 1
         believed = self._believed(state)
@@ -172,7 +171,7 @@ class UCPDBandit(CountingLearner[BanditState]):
         )  # fmt: skip
 
     def believed_losses(self) -> FloatArray:
-        """Line a: m (n_tuples,)."""
+        """Return m (n_tuples,) of line a."""
         return self._believed(self.state)
 
     def _believed(self, state: BanditState) -> FloatArray:
@@ -182,7 +181,7 @@ class UCPDBandit(CountingLearner[BanditState]):
         return believed
 
     def _constraints(self, counts: Counts, cost_sum: FloatArray, spread: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Line c: ḡ and ω (ḡ − g̲), (I, n_tuples) each."""
+        """Return ḡ and ω (ḡ − g̲), (I, n_tuples) each (line c)."""
         visits, total = counts.totals()[0], cost_sum[1:]
         log_inverse = log(max(1, spread.size) / self.level)
         lower = core.lower_means(visits, total, spread, log_inverse, self.radius_scale)

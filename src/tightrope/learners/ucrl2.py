@@ -8,11 +8,11 @@ In every epoch, which begins after t − 1 steps in all, with N(s,a) visits so f
    one pass of extended value iteration, with the least plausible losses.
 3. The epoch ends with the episode in which some pair's count inside the epoch reaches its count before it (and 1).
 
-Feedback: bandit. Needs to know: the space. Budgets are not looked at. Made for losses whose mean does not change.
+Feedback: bandit. Needs to know: the space. Budgets are ignored. Made for losses whose mean does not change.
 Where we depart from the publication: it has rewards and an endless, communicating process, so its value iteration runs
-until it converges and its epochs end at once, not with an episode; it has |S| successors and log(2|A|t/δ) where layers
-give |S_{k+1}| successors, and log(2|S||A|t/δ) then leaves the same probability δ; losses here are ℓ = (f + 1)/2; the
-loss of a step may depend on the state it leads to, and ℓ(s,a) is its mean.
+until it converges and its epochs may end at any step; its radius has |S| and log(2|A|t/δ), where layers need only
+|S_{k+1}| and log(2|S||A|t/δ) for the same δ; losses here are ℓ = (f + 1)/2; the loss of a step may depend on the next
+state, and ℓ(s,a) is its mean.
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ class UCRL2(CountingLearner[UCRL2State]):
     Parameters
     ----------
     space, budgets : the space and the budgets, which have no effect.
-    episodes : T; it changes nothing.
+    episodes : T; it has no effect.
     level : δ, the probability that the model or a mean loss may leave its confidence set.
     radius_scale : multiplies both confidence radii; 1 is the published one.
     """
@@ -75,7 +75,7 @@ class UCRL2(CountingLearner[UCRL2State]):
         return UCRL2State(observed=t, counts=counts, total_loss=total_loss, policy=policy)
 
     def plausible(self, counts: Counts, total_loss: FloatArray, t: int) -> tuple[L1Ball, FloatArray]:
-        """Line 1: the ball of models, and the least plausible loss of every pair; all is, for one never visited."""
+        """Return the ball of models, and the least plausible loss of every pair (line 1); 0 for an unvisited pair."""
         space, (N, M) = self.space, counts.laws
         log_term = log(2 * space.n_states * space.n_actions * t / self.level)
         eps = self.radius_scale * np.sqrt(14 * self._width * log_term / np.maximum(1, N))
@@ -85,6 +85,6 @@ class UCRL2(CountingLearner[UCRL2State]):
         return L1Ball(center=frequencies(space, N, M), radius=np.where(N > 0, eps, np.inf)), least
 
     def _plan(self, counts: Counts, total_loss: FloatArray, t: int) -> Policy:
-        """Lines 1 and 2."""
+        """Return the plan of lines 1 and 2."""
         ball, least = self.plausible(counts, total_loss, t)
         return optimistic_policy(self.space, ball, self.space.expand_to_tuples(least))

@@ -11,7 +11,7 @@ In every episode t, with losses ℓ in [0, 1]:
    2 sqrt(P̂(s'|s,a) log(T|S||A|/δ) / max(1, N(s,a)−1)) + 14 log(T|S||A|/δ) / (3 max(1, N(s,a)−1)).
 5. q_{t+1} = argmin over q in Δ of η <ℓ̂_t, q> + D(q, q_t).
 
-Feedback: bandit. Needs to know: the space and the number of episodes T. Budgets are not looked at.
+Feedback: bandit. Needs to know: the space and the number of episodes T. Budgets are ignored.
 Where we depart from the publication: losses here are ℓ = (f + 1)/2; the loss of a step may depend on the state it leads
 to, and ℓ̂_t(s,a) then estimates its mean.
 """
@@ -96,9 +96,9 @@ class UOBREPS(CountingLearner[MirrorState]):
         return self.set_of(self.state.counts)
 
     def upper_bounds(self, path: NDArray[np.int64]) -> FloatArray:
-        """Line 2: u_t (L,) at the pair of each step, given the tuple of each."""
+        """Return u_t (L,) of line 2 for the pair of each step, given its tuple."""
         return upper_bounds(self.policy, self.confidence_set, path)
 
     def estimate(self, path: NDArray[np.int64], losses: FloatArray, policy: Policy | None = None) -> FloatArray:
-        """Line 3: ℓ̂_t (n_tuples,) from the losses (L,) in [0, 1] that the path met; `policy` played it, or its own."""
+        """Return ℓ̂_t (n_tuples,) of line 3, from the losses (L,) of the path, in [0, 1], which `policy` played."""
         return estimated(policy or self.policy, self.confidence_set, path, losses, self.exploration)

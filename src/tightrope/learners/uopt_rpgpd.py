@@ -1,4 +1,4 @@
-"""UOpt-RPGPD: regularised policy gradient, primal and dual, without a horizon in mind (Kitamura et al. 2024).
+"""UOpt-RPGPD: regularised policy gradient, primal and dual, without a horizon (Kitamura et al. 2024).
 
 In every episode k = 0, 1, …, from π_0 uniform and λ_0 = 0, with η_k = (k + 3)^−α_η and τ_k = (k + 3)^−α_τ:
 1. Play π_k and count. P̂ are the frequencies of the successors (even at pairs without visits), r̂ and û_i the averages
@@ -10,14 +10,14 @@ In every episode k = 0, 1, …, from π_0 uniform and λ_0 = 0, with η_k = (k +
 4. π_{k+1}(a|s) ∝ π_k(a|s)^(1 − η_k τ_k) exp(η_k (Q(s,a; r) + Σ_i λ_{k,i} Q(s,a; u_i))).
 5. λ_{k+1,i} = max{0, λ_{k,i} + η_k (β_i − V(s_1; u_i) − τ_k λ_{k,i})}, β_i = (H − c_i)/2 the required amount of u_i.
 
-Rates and regularisation fade, so that policies settle (no oscillation), at one that is the best within the budgets;
-for every ε, episodes that are worse or over by ε are finitely many, by one bound for all ε (uniform PAC).
+Rates and regularisation decrease, so that policies converge, without oscillation, to the best one within the budgets.
+For every ε, the number of episodes that are worse or over budget by ε is bounded (uniform PAC).
 
 Feedback: bandit. Needs to know: the space and the budgets.
-Where we depart from the publication: costs are unknown here, hence averages and the φ that b begins with; there is one
-budget there, here a price for each. The exponents and the form of b are those of its authors' code, which takes 1/1000
-of b without the factor H. It also has the entropy of line 3 weighted by π_k once more, and paid once more at the end,
-and π_{k+1} in place of π_k in the V of line 5; here these are as in the equations.
+Where we depart from the publication: costs are unknown here, hence averages and the first φ in b; it has one budget,
+here each has its price. The exponents and the form of b are those of its authors' code, which multiplies b by 1/1000,
+without the factor H. That code also weights the entropy of line 3 by π_k once more, adds it once more at the end, and
+has π_{k+1} in place of π_k in the V of line 5; here these are as in the equations.
 """
 
 from typing import Any
@@ -52,7 +52,7 @@ class RPGPDState(AveragesState):
 
 
 class UOptRPGPD(CountingLearner[RPGPDState]):
-    """Entropy and prices that fade, so that policies settle: stochastic losses, unknown dynamics, long-run budgets.
+    """Decreasing entropy and prices, so that policies converge: stochastic losses, unknown dynamics, long-run budgets.
 
     Parameters
     ----------
@@ -61,7 +61,7 @@ class UOptRPGPD(CountingLearner[RPGPDState]):
     rate_exponent : α_η; the publication asks for 0 < α_τ < 1/2 < α_η and α_η + α_τ < 1.
     entropy_exponent : α_τ.
     level : δ, the probability that an estimate may be outside its confidence interval.
-    radius_scale : multiplies b; 1 is the one above.
+    radius_scale : multiplies b; 1 is b as above.
     """
 
     name = "uopt-rpgpd"
@@ -107,7 +107,7 @@ class UOptRPGPD(CountingLearner[RPGPDState]):
         )  # fmt: skip
 
     def _evaluate(self, averages: Estimates, policy: Policy, tau: float) -> tuple[FloatArray, FloatArray]:
-        """Lines 2 and 3: V (1 + I, n_states) and Q (1 + I, n_pairs), of r, then of each u_i."""
+        """Return V (1 + I, n_states) and Q (1 + I, n_pairs) of r, then of each u_i (lines 2 and 3)."""
         space = self.space
         model = LayeredMDP.from_occupancy(space, averages.M.astype(np.float64))
         phi, roots = self._phi(averages.N), space.sum_over_successors(np.sqrt(model.transitions))
@@ -119,7 +119,7 @@ class UOptRPGPD(CountingLearner[RPGPDState]):
         return V, Q
 
     def _phi(self, visits: NDArray[np.int64]) -> FloatArray:
-        """φ(max(1, n))."""
+        """Return φ(max(1, n))."""
         n = np.maximum(1, visits)
         log_term = log(log(np.maximum(2 * n, np.e))) + log(48 * self.space.n_tuples / self.level)
         phi: FloatArray = np.sqrt(2 * log_term / n)

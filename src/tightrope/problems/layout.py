@@ -86,7 +86,7 @@ def _check_distributions(table: Indices, P: FloatArray, at: Indices) -> None:
 #: The loss or use of many moves at once: function(state, action, next_state, step) -> values.
 MoveFunction = Callable[[Indices, Indices, Indices, Indices], ArrayLike]
 
-#: In place of a user's state: several merged states, or the state before a random start.
+#: Stand for a user's state: several merged states, or the state before a random start.
 MERGED, START = -1, -2
 
 
@@ -215,7 +215,7 @@ def layout_of(
     space = LayeredSpace(sizes, n_actions, links[new])
     transitions = np.add.reduceat(p, np.flatnonzero(new))
     alone = space.expand_to_tuples(space.successors_per_pair) == 1
-    transitions[alone] = 1.0  # a sum of probabilities that make one, up to rounding
+    transitions[alone] = 1.0  # exactly one: the sum differs only by rounding
     moves = row >= 0
     return Layout(
         mdp=LayeredMDP(space, transitions),
@@ -233,8 +233,7 @@ def layout_of(
 def tied(layout: Layout, labels: Indices, place: Callable[[int], str] | None = None) -> Layout:
     """Return the layout with ties: rows of the same label, (n_rows,), are the same outcome of tied distributions.
 
-    Pairs with one successor, which have nothing to learn, and tuples without a move are not tied. Errors name the
-    `place` of a row.
+    Pairs with one successor and tuples without a move are not tied. Errors name the `place` of a row.
     """
     labels = np.unique(labels, return_inverse=True)[1].reshape(-1)
     space, P, label = layout.space, layout.probabilities, labels[layout.row_of_move]

@@ -85,7 +85,7 @@ def unroll(
     next_state = np.where(np.isin(next_state, over), done, next_state)
     order = np.lexsort((next_state, action, state, at))
     row, action, next_state = row[order], action[order], next_state[order]
-    key = at[order] * (done + 1) + state[order]  # sorted: the rows of a state at a step stand together
+    key = at[order] * (done + 1) + state[order]  # sorted, so the rows of a state at a step are adjacent
 
     layer, offset = first_states, len(first_states)
     layers, moves, source, target, n_moves = [layer], [], [], [], 0
@@ -174,7 +174,7 @@ def pad(rows: ArrayLike, probabilities: ArrayLike, *, start: Start = 0, ties: Ar
     links: list[tuple[Place, int, Place, int]] = []
 
     def arriving(at: int, s: int) -> Place:
-        """Where to go at this depth on the way to s: there, or into the first of the states that wait for it."""
+        """Return the state to enter at this depth on the way to s: s itself, or the first state that waits for it."""
         goal = (depth[s], s, False) if s in inner else (n_steps, MERGED, True)
         first = here = (at, goal[1], True) if at < goal[0] else goal
         while here not in places:
@@ -184,7 +184,7 @@ def pad(rows: ArrayLike, probabilities: ArrayLike, *, start: Start = 0, ties: Ar
             here = there
         return first
 
-    for s in first_states.tolist():  # a state to start in may lie on the way from another one
+    for s in first_states.tolist():  # one first state may be on the way from another
         arriving(0, s)
     for i in used.tolist():
         s, a, s_next = table[i].tolist()
@@ -219,7 +219,7 @@ def _longest_paths(table: Indices, first_states: Indices) -> dict[int, int]:
         reached |= new
         to_visit += new
     try:
-        # the sorter takes predecessors, so this order begins at the ends
+        # given successors as predecessors, the sorter returns the reverse order
         sorter = graphlib.TopologicalSorter({s: sorted(successors.get(s, ())) for s in sorted(reached)})
         ends_first = list(sorter.static_order())
     except graphlib.CycleError as error:

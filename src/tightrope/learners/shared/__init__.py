@@ -1,1 +1,1 @@
-"""What several learners have in common: mirror steps in a confidence set, averages of stochastic costs."""
+"""Parts that several learners share: counts, averages of stochastic costs, prices, budgeted steps."""

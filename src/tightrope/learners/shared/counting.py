@@ -1,12 +1,11 @@
-"""Learners of unknown dynamics, which count where their paths lead; averages of costs over visits; mirror learners.
+"""Learners that count visits, since dynamics are unknown; averages of costs over visits; mirror learners.
 
 A mirror learner moves an occupancy measure by entropic mirror steps inside a confidence set,
 
     θ ← argmin over θ' in Δ of <cost, θ'> + D(θ', reference),
 
 where Δ are the measures whose conditionals lie in the confidence set of the epoch (`projection`). An epoch ends when
-some pair was visited as often in it as before it (at least once; or a share of that), and a new set is made from all
-counts.
+the visits of some pair have doubled, or grown by another share, and a new set is made from all counts.
 """
 
 from collections.abc import Sequence
@@ -56,9 +55,9 @@ class Logged(Protocol):
 
 
 class CountingLearner(LearnerBase[C]):
-    """A learner whose state has counts of pairs and tuples; tied pairs share what is known of their law.
+    """A learner whose state has counts of pairs and tuples; tied pairs share their counts.
 
-    No publication has ties: a learner gets them if it is asked to use them (`make_learner(…, ties=True)`).
+    No publication has ties; `make_learner(…, ties=True)` makes a learner use them.
     """
 
     ties_by_default: ClassVar[bool] = False
@@ -88,7 +87,7 @@ class CountingLearner(LearnerBase[C]):
         if counts.n.any():
             counts = counts.next_epoch()  # the confidence set is that of the counts before the epoch
         warm = replace(self.state, counts=counts)
-        self.offered(warm)  # before the state is replaced: an error leaves the learner as it was
+        self.offered(warm)  # before the state is replaced: an error leaves the learner unchanged
         self.state = warm
 
 
@@ -99,14 +98,14 @@ class CountingLearner(LearnerBase[C]):
 # The publications have costs in [0, 1] that depend on the pair (s,a); here losses and constraints lie in [-1, 1] and
 # may depend on the successor. So f and g enter as (f + 1)/2 and (g + 1)/2, budgets as (c + L)/2, and the average over
 # the visits of a pair estimates its mean Σ_s' P(s'|s,a) (f(s,a,s') + 1)/2. Multipliers are the same in both units; the
-# slack of a policy is half of what it is outside. A pair belongs to one step of an episode, so the published SAH is
+# slack of a policy is halved. A pair belongs to one step of an episode, so the published SAH is
 # n_pairs and S²AH is n_tuples.
 #
 # Radii take a third of δ each for losses, constraints and transitions: 6/δ = 2 · 3/δ.
 
 
 class Estimates(NamedTuple):
-    """What is known of each pair after its visits, and of its law after those of all pairs that are tied to it."""
+    """Averages over the visits of each pair, and transition counts summed over tied pairs."""
 
     visits: NDArray[np.int64]  # (n_pairs,)
     N: NDArray[np.int64]  # (n_pairs,) of all that share its law
@@ -133,7 +132,7 @@ def no_sums(space: LayeredSpace, n_budgets: int, ties: Ties | None) -> dict[str,
 
 
 def sums_after(state: AveragesState, seen: Seen, space: LayeredSpace) -> tuple[Counts, FloatArray]:
-    """Return counts and cost_sum with one more episode; a new epoch begins where one ends."""
+    """Return counts and cost_sum with one more episode; a new epoch may begin."""
     cost_sum = state.cost_sum.copy()
     cost_sum[:, space.pair_of_tuple[seen.path]] += (np.vstack([seen.loss, seen.constraints]) + 1) / 2
     return state.counts.counted(seen.path), cost_sum
@@ -147,7 +146,7 @@ def budgets_of_shares(budgets: FloatArray, space: LayeredSpace) -> FloatArray:
 
 @dataclass(frozen=True, slots=True)
 class Radii:
-    """How far averages and frequencies can be trusted, with probability 1 − δ for all of K episodes."""
+    """Confidence radii of averages and frequencies, valid for all of K episodes with probability 1 − δ."""
 
     space: LayeredSpace
     n_budgets: int
@@ -168,13 +167,13 @@ class Radii:
 
 
 def largest_multiplier(space: LayeredSpace, slack: float) -> float:
-    """ρ = L / γ >= Σ_i λ*_i, γ = slack / 2 the Slater constant for constraints in [0, 1]; 0 without budgets."""
+    """Return ρ = L / γ >= Σ_i λ*_i, γ = slack / 2 for constraints in [0, 1]; 0 without budgets."""
     require(slack > 0, f"slack is {slack:.6g}; a policy strictly within the budgets is needed (Slater's condition)")
     return 2 * space.n_layers / slack
 
 
 def safe_slack(usage: ArrayLike, budgets: FloatArray) -> tuple[float, FloatArray]:
-    """γ, the least that a policy of this usage leaves of a budget, for constraints in [0, 1]; and its usage, (I,)."""
+    """Return γ, the least slack of a policy with this usage for constraints in [0, 1], and the usage (I,)."""
     used = flat(usage, len(budgets), "safe_usage")
     gamma = float(np.min((budgets - used) / 2, initial=np.inf))
     require(gamma > 0, f"the safe policy uses {used} of the budgets {budgets}; less is needed of each")

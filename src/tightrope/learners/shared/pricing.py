@@ -1,6 +1,6 @@
-"""Prices and mirror steps of `ucpd-practical-0.2` and its kin; its docstring has the equations.
+"""Prices and mirror steps of `ucpd-practical-0.2` and `ucpd-bandit`; the docstring of the former has the equations.
 
-The learners differ in what they know of losses and constraints when a step is due: a `View`.
+The learners differ in their information about losses and constraints at a step: a `View`.
 """
 
 import logging
@@ -21,9 +21,9 @@ from tightrope.storage.state import measure, numbers, part, state
 
 log = logging.getLogger("tightrope")
 
-#: A price may be as high as if what is charged differed by so much, in shares of the constraint's span.
+#: The least difference of charges in the bound on prices, as a share of the constraint's span.
 LEAST_SPAN = 1e-3
-#: How often a mirror step that the solver cannot take is halved before it is left out.
+#: How many times a mirror step that the solver cannot take is halved before it is skipped.
 MAX_HALVINGS = 8
 
 
@@ -44,18 +44,18 @@ class PricingState(CountingState):
 
 
 class View(NamedTuple):
-    """What a step looks at, and uses up: arrays by tuple, and what the learning rate depends on."""
+    """The input of a step, whose arrays it overwrites: arrays by tuple, and the quantities of the learning rate."""
 
-    loss: FloatArray  #: (n_tuples,) f: θ is moved by it
+    loss: FloatArray  #: (n_tuples,) f, the loss of the mirror step
     picture: FloatArray  #: (n_tuples,) the losses that prices are balanced with
-    mean: FloatArray  #: (I, n_tuples) ḡ: what the policy is charged
+    mean: FloatArray  #: (I, n_tuples) ḡ, by which the policy is charged
     largest_span: float  #: F
     changes: float  #: S
-    optimism: FloatArray | None = None  #: (I, n_tuples) what is taken off ḡ where θ is moved; None: nothing
+    optimism: FloatArray | None = None  #: (I, n_tuples) subtracted from ḡ in the mirror step; None for nothing
 
 
 class Prices(NamedTuple):
-    """What a view comes to, besides the cost of the subproblem."""
+    """The prices of a step and the quantities that they are computed from."""
 
     integrals: FloatArray
     multipliers: FloatArray
@@ -64,7 +64,7 @@ class Prices(NamedTuple):
 
 
 class Stepped(NamedTuple):
-    """What a step changes."""
+    """The fields of the state that a step changes."""
 
     theta: FloatArray
     solver: WarmStart
@@ -78,10 +78,10 @@ class PriceStep:
         space: LayeredSpace = learner.space
         self._learner, self._dynamics = learner, dynamics
         self.mirror_step = MirrorStep(space, dynamics.rule, tolerance=1e-6)
-        self._even = even_measure(space)[space.csr.pair_ptr[:-1]]  # the same for all successors of a pair
+        self._even = even_measure(space)[space.csr.pair_ptr[:-1]]  # the values of all successors are equal
 
     def _aims(self, t: int, squares: FloatArray) -> FloatArray:
-        """Line 2: c − z σ/√t."""
+        """Return the targets c − z σ/√t of line 2."""
         learner = self._learner
         aims: FloatArray = learner.budgets - learner.prudence * np.sqrt(squares / 2 / max(t - 1, 1) / t)
         return aims
@@ -89,11 +89,13 @@ class PriceStep:
     def __call__(
         self, state: PricingState, policy: Policy, view: Callable[[], View], squares: FloatArray, counts: Counts
     ) -> Stepped:
-        """Take the step after `policy`, with what `view` makes and the squares (I,) of line 2.
+        """Take the step after a block of `policy`, given a function that makes the view.
 
-        While the solver runs, which needs memory, nothing is kept of the view.
+        The squares (I,) of line 2.
+
+        The view is released before the solver runs, to save memory.
         """
-        self.mirror_step.set_of(counts)  # makes it, and keeps it: it needs memory, too
+        self.mirror_step.set_of(counts)  # made before the view, since it needs memory, too
         cost, prices = self._price(state, policy, view(), squares, self._dynamics.evidence(counts))
         reference = core.mix_pairs(counts.space.native, state.theta, 1 / (10 + state.steps + 1), self._even)
         theta, solver = self._move(state, counts, reference, cost)
@@ -102,10 +104,10 @@ class PriceStep:
     def _move(
         self, state: PricingState, counts: Counts, reference: FloatArray, cost: FloatArray
     ) -> tuple[FloatArray, WarmStart]:
-        """Take the mirror step; where the solver misses its tolerance, half of it, and half of that.
+        """Take the mirror step; if the solver misses its tolerance, halve it, several times if needed.
 
-        A shorter step in the same direction is a mirror step with a smaller η. Prices of rare events make costs that
-        are too far apart for the solver; the run must go on. If no part of the step can be taken, θ stays.
+        A shorter step in the same direction is a mirror step with a smaller η. Prices of rare events can make costs
+        too far apart for the solver. If no part of the step can be taken, θ stays, and the run continues.
         """
         warm = state.solver
         for halving in range(MAX_HALVINGS):

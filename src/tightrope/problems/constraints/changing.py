@@ -35,7 +35,7 @@ class Regulator(Protocol):
         ...
 
     def watch(self, policy: Policy) -> None:
-        """Take note of the policy that was played in the last episode."""
+        """Record the policy that was played in the last episode."""
         ...
 
 

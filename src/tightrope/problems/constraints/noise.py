@@ -79,7 +79,7 @@ class CorrelatedNoise(Noise):
     """Like scaled noise, with correlated constraints.
 
     With probability `correlation` all ξ_i^t of an episode are the same uniform number, else they are independent. Each
-    is uniform on [1 − spread, 1 + spread], and any two have exactly this correlation.
+    is uniform on [1 − spread, 1 + spread], and the correlation of any two is `correlation`.
     """
 
     name = "correlated"

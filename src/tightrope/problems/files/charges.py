@@ -30,7 +30,7 @@ MOST_NUMBERS = 10_000_000
 #: A default that is used for a larger share of all entries causes a warning.
 MUCH = 0.05
 
-#: So many are laid out at once, to keep intermediate arrays small.
+#: The number of entries that are laid out at once, to keep intermediate arrays small.
 AT_ONCE = 1_000_000
 
 
@@ -271,7 +271,7 @@ class FormCharges:
         return []
 
     def check_size(self, n_numbers: int) -> None:
-        """Refuse more numbers than fit."""
+        """Raise InvalidInputError if the layout has more numbers than fit into memory."""
         if n_numbers > MOST_NUMBERS:
             raise InvalidInputError(
                 f"{self.what}: laid out, {self.n_episodes} episodes make {n_numbers} numbers, and at most "
@@ -283,7 +283,7 @@ class FormCharges:
         return {"action": len(dynamics.actions), "step": dynamics.n_steps}.get(axis, len(dynamics.states))
 
     def _array(self, name: str, axes: tuple[str, ...], table: Table | None) -> FloatArray:
-        """The table as an array over its axes, nan where it says nothing."""
+        """Return the table as an array over its axes, with nan for missing entries."""
         if table is None:
             return self._inline(name, axes[0])
         file = self.toml.file_table(name)
@@ -316,7 +316,7 @@ class FormCharges:
             return table.whole_numbers("episode", at_least=1) - 1
         if axis == "step":
             steps = self.dynamics.step_column(table)
-            assert steps is not None  # a required column, which was checked
+            assert steps is not None  # the column is required and was checked
             return steps
         known = self.dynamics.actions if axis == "action" else self.dynamics.states
         names = table.names(axis)

@@ -123,7 +123,7 @@ class Toml(TomlFile):
         try:
             return super()._bytes()
         except InvalidInputError:
-            with suppress(OSError):  # the name is too long, which the first error says
+            with suppress(OSError):  # if the name is too long, the error below says so
                 if not self.path.parent.is_dir():
                     raise InvalidInputError(f"there is no folder {printable(self.path.parent)}") from None
                 if not self.path.exists():

@@ -116,7 +116,7 @@ class Dynamics:
             )
         at = np.zeros(len(p), dtype=np.int64) if self.steps is None else self.steps
         state, action, next_state = self.rows.T
-        order = np.lexsort((next_state, action, state, at))  # of equal ones, the first stays first
+        order = np.lexsort((next_state, action, state, at))  # a stable sort: equal rows keep their order
         changes = np.diff(np.stack([at, state, action, next_state])[:, order]) != 0
         for i in np.flatnonzero(~changes.any(axis=0))[:1].tolist():
             raise InvalidInputError(
@@ -161,7 +161,8 @@ class Dynamics:
             count = last - first
             here = rows[np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())]
             next_layer = np.union1d(self.rows[here, 2], np.intersect1d(layer, over))
-            settled = self.steps is None and np.array_equal(next_layer, layer)  # the other steps are like this one
+            # the states no longer change: the other steps are equal to this one
+            settled = self.steps is None and np.array_equal(next_layer, layer)
             n_moves += (len(here) + (len(going) < len(layer))) * (self.n_steps - k if settled else 1)
             if n_moves > MOST_MOVES:
                 raise InvalidInputError(

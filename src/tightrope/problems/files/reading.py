@@ -28,7 +28,7 @@ def read_regular(path: Path, limit: int) -> bytes:
         _check_size(path, os.fstat(descriptor).st_size, limit)
         with open(descriptor, "rb", closefd=False) as file:
             data = file.read(limit + 1) or b""
-        _check_size(path, len(data), limit)  # it may have grown
+        _check_size(path, len(data), limit)  # the file may have grown
         return data
 
 
@@ -56,10 +56,10 @@ def _check_size(path: Path, size: int, limit: int) -> None:
 #: Sums and products of larger numbers might overflow.
 LARGEST_NUMBER = 1e100
 
-#: How many bytes it may have.
+#: The most bytes of a TOML file.
 MOST_BYTES = 1_000_000
 
-#: Keys with so many dots take tomllib time that grows with their square; none of ours has more than three.
+#: The time of tomllib is quadratic in the number of dots of a key; none of ours has more than three.
 DEEP = re.compile(r"""(?<![\w"'-])(?>(?:[\w-]++|"(?:[^"\\\n]|\\.){0,99}+"|'[^'\n]{0,99}+')[ \t]*+\.[ \t]*+){50}""")
 
 Part = TypeVar("Part", bound=msgspec.Struct)
@@ -86,7 +86,7 @@ class TomlFile:
         except InvalidInputError:
             raise
         except ValueError as error:  # of tomllib, or of Python for a number with thousands of digits
-            raise InvalidInputError(f"{printable(path)} is no valid TOML: {error}") from error
+            raise InvalidInputError(f"{printable(path)} is not valid TOML: {error}") from error
         except RecursionError as error:
             raise InvalidInputError(f"{printable(path)}: brackets are nested too deeply; close them") from error
 

@@ -243,7 +243,7 @@ def _differ_between_steps(log: Log, pair: Indices, then: Indices) -> bool:
         table = np.zeros((log.n_steps, int(then[here].max()) + 1))
         np.add.at(table, (log.step[here], then[here]), 1)
         table = table[table.sum(axis=1) >= 5]
-        rare = table.sum(axis=0) < 2 * len(table)  # too rare for a test: pooled, or left out
+        rare = table.sum(axis=0) < 2 * len(table)  # too rare for a test: pool or omit them
         table = np.column_stack([table[:, ~rare], table[:, rare].sum(axis=1)])
         table = table[:, table.sum(axis=0) >= 2 * len(table)]
         table = table[table.sum(axis=1) > 0]

@@ -170,7 +170,7 @@ class _Data:
         self.ties, self.group = (None, np.arange(space.n_pairs)) if by_step else _pooled(space)
         M = np.bincount(self.paths.ravel(), minlength=space.n_tuples).astype(np.int64)
         N = space.sum_over_successors(M.astype(np.float64)).astype(np.int64)
-        self.visits = np.bincount(self.group, N)[self.group].astype(np.int64)  # of all that share a mean
+        self.visits = np.bincount(self.group, N)[self.group].astype(np.int64)  # the visits of each group
         self.N, self.M = (N, M) if self.ties is None else self.ties.pooled(N, M)
         P = frequencies(space, self.N, self.M)
         unseen = space.expand_to_tuples(self.N == 0)
@@ -180,7 +180,7 @@ class _Data:
     def _idle(self) -> NDArray[np.bool_]:
         """Return (n_pairs,) whether a pair has no choice: before a random start, and while waiting."""
         space, log = self.space, self.log
-        # a state of the log may have that name too
+        # a state of the log may have the name of the waiting state
         waits = [_base(space.state_name(s)) == OVER and OVER not in log.state for s in range(space.n_states)]
         waits[0] |= space.n_layers > log.n_steps  # a random start
         idle: NDArray[np.bool_] = np.array(waits)[space.pairs[:, 0]]
@@ -342,8 +342,8 @@ def student_quantile(p: float, freedom: int) -> float:
     """
     if p == 1.0:
         return math.inf
-    t = NormalDist().inv_cdf(p)  # below the answer: the tails of t are heavier
-    while True:  # the distribution is concave here: Newton's steps stay below the answer, and grow towards it
+    t = NormalDist().inv_cdf(p)  # start below the solution: the tails of t are heavier
+    while True:  # the distribution is concave here, so Newton's steps increase and stay below the solution
         inside, density = _student(t, freedom)
         step = (2 * p - 1 - inside) / (2 * density)
         if step <= 1e-15 * t:

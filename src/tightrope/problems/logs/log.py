@@ -41,7 +41,8 @@ NEEDED = ("episode", "state", "action", "loss")
 #: The most rows that a note lists.
 SHOWN = 5
 
-#: If a smaller share of episodes is as long as the longest, those are reported as mistakes, not the others as short.
+#: If fewer than this share of the episodes have the largest length, they are reported as too long, not the others as
+#: short.
 FEW_WHOLE = 0.05
 
 #: The name of the last state of an episode if it was not recorded.
@@ -365,7 +366,10 @@ class _Reader:
     def _whole(
         self, number: Indices, step: Indices, state: Names, then: Names, order: Indices, ends_known: bool
     ) -> tuple[NDArray[np.bool_], int, int]:
-        """Return which rows belong to complete episodes, their largest number of steps, and how many are incomplete."""
+        """Return which rows belong to complete episodes, their largest number of steps.
+
+        The number of incomplete ones.
+        """
         first = np.flatnonzero(np.diff(number, prepend=-1))
         last = np.append(first[1:], len(number)) - 1
         follows = np.append(np.diff(number) == 0, False)

@@ -62,13 +62,13 @@ class Adversary(Protocol):
         ...
 
     def watch(self, policy: Policy) -> None:
-        """Take note of the policy that was played in the last episode."""
+        """Record the policy that was played in the last episode."""
         ...
 
 
 @runtime_checkable
 class Losses(Protocol):
-    """A loss sequence; any number of runs may begin from one object."""
+    """A loss sequence, which any number of runs can share."""
 
     @property
     def name(self) -> str: ...

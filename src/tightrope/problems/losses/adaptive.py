@@ -67,7 +67,7 @@ class ChaserPlay(Play):
         sizes = np.diff(first_pairs, append=space.n_pairs)
         share = self.visits / np.repeat(np.where(top > 0, top, 1.0), sizes)
         f: FloatArray = (1 - weight) * self.losses.scenarios[0] + space.expand_to_tuples(weight * share)
-        return np.clip(f, -1.0, 1.0, out=f)  # an average of numbers in [-1, 1] up to rounding only
+        return np.clip(f, -1.0, 1.0, out=f)  # rounding may leave [-1, 1]
 
     def watch(self, policy: Policy) -> None:
         mdp = self.losses.mdp
@@ -124,7 +124,7 @@ class LowerBoundPlay(Play):
 
     def _begin_phase(self) -> None:
         space = self.losses.mdp.space
-        # sorted by state, then by how often it was played, then at random: the first of each state
+        # the first pair of each state, by its summed probabilities; ties at random
         order = np.lexsort((self.rng.random(space.n_pairs), self.played, space.pairs[:, 0]))
         good = order[space.csr.state_ptr[:-2]]
         A = np.diff(space.csr.state_ptr)[:-1]

@@ -127,7 +127,7 @@ class Drifting(Oblivious):
     def weights(self, episode: int) -> FloatArray:
         """Return the weights w^t, (K,)."""
         K = len(self.scenarios)
-        if K == 1:  # one cosine does not sum to zero
+        if K == 1:  # for K = 1 the cosines do not sum to zero
             return np.ones(1)
         turns = (episode - 1) % self.period / self.period - np.arange(K) / K
         w: FloatArray = (1 + cosine(turns)) / K
@@ -155,7 +155,7 @@ class Waves(Oblivious):
         K, n = self.scenarios.shape
         self.period = _of_tuples(period, "period", n, 1.0, LARGEST)
         self.phase = _of_tuples(phase, "phase", n, -1.0, 1.0)
-        # Σ_k sin 2π(x − k/K) f_k = sin 2πx Σ_k cos(2πk/K) f_k − cos 2πx Σ_k sin(2πk/K) f_k; one scenario stands still
+        # Σ_k sin 2π(x − k/K) f_k = sin 2πx Σ_k cos(2πk/K) f_k − cos 2πx Σ_k sin(2πk/K) f_k
         turns = np.arange(K) / K
         self._mean = combine(np.full(K, 1 / K), self.scenarios)
         self._sine = combine(cosine(turns) / K if K > 1 else np.zeros(1), self.scenarios)

@@ -32,11 +32,11 @@ from tightrope.problems.losses import LossChoice
 from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray
 
-#: What the car can drive, in km/h, and the level at which it starts.
+#: The speeds of the car, in km/h, and the index of the first one.
 SPEEDS = np.array([30.0, 50.0, 80.0, 100.0, 130.0])
 FIRST_LEVEL = 1
 
-#: How much the road bends, segment by segment, and again.
+#: The bends of the segments, repeated on longer roads.
 BENDS = np.array([0.1, 0.1, 0.4, 1.0, 0.4, 0.1])
 
 #: Of 12 segments, those where traffic crawls at 30 km/h, in each scenario.
@@ -71,7 +71,7 @@ def autonomous_driving(
     layout = unroll(list(rows), list(rows.values()), n_steps=n_segments, start=FIRST_LEVEL)
 
     def minutes(jam: range) -> FloatArray:
-        jammed = np.isin(np.arange(n_segments) * 12 // n_segments, jam)  # the same parts of a road of any length
+        jammed = np.isin(np.arange(n_segments) * 12 // n_segments, jam)  # the same share of the road for any length
 
         def of_moves(s: Indices, a: Indices, s_next: Indices, segment: Indices) -> FloatArray:
             pace: FloatArray = 60 / np.where(jammed[segment], SPEEDS[0], SPEEDS[s_next])

@@ -62,7 +62,7 @@ def box_pushing(
     corners = [c for c in free if any(c + shifts[d] in walls and c + shifts[d - 1] in walls for d in range(4))]
 
     def moved(agent: int, box: int, shift: int) -> int:
-        """The state, agent · n_cells + box, after trying to go that way."""
+        """Return the state, agent · n_cells + box, after a move in this direction."""
         agent_next, box_next = agent + shift, box
         if agent_next == box:
             box_next = box + shift
@@ -109,6 +109,6 @@ def box_pushing(
 
 
 def _place(cell: int) -> str:
-    """Row and column, counted from 1 inside the outer wall."""
+    """Return the name of a cell: row and column, counted from 1 inside the outer wall."""
     row, column = divmod(cell, len(MAP[0]))
     return f"({row}, {column})"

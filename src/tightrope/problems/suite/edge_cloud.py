@@ -18,8 +18,8 @@ max_energy).
 In each scenario another site is cheap, over all of them hardly any; the cheap sites of scenarios 0 and 1 draw
 much power, and following the user around costs money and energy.
 
-At the defaults (8 cells, 4 sites, 12 steps, s = 0.4, 318 states) the budgets are 1.44 and 2.16. What the best
-policies use per step, the most frugal among equals:
+At the defaults (8 cells, 4 sites, 12 steps, s = 0.4, 318 states) the budgets are 1.44 and 2.16. The uses
+of the best policies per step (among equally good ones, the one with the least use):
 
     scenario   no budgets: loss  hops   energy    within them: loss  hops   energy    multipliers
     0                     1.025  1.638  0.488                 2.375  1.200  0.450     1.698  2.484
@@ -27,7 +27,7 @@ policies use per step, the most frugal among equals:
     2                     1.025  2.362  0.408                 1.593  1.200  0.300     0.610  0
     mean                  4.025  2.362  0.408                 4.586  1.200  0.450     0.446  0.159
 
-No policy gets below 0.465 hops, or below 0.24 energy; some policy keeps 0.587 off each of the budgets
+No policy gets below 0.465 hops, or below 0.24 energy; some policy has a slack of 0.587 in each budget
 (Slater).
 
 References: S. Qiu, X. Wei, Z. Yang, J. Ye, Z. Wang, "Upper confidence primal-dual reinforcement learning for

@@ -45,13 +45,13 @@ from tightrope.space import FloatArray
 #: The hours of a night.
 HOURS = (*range(16, 24), *range(7))
 
-#: Energy that a unit is, in kWh; how many can be missing; which share gets from the grid to the battery, or back.
+#: The energy of a unit in kWh, the most missing units, and the efficiency from the grid to the battery or back.
 UNIT, MOST, EFFICIENCY = 3.7, 12, 0.92
 
-#: What the charger does: its name, and how many units go into the car.
+#: The actions: name, and units that go into the car.
 RATES = (("discharge", -1), ("off", 0), ("3.7 kW", 1), ("7.4 kW", 2), ("11 kW", 3))
 
-#: The state of a car that is not at home; others are the missing units.
+#: The state of a car that is not at home; the other states are numbers of missing units.
 AWAY = MOST + 1
 
 
@@ -119,7 +119,7 @@ def night_prices() -> FloatArray:
 
 
 def home_charging() -> tuple[FloatArray, FloatArray]:
-    """(n_steps,) the chance that a car that is away arrives during a step, and (13,) of how many missing units."""
+    """Return the probability of an arrival in each step (n_steps,), and of each number of missing units (13,)."""
     _, rows = read_rows("dutch-home-charging")
     shares = np.array([float(value) for what, _, value in rows if what.startswith("arrivals")])
     arriving = np.zeros(len(HOURS))  # by the end of the hour: from 12:00 on, and those after midnight at 24:00

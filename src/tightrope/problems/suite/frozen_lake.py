@@ -31,7 +31,7 @@ from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.gym import problem_from_gym
 from tightrope.problems.losses import LossChoice
 
-#: What a move on the ice costs where time counts.
+#: The loss of a move in the scenarios with a loss per move.
 PACE = 0.05
 
 

@@ -38,7 +38,7 @@ from tightrope.space import FloatArray
 #: Probability that 0, 1, 2, … units are asked for.
 DEMAND = (0.3, 0.2, 0.2, 0.2, 0.05, 0.05)
 
-#: What is paid for an order, for each unit of it, and for each unit held over the day.
+#: The costs of an order, of each unit of it, and of each unit held over the day.
 ORDER, UNIT, HOLDING = 4.0, 2.0, 1.0
 
 

@@ -42,10 +42,10 @@ QUEUE, RACKS, ENERGY = 8, 3, 20.0
 ARRIVALS = ((0.7, 0.2, 0.1), (0.3, 0.4, 0.3))
 DAY = range(8, 20)
 
-#: Dollars per kWh, and when which applies.
+#: Dollars per kWh, and the hours of the higher tariff.
 PRICE, PEAK_PRICE, PEAK = 0.18, 0.40, range(16, 21)
 
-#: What a job that is left at midnight counts for, in hours of waiting.
+#: The hours of waiting charged for a job that is left at midnight.
 OVERNIGHT = 8
 
 
@@ -69,7 +69,7 @@ def low_carbon_compute(
                     rows[row] = rows.get(row, 0.0) + chance
     table = np.array(list(rows))
     waiting, run, then, hour = table.T
-    # what comes does not depend on the queue, unless the queue is full
+    # arrivals do not depend on the queue, unless it is full
     room = np.minimum(QUEUE - (waiting - run), len(ARRIVALS[0]) - 1)
     law = np.isin(hour, DAY) * len(ARRIVALS[0]) + room
     layout = unroll(

@@ -1,7 +1,7 @@
 """Machine cycle: a machine goes round its three states; each move earns something and wears it down.
 
 States 0, 1, 2; at each step the machine stays, which earns and costs nothing, or moves from s to (s + 1) mod 3. It
-starts at 0. All is deterministic. A move from s is charged, in each loss scenario, what it earns with a minus:
+starts at 0. All is deterministic. The loss of a move from s is minus its earnings, which depend on the loss scenario:
 
     0  rising    (s + 1) / 3        the last move of a round is worth most
     1  falling   (3 − s) / 3        the first is

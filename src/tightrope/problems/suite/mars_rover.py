@@ -14,7 +14,7 @@ directions or stays, all with equal chances. Driving into a rock (#) wrecks it f
 the episode is over. Loss scenarios, charged for every step that begins before the goal, in a wreck too:
 
     0  soon     1
-    1  dusk     (k + 1) / n_steps in step k: it is the late steps that hurt
+    1  dusk     (k + 1) / n_steps in step k: late steps cost more
     2  shade    1 in the upper half of the map, 1/2 elsewhere
 
 One constraint: the probability of being wrecked, at most 0.07 in an episode of 16 steps (0.25 in 30 on the 8 x 8 map).

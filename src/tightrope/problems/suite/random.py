@@ -5,9 +5,9 @@
     g_i(s,a,s')   uniform on [0, 1] / (n_constraints · factor), so that Σ_i max |g_i^t| ≤ 1 with the noise, whose
                   draws exceed their mean by that factor at most (1.25 by default)
 
-Let u_i be what the policy uses that is best for the mean of the scenarios, and σ the most by which another
-policy undercuts all u_i at once. The budgets are c_i = u_i − σ/2: that policy is over every budget by σ/2, so
-some budget binds, and another policy keeps σ/2 off all of them (Slater). With one constraint this is half-way
+Let u_i be the uses of the policy that is best for the mean of the scenarios, and σ the largest amount by which
+another policy is below all u_i at once. The budgets are c_i = u_i − σ/2: that policy is over every budget by σ/2, so
+some budget binds, and another policy has slack σ/2 in all of them (Slater). With one constraint this is half-way
 between the least possible use and u.
 
 With `make("random", seed=5)` and its other defaults: u = 1.192, least 0.758, budget 0.975, slack 0.217; the

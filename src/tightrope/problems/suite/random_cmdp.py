@@ -7,7 +7,7 @@ leaves the other draws unchanged.
     n_states        log-uniform, 2 to 16; reduced where there would be more than 2,000 tuples
     n_actions       uniform, 2 to 5
     n_successors    2, 3, 4 or all states, with equal chances
-    stationary      one law for all steps (their pairs are tied then), or one for each step, with equal chances
+    stationary      the same model in all steps (with ties), or another in each step, with equal chances
     n_constraints   uniform, 1 to 5
     rarity          of each constraint: log-uniform, 1e-4 to 1
     slack           log-uniform, 0.005 to 1.2
@@ -91,7 +91,7 @@ def random_cmdp(
     losses: LossChoice | None = None,
     noise: NoiseChoice | None = None,
 ) -> Problem:
-    """Options that are None are drawn from the `seed`, by the laws at the top of the module.
+    """Options that are None are drawn from the `seed`, as the docstring of the module describes.
 
     `rarity` is that of all constraints; `slack` that of the tightest budget, as a share of what can be saved.
     """

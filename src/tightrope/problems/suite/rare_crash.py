@@ -3,7 +3,7 @@
 Four steps. At each of them an action is chosen:
 
     careful   loss 0.5, never crashes
-    bold      loss 0, crashes with probability p (0.02), which counts 1 against the budget
+    bold      loss 0, crashes with probability p (0.02); a crash uses 1 of the budget
 
 After a crash the next step is like any other. Loss scenarios, the loss of a careful step:
 
@@ -13,7 +13,7 @@ After a crash the next step is like any other. Loss scenarios, the loss of a car
 One constraint: crashes, on average at most half of those of a policy that is always bold, 2p an episode (or another
 share, `allowed`). Best under scenario 0 is to be bold half of the time, at a loss of 1, and one more crash would gain
 0.5 / p: the rarer the crash, the larger its price, and the fewer episodes show one. In T episodes 2pT crashes are
-allowed. The uniform policy is one of the best ones then, and with another share it is not.
+allowed. With this share the uniform policy is one of the best.
 
 The states after the last step are merged into the end of the episode, where a bold step costs its expectation, p.
 """

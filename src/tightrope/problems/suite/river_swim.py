@@ -31,7 +31,7 @@ DRIFT, SWIM = 0, 1
 #: Probabilities of (down, stay, up) when swimming.
 AT_FIRST, BETWEEN, AT_LAST = (0.0, 0.4, 0.6), (0.05, 0.6, 0.35), (0.4, 0.6, 0.0)
 
-#: What swimming at the last place and drifting at the first one bring, one row a scenario.
+#: The rewards of swimming at the last place and of drifting at the first one, one row per scenario.
 REWARDS = ((1.0, 0.005), (0.2, 0.1))
 
 

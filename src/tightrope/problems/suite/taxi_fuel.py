@@ -32,7 +32,7 @@ from tightrope.problems.constraints import NoiseChoice
 from tightrope.problems.gym import problem_from_gym
 from tightrope.problems.losses import LossChoice
 
-#: What traffic adds to a litre, and the columns where.
+#: The loss that traffic adds to a litre, and the columns with traffic.
 TRAFFIC = 2.0
 WEST, EAST = (0, 1), (3, 4)
 

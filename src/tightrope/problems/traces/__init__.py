@@ -18,7 +18,7 @@ __all__ = ["SOURCES", "Source", "read_rows"]
 
 @dataclass(frozen=True, kw_only=True)
 class Source:
-    """Where a table comes from, and how to know that it is unchanged."""
+    """The origin of a table, and the checksum of its content."""
 
     package: str  # on PyPI, with its version
     file: str  # in that package
