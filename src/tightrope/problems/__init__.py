@@ -18,7 +18,7 @@ __all__ = ["PROBLEMS", "Entry", "make", "problem_or_named"]
 
 @dataclass(frozen=True, kw_only=True)
 class Entry:
-    """One problem of the suite, for lists: where its function is, and its size with the default options."""
+    """An entry of the suite: the function that makes the problem, and its size with the default options."""
 
     summary: str
     maker: str  # "package.module:function"; its options are keyword-only

@@ -95,7 +95,7 @@ def unroll(
         count = last - first
         if not count.all():
             raise InvalidInputError(
-                f"state {layer[np.argmin(count)]} can be met at step {k}, but no row starts there then; "
+                f"state {layer[np.argmin(count)]} can be reached at step {k}, but no row starts there then; "
                 "add one (that stays, if nothing happens any more), or call the state terminal"
             )
         n_moves += int(count.sum())

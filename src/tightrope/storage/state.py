@@ -28,7 +28,7 @@ class Limits(NamedTuple):
     most: float = math.inf
     is_measure: bool = False  #: an occupancy measure of the learner's space
     since: int = 0  #: the first schema of checkpoints that has the field
-    written_as: str = ""  #: its name in a checkpoint, where that is another
+    written_as: str = ""  #: its name in a checkpoint, if it differs
 
 
 def numbers(
