@@ -205,7 +205,7 @@ def test_actions_that_a_state_has_not() -> None:
     assert [int(state), info["action"], info["action_mask"].tolist()] == [3, 2, [0, 0, 0, 0]]
     for nonsense in (4, -1, 0.5, "a"):
         env.reset()
-        with pytest.raises(InvalidInputError, match=r"no whole number in 0\.\.3"):
+        with pytest.raises(InvalidInputError, match=r"not a whole number in 0\.\.3"):
             env.step(nonsense)  # type: ignore[arg-type]
 
 

@@ -88,7 +88,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "no declaration": (removed(TOML), "shop has no problem.toml"),
     "bad TOML": (
         changed(TOML, "n_steps = 7", "n_steps = "),
-        "problem.toml is no valid TOML: Invalid value (at line 10",
+        "problem.toml is not valid TOML: Invalid value (at line 10",
     ),
     "empty declaration": (replaced(TOML, ""), "problem.toml: there is no 'n_steps'"),
     "unknown key": (
@@ -111,7 +111,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "n_steps of thousands of digits": (
         changed(TOML, "n_steps = 7", f"n_steps = {'7' * 5000}"),
-        "problem.toml is no valid TOML: Exceeds the limit (4300 digits)",
+        "problem.toml is not valid TOML: Exceeds the limit (4300 digits)",
     ),
     "n_steps of hundreds of digits": (
         changed(TOML, "n_steps = 7", f"n_steps = {'7' * 400}"),

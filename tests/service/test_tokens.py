@@ -240,7 +240,7 @@ def test_the_command_makes_rotates_lists_and_removes_tokens(file: Path) -> None:
     for wrong, words in (
         (("add", file, "x"), "Missing option '--role'"),
         (("add", file, "x", "--role", "king"), "'king' is not one of"),
-        (("add", file, "x", "--role", "read", "--expires", "soon"), "is no time; write 2027-01-31"),
+        (("add", file, "x", "--role", "read", "--expires", "soon"), "is not a time; write 2027-01-31"),
         (("remove", file, "nobody"), "there is no token 'nobody'"),
     ):
         refused = command(*wrong)

@@ -51,7 +51,7 @@ def test_the_example_of_the_documentation_is_one(tmp_path: Path) -> None:
         ("problems = ['random']\nseeds = 1_000_001", "line 2: .*seeds"),
         ("problems = ['random']\n[records]\ncount = 10_000_001", "line 3: .*count"),
         ("problems = ['random']\n[records]\nspacing = 'even'", "spacing"),
-        ("problems = [", "no valid TOML"),
+        ("problems = [", "not valid TOML"),
     ],
 )
 def test_errors_in_a_study_file_name_the_line(text: str, words: str, tmp_path: Path) -> None:
