@@ -3,13 +3,11 @@
 import os
 import signal
 import sqlite3
-import sys
 import threading
 import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -17,7 +15,7 @@ from typer.testing import CliRunner
 
 from fuzz.durable import sight_of
 from tests.durable.stories import fresh, one_more, opened, played
-from tests.learners.test_interrupts import interrupted_after
+from tests.tracing import at_moment, interrupted_after
 from tightrope.cli.commands import app
 from tightrope.durable import DurableLearner, backup, restore
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, UnknownEpisodeError
@@ -208,29 +206,12 @@ def test_a_damaged_directory_is_not_backed_up(tmp_path: Path) -> None:
     assert not (tmp_path / "copy").exists()
 
 
-def killer(moment: int) -> Any:
-    """Return a trace function that kills this process at that bytecode of ours."""
-    count = 0
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        nonlocal count
-        if "tightrope" not in frame.f_code.co_filename:
-            return None
-        frame.f_trace_opcodes = True
-        count += event == "opcode"
-        if count == moment:
-            os.kill(os.getpid(), signal.SIGKILL)
-        return trace
-
-    return trace
-
-
 def killed(work: Callable[[], object], moment: int) -> bool:
     """Do work in a process that kills itself at that bytecode; return whether it came so far."""
     if (pid := os.fork()) == 0:
         try:
-            sys.settrace(killer(moment))
-            work()
+            with at_moment(moment, lambda: os.kill(os.getpid(), signal.SIGKILL)):
+                work()
             os._exit(0)
         finally:
             os._exit(1)

@@ -20,7 +20,7 @@ import pytest
 from fuzz.durable import disturb
 from tests.durable.stories import WORLD, fresh, one_more, opened, played
 from tests.durable.test_learner import episode_fields, observe
-from tests.learners.test_interrupts import interrupted_after
+from tests.tracing import interrupted_after
 from tightrope.durable import DurableLearner
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, TightropeError
 from tightrope.learners.base import Feedback

@@ -10,8 +10,8 @@ from typer.testing import CliRunner
 
 from fuzz.migrations import RELEASES, check, disturb, format_of, rows_of, sight_of
 from tests.durable.stories import fresh, one_more, opened, rows
-from tests.learners.test_interrupts import interrupted_after
 from tests.releases.archives import top_folders, unpack
+from tests.tracing import interrupted_after
 from tightrope.cli.commands import app
 from tightrope.errors import StorageError
 from tightrope.ops.formats import FORMAT, SCHEMA, STEPS

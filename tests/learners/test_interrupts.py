@@ -1,52 +1,18 @@
 """An interrupt at any moment leaves a learner with the whole of an episode, or with none of it."""
 
-import sys
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from dataclasses import fields
-from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import numpy as np
 import pytest
 
-import tightrope
+from tests.tracing import interrupted_after
 from tightrope.checks.worlds import drive, ordinary_world
 from tightrope.learners import LEARNERS, LearnerBase, make_learner
 
 #: Of the moments of an episode every so many-th is tried, and each of the last ones.
 STRIDE = 7
-
-
-#: Only what the package itself does is interrupted.
-PACKAGE = str(Path(tightrope.__file__).parent)
-
-
-@contextmanager
-def interrupted_after(moment: int, kind: str = "opcode") -> Iterator[list[int]]:
-    """Raise KeyboardInterrupt at that bytecode of the package, or with "return" when so many of its functions return.
-
-    Yields a list with the number of moments so far.
-    """
-    count = [0]
-
-    def trace(frame: FrameType, event: str, _: Any) -> Any:
-        if not frame.f_code.co_filename.startswith(PACKAGE):
-            return None
-        frame.f_trace_opcodes = kind == "opcode"
-        if event == kind:
-            count[0] += 1
-            if count[0] == moment:
-                raise KeyboardInterrupt
-        return trace
-
-    before = sys.gettrace()
-    sys.settrace(trace)
-    try:
-        yield count
-    finally:
-        sys.settrace(before)
 
 
 def state_of(learner: LearnerBase) -> list[Any]:
