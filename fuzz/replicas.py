@@ -33,9 +33,9 @@ from tightrope.ops.postgres import LOCK, PostgreSQL
 from tightrope.problems.files import load_problem, write_example
 from tightrope.service import Client, ServiceError
 
-#: Seconds at the most between two signals; how often a replica is killed while it starts; how often nothing but the
-#: one that learns is aimed at.
-MOST, BLINDLY, AIMED = 0.8, 0.15, 0.5
+#: Between two signals, at the most: episodes that are acknowledged, and then seconds. How often a replica is killed
+#: while it starts; how often nothing but the one that learns is aimed at.
+EPISODES, MOST, BLINDLY, AIMED = 12, 0.8, 0.15, 0.5
 
 #: Seconds that a client tries again before it goes to another replica.
 PATIENCE = 1.0
@@ -194,6 +194,9 @@ class Disturbed:
         self.rng.shuffle(signals)
         for number, disturb in enumerate(signals, start=1):
             self.wait()
+            enough = self.told() + self.rng.randrange(EPISODES)
+            while self.told() < enough and not self.failed():
+                time.sleep(0.005)
             time.sleep(self.rng.uniform(0, MOST))
             disturb()
             self.raise_errors()
