@@ -6,10 +6,10 @@ Every request passes here first.
 import asyncio
 import base64
 import logging
+import random
 import re
-import secrets
 from binascii import Error
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import lru_cache
@@ -19,7 +19,6 @@ from typing import Literal
 from urllib.parse import unquote_to_bytes, urlsplit
 
 import msgspec
-from starlette.datastructures import Headers, MutableHeaders
 from starlette.responses import Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
@@ -128,7 +127,8 @@ class Auth:
         """Answer or refuse a request, and count it."""
         if scope["type"] != "http":
             return await self.app(scope, receive, send)
-        began, status, id = perf_counter(), 500, _request_id(scope)
+        headers = dict(reversed(scope["headers"]))  # of several with one name, the first one counts
+        began, status, id = perf_counter(), 500, _request_id(headers)
         about = {"request": id, "address": _address(scope), "method": scope["method"], "path": _path(scope)}
         REQUEST.set(about)
 
@@ -136,13 +136,13 @@ class Auth:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = message["status"]
-                MutableHeaders(scope=message)["X-Request-Id"] = id
+                message["headers"].append((b"x-request-id", id.encode()))
             await send(message)
 
         self._answering += 1
         try:
             try:
-                self._admit(scope)
+                self._admit(scope, headers)
                 about["author"] = scope["author"]
             except ApiError as error:
                 return await error_response(error)(scope, receive, counting)
@@ -161,9 +161,8 @@ class Auth:
             level, fields["before"] = (logging.INFO, 0) if before is None else (logging.WARNING, before)
         log.log(level, "answered", extra={"fields": fields})
 
-    def _admit(self, scope: Scope) -> None:
-        headers = Headers(scope=scope)
-        if "transfer-encoding" in headers and "content-length" in headers:  # a proxy may see another end of the body
+    def _admit(self, scope: Scope, headers: Mapping[bytes, bytes]) -> None:
+        if b"transfer-encoding" in headers and b"content-length" in headers:  # a proxy may see another end of the body
             words = "both Transfer-Encoding and Content-Length are given; send one of them"
             raise ApiError("malformed", words, Connection="close")
         self._refuse_other_sites(headers)
@@ -173,17 +172,18 @@ class Auth:
         if self._answering > self.limits.requests:
             raise ApiError("busy", f"{self.limits.requests} requests are being answered")
         self._refuse_too_many(scope)
-        if scope["path"] != READY or "authorization" in headers or not self._tokens:
-            scope["author"], scope["roles"] = self._holder(_address(scope), headers.get("authorization", ""))
+        if scope["path"] != READY or b"authorization" in headers or not self._tokens:
+            authorization = headers.get(b"authorization", b"").decode("latin-1")
+            scope["author"], scope["roles"] = self._holder(_address(scope), authorization)
         _refuse_malformed_url(scope)
 
-    def _refuse_other_sites(self, headers: Headers) -> None:
+    def _refuse_other_sites(self, headers: Mapping[bytes, bytes]) -> None:
         """Refuse a page of another site, open in a browser here, that sends requests in the name of its reader."""
-        host = headers.get("host", "")
-        if not self._tokens and not is_loopback(_host(f"//{host}", "hostname") or ""):
+        host = headers.get(b"host", b"").decode("latin-1")
+        if not self._tokens and not _names_loopback(host):
             raise ApiError("elsewhere", f"without a token, the host must be this machine; it is {host!r}")
-        origin = headers.get("origin")
-        if origin is not None and _host(origin) != host:
+        origin = headers.get(b"origin", b"").decode("latin-1")
+        if b"origin" in headers and _host(origin) != host:
             raise ApiError("elsewhere", f"a page of {origin} may not send requests to {host}")
 
     def _refuse_too_many(self, scope: Scope) -> None:
@@ -246,9 +246,11 @@ def _path(scope: Scope) -> str:
     return str(scope["raw_path"].decode("latin-1"))
 
 
-def _request_id(scope: Scope) -> str:
-    given = next((value.decode("latin-1") for name, value in scope["headers"] if name == b"x-request-id"), "")
-    return given if REQUEST_ID.fullmatch(given) else secrets.token_hex(8)
+def _request_id(headers: Mapping[bytes, bytes]) -> str:
+    given = headers.get(b"x-request-id", b"").decode("latin-1")
+    if given and REQUEST_ID.fullmatch(given):
+        return given
+    return f"{random.getrandbits(64):016x}"  # the system's generator would let the thread that learns go first
 
 
 def _secret(authorization: str) -> bytes | None:
@@ -264,6 +266,11 @@ def _secret(authorization: str) -> bytes | None:
 
 
 @lru_cache(256)  # clients send the same few hosts again and again
+def _names_loopback(header: str) -> bool:
+    """Return whether the header Host, which may contain a port, can only be this machine."""
+    return is_loopback(_host(f"//{header}", "hostname") or "")
+
+
 def is_loopback(host: str) -> bool:
     """Return whether a host can only be this machine."""
     try:

@@ -25,6 +25,7 @@ class Metrics(Collector):
         self._registry = CollectorRegistry()
         self._registry.register(self)
         labels, seconds = ("place", "method", "status"), "tightrope_http_request_seconds"
+        self._counted: dict[tuple[str, ...], tuple[Counter, Histogram]] = {}  #: by their labels
         self._requests = Counter("tightrope_http_requests", "requests answered", labels, registry=self._registry)
         self._wrong_tokens = Counter(
             "tightrope_wrong_tokens", "requests refused for a wrong or expired token", registry=self._registry
@@ -35,8 +36,12 @@ class Metrics(Collector):
 
     def count(self, place: str, method: str, status: int, seconds: float) -> None:
         """Count a request to a place."""
-        self._requests.labels(place, method if place != "elsewhere" else "any", str(status)).inc()
-        self._seconds.labels(place).observe(seconds)
+        labels = place, method if place != "elsewhere" else "any", str(status)
+        if labels not in self._counted:
+            self._counted[labels] = self._requests.labels(*labels), self._seconds.labels(place)
+        requests, durations = self._counted[labels]
+        requests.inc()
+        durations.observe(seconds)
 
     def count_wrong_token(self) -> None:
         """Count a request with a wrong or expired token."""

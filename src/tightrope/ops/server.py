@@ -1,7 +1,6 @@
 """`tightrope serve`: learners over HTTP, with Starlette on uvicorn."""
 
 import asyncio
-import inspect
 import json
 import logging
 import os
@@ -12,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
+from types import CoroutineType, MappingProxyType
 from typing import Any
 
 import msgspec
@@ -237,10 +236,13 @@ class Service:
 
         async def answer(request: Request) -> Response:
             endpoint = methods["GET" if request.method == "HEAD" else request.method]
-            self._refuse_large(request)
-            arguments: dict[str, Any] = {name: request.path_params[name] for name in endpoint.path_parameters}
-            arguments |= {name: request.query_params.get(name) for name in endpoint.query}
-            arguments |= {name: request.headers.get(HEADERS[name]) for name in endpoint.headers}
+            path, query, headers = request.path_params, request.query_params, request.headers
+            self._refuse_large(headers)
+            arguments: dict[str, Any] = {name: path[name] for name in endpoint.path_parameters}
+            for name in endpoint.query:
+                arguments[name] = query.get(name)
+            for name in endpoint.headers:
+                arguments[name] = headers.get(HEADERS[name])
             if endpoint.takes_author:
                 arguments["author"] = request.scope.get("author", "")
             if endpoint.body is not None:
@@ -251,14 +253,14 @@ class Service:
                     await asyncio.to_thread(refuse_duplicate_keys, data)
                 else:
                     refuse_duplicate_keys(data)
-            learner = self._learner(request.path_params["name"])
+            learner = self._learner(path["name"])
             try:
                 found = endpoint.function(learner, **arguments)
             except UnknownEpisodeError:
                 if not await learner.catch_up():
                     raise
                 found = endpoint.function(learner, **arguments)  # another replica had opened it
-            return _json(await found if inspect.isawaitable(found) else found)
+            return _json(await found if isinstance(found, CoroutineType) else found)
 
         return answer
 
@@ -284,8 +286,8 @@ class Service:
             raise ApiError("too-slow", words, Connection="close") from None
         return b"".join(chunks)
 
-    def _refuse_large(self, request: Request) -> None:
-        length = request.headers.get("content-length", "0")
+    def _refuse_large(self, headers: Mapping[str, str]) -> None:
+        length = headers.get("content-length", "0")
         if length.isdecimal() and int(length[:20]) > self.limits.body:
             raise self._too_large()
 
