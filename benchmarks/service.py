@@ -1,170 +1,279 @@
-"""The service under load, with a real HTTP client on loopback: python -m benchmarks.service
+"""The service under load, beside a bare endpoint and beside synced inserts, in one run: python -m benchmarks.service
 
-On edge-cloud with ucpd-practical: what an episode costs plain, durable and over HTTP, next to one synced write; asks,
-tells and acts per second; and how long an act takes while episodes are being learned.
+On the example that `tightrope new` writes, with ucpd-practical; requests by wrk (Debian: apt-get install wrk) on
+loopback, over 1, 10 and 100 connections. In turns, as often as --rounds says, and the median of the rounds:
+
+    inserts   rows of an event's size into SQLite, each in a transaction that is synced, without HTTP
+    bare      GET of a constant JSON from Starlette on uvicorn, without anything else
+    act       GET of an action from `tightrope serve`
+    ask       POST that opens an episode
+    tell      POST of an outcome; every one is another episode
+    learning  acts over so many connections, while outcomes are told over 10 other ones
+
+In `learning` there are two loads: each connection sends its next request at once (which for many connections measures
+the throughput, since all of them wait for one another), or after a pause, so that there are 500 requests a second.
+With --tells N: N outcomes, and the memory of the service on the way.
 """
 
 import argparse
 import json
-import multiprocessing
 import os
+import shutil
+import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from http.client import HTTPConnection
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from threading import Event, Thread
-from typing import Any
+from typing import NamedTuple
+from urllib.request import urlopen
 
 import numpy as np
 
-from benchmarks.durable import compare, episodes_of, show
-from benchmarks.measure import duration, machine, shown
+from benchmarks.measure import machine, shown
 from fuzz.service import free_port
 from tightrope import __version__
-from tightrope.model import Policy
-from tightrope.problems import make
-from tightrope.problems.base import Problem
+from tightrope.problems.files import write_example
 
-PROBLEM, LEARNER = "edge-cloud", "ucpd-practical"
+LEARNER, CONNECTIONS = "ucpd-practical", (1, 10, 100)
+
+#: Connections that tell while acts are measured, and acts a second where they pause.
+TELLERS, PACED = 10, 500
+
+#: Bytes of a row in `inserts`: what the journal stores of an outcome of the example.
+ROW = 200
+
+WEEK = {
+    "states": ["good", "good", "worn", "good", "worn", "broken", "good"],
+    "actions": ["run", "run", "service", "run", "run", "repair", "run"],
+    "scenario": 1,
+}
+
+BARE = """
+import sys, uvicorn
+from starlette.applications import Starlette
+from starlette.responses import JSONResponse
+from starlette.routing import Route
+
+ACTED = {"state": 0, "state_name": "good, step 0", "action": 0, "action_name": "run", "probability": 0.5}
+
+async def act(request):
+    return JSONResponse(ACTED)
+
+uvicorn.run(Starlette(routes=[Route("/act", act)]), port=int(sys.argv[1]), access_log=False, log_level="warning")
+"""
+
+#: What wrk prints at the end, as JSON.
+DONE = """
+function done(summary, latency)
+    local errors = summary.errors
+    local failed = errors.connect + errors.read + errors.write + errors.status + errors.timeout
+    io.write(string.format('\\n{"requests": %d, "seconds": %f, "failed": %d, "median": %f, "late": %f}\\n',
+        summary.requests, summary.duration / 1e6, failed, latency:percentile(50) / 1e6, latency:percentile(99) / 1e6))
+end
+"""
+
+#: A pause between the requests of a connection, in milliseconds.
+PAUSE = "function delay() return {pause} end\n"
+
+ASK = """
+wrk.method = "POST"
+local file = io.open("{ids}", "a")
+function response(status, headers, body) file:write(string.match(body, '"episode":"([^"]*)"'), "\\n") end
+"""
+
+TELL = """
+local ids, k = {{}}, 0
+for id in io.lines("{ids}") do ids[#ids + 1] = id end
+function request()
+    k = k + 1
+    local headers = {{["Content-Type"] = "application/json"}}
+    return wrk.format("POST", "{path}/episodes/" .. (ids[k] or "none-left") .. "/tell", headers, '{body}')
+end
+"""
 
 
-def as_json(problem: Problem, told: dict[str, Any]) -> bytes:
-    """In the units of the problem, as a client sends it."""
-    uses = problem.constraint_scales[:, None] * told["constraints"]
-    return json.dumps(
-        {
-            "states": told["states"].tolist(),
-            "actions": told["actions"].tolist(),
-            "loss": (problem.loss_scale * told["loss"] + problem.loss_offset).tolist(),
-            "constraints": dict(zip(problem.constraint_names, uses.tolist(), strict=True)),
-        }
-    ).encode()
+class Load(NamedTuple):
+    """What wrk measured."""
+
+    requests: int
+    seconds: float
+    failed: int
+    median: float
+    late: float  #: the 99th percentile
+
+    @property
+    def rate(self) -> float:
+        """Requests per second."""
+        return self.requests / self.seconds
 
 
-class Caller:
-    """One connection that is kept open."""
+class Wrk:
+    """Requests of wrk to one server."""
 
-    def __init__(self, port: int) -> None:
-        self._connection = HTTPConnection("127.0.0.1", port, timeout=120)
-        self._base = f"/learners/{PROBLEM}"
+    def __init__(self, folder: Path, port: int) -> None:
+        self._folder, self._address = folder, f"http://127.0.0.1:{port}"
+        self._scripts = 0
 
-    def call(self, method: str, place: str, body: bytes | None = None) -> Any:
-        """The answer, read to its end."""
-        self._connection.request(method, self._base + place, body)
-        answer = self._connection.getresponse()
-        data = answer.read()
-        assert answer.status == 200, data
-        return json.loads(data)
+    def start(self, path: str, connections: int, seconds: float, script: str = "") -> "subprocess.Popen[str]":
+        """Start sending requests to a path."""
+        self._scripts += 1
+        file = self._folder / f"{self._scripts}.lua"
+        file.write_text(script + DONE)
+        command = ["wrk", "-t1", f"-c{connections}", f"-d{seconds:.0f}s", "--timeout", "30s", "-s", str(file)]
+        return subprocess.Popen([*command, self._address + path], stdout=subprocess.PIPE, text=True)
+
+    def send(self, path: str, connections: int, seconds: float, script: str = "") -> Load:
+        """Send requests to a path for so many seconds."""
+        return measured(self.start(path, connections, seconds, script))
+
+
+def measured(wrk: "subprocess.Popen[str]") -> Load:
+    """Return what wrk measured, at its end."""
+    said, _ = wrk.communicate()
+    assert wrk.returncode == 0, said
+    load = Load(**json.loads(said.strip().rpartition("\n")[2]))
+    assert load.failed == 0, said
+    return load
 
 
 @contextmanager
-def served(folder: Path) -> Iterator[tuple[int, int]]:
-    """The command; yields its port and its process."""
-    port = free_port()
-    command = [sys.executable, "-m", "tightrope.cli", "serve", str(folder / PROBLEM), "--problem", PROBLEM]
-    process = subprocess.Popen([*command, "--learner", LEARNER, "--port", str(port), "--rate", "1e9"])
+def running(command: Sequence[str], place: str) -> Iterator[int]:
+    """Run a server until it is not needed any more; yield its process once it answers."""
+    process = subprocess.Popen(command)
     try:
         while True:
-            try:
-                Caller(port).call("GET", "/state")
+            with suppress(OSError), urlopen(place, timeout=60):
                 break
-            except (ConnectionError, AssertionError):
-                assert process.poll() is None
-                time.sleep(0.05)
-        yield port, process.pid
+            assert process.poll() is None
+            time.sleep(0.05)
+        yield process.pid
     finally:
         process.terminate()
         process.wait()
 
 
-def each(function: Callable[[], object], seconds: float) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """How long each of as many calls took as fit into so many seconds."""
-    took, until = [], time.perf_counter() + seconds
-    while (began := time.perf_counter()) < until:
-        function()
-        took.append(time.perf_counter() - began)
-    return np.array(took)
+class Episodes:
+    """Episodes of the service that are open, and those that were told."""
+
+    def __init__(self, wrk: Wrk, name: str, file: Path) -> None:
+        self._wrk, self._path, self._file = wrk, f"/learners/{name}", file
+        self._ids: list[str] = []
+
+    def ask(self, connections: int, seconds: float) -> Load:
+        """Open episodes."""
+        self._file.write_text("")
+        load = self._wrk.send(f"{self._path}/ask", connections, seconds, ASK.format(ids=self._file))
+        self._ids += self._file.read_text().split()
+        return load
+
+    def start_telling(self, connections: int, seconds: float) -> "subprocess.Popen[str]":
+        """Start telling the outcomes of episodes, as many as the time allows."""
+        while len(self._ids) < 4000 * seconds:
+            self.ask(20, 2.0)
+        self._file.write_text("\n".join(self._ids))
+        script = TELL.format(ids=self._file, path=self._path, body=json.dumps(WEEK))
+        return self._wrk.start("/", connections, seconds, script)
+
+    def told(self, wrk: "subprocess.Popen[str]", connections: int) -> Load:
+        """Return what was measured."""
+        load = measured(wrk)
+        del self._ids[: load.requests + connections]  # at the end, an outcome of each connection may be under way
+        return load
+
+    def tell(self, connections: int, seconds: float) -> Load:
+        """Tell outcomes."""
+        return self.told(self.start_telling(connections, seconds), connections)
 
 
-def act_again(port: int, seconds: float, results: Any) -> None:
-    """In a process of its own: acts, one after another; puts how long each took."""
-    caller = Caller(port)
-    results.put(each(lambda: caller.call("GET", "/act?state=0"), seconds))
+def inserts(folder: Path, seconds: float) -> float:
+    """Rows per second that SQLite inserts and syncs, one in each transaction."""
+    with closing(sqlite3.connect(folder / "inserts.sqlite", isolation_level=None)) as sql:
+        sql.execute("PRAGMA journal_mode = WAL")
+        sql.execute("PRAGMA synchronous = FULL")
+        sql.execute("CREATE TABLE IF NOT EXISTS events (seq INTEGER PRIMARY KEY, body BLOB)")
+        began, count = time.perf_counter(), 0
+        while (took := time.perf_counter() - began) < seconds:
+            sql.execute("INSERT INTO events (body) VALUES (?)", (os.urandom(ROW),))
+            count += 1
+    return count / took
 
 
-def acting(port: int, seconds: float, n_processes: int) -> np.ndarray[Any, np.dtype[np.float64]]:
-    """How long acts took that several clients made at once."""
-    context = multiprocessing.get_context("spawn")
-    results = context.Queue()
-    clients = [context.Process(target=act_again, args=(port, seconds, results)) for _ in range(n_processes)]
-    for client in clients:
-        client.start()
-    took = np.concatenate([results.get() for _ in clients])
-    for client in clients:
-        client.join()
-    return took
+def memory(pid: int) -> float:
+    """Resident megabytes of a process (Linux)."""
+    return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-def learning(port: int, stop: Event) -> Iterator[float]:
-    """Ask and tell without a pause until `stop`; yields how long each tell took."""
-    caller, problem = Caller(port), make(PROBLEM)
-    play, uniform = episodes_of(problem, 1), Policy.uniform(problem.space)
-    next(play)
-    bodies = [as_json(problem, play.send(uniform) or {}) for _ in range(50)]
-    k = 0
-    while not stop.is_set():
-        episode = caller.call("POST", "/ask")["episode"]
-        began = time.perf_counter()
-        caller.call("POST", f"/episodes/{episode}/tell", bodies[k % len(bodies)])
-        yield time.perf_counter() - began
-        k += 1
+#: A row for each number of connections: the rates, the shares that were promised, and how long an act takes.
+COLUMNS = ("inserts", "bare", "act", "act / bare", "ask", "tell", "tell / inserts", "p99 bare", "p99", "p99 paced")
 
 
-def processor_seconds(pid: int) -> float:
-    """Of a process, so far (Linux)."""
-    fields = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+def one_round(
+    folder: Path, bare: Wrk, service: Wrk, episodes: Episodes, connections: int, seconds: float
+) -> list[float]:
+    """Measure everything once, in the order of `COLUMNS`."""
+    act = f"/learners/{folder.name}/act?state=0"
+    written = inserts(folder.parent, seconds / 2)
+    empty, acted = bare.send("/act", connections, seconds), service.send(act, connections, seconds)
+    asked, told = episodes.ask(connections, seconds), episodes.tell(connections, seconds)
+    written = (written + inserts(folder, seconds / 2)) / 2  # before and after
+    late = []
+    for script in ("", PAUSE.format(pause=1000 * connections // PACED)):
+        telling = episodes.start_telling(TELLERS, seconds + 2)
+        time.sleep(1)
+        late.append(1e3 * service.send(act, connections, seconds, script).late)
+        episodes.told(telling, TELLERS)
+    rates = (written, empty.rate, acted.rate, acted.rate / empty.rate, asked.rate, told.rate, told.rate / written)
+    return [*rates, 1e3 * empty.late, *late]
+
+
+def soak(episodes: Episodes, pid: int, tells: int) -> None:
+    """Tell so many outcomes; print the memory of the service at every tenth of them."""
+    done, step = 0, tells // 10
+    while done < tells:
+        done += episodes.tell(TELLERS, 2.0).requests
+        if done >= step:
+            print(f"{done:,} outcomes told: {memory(pid):.0f} MB", flush=True)
+            step += tells // 10
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.service", description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=10.0, help="for each measurement (default 10)")
-    parser.add_argument("--episodes", type=int, default=500, help="without HTTP (default 500)")
-    parser.add_argument("--clients", type=int, default=2, help="processes that ask for actions (default 2)")
+    parser.add_argument("--seconds", type=float, default=3.0, help="for each measurement (default 3)")
+    parser.add_argument("--rounds", type=int, default=3, help="how often everything is measured (default 3)")
+    parser.add_argument("--tells", type=int, help="tell so many outcomes instead, and look at the memory")
     parser.add_argument("--folder", type=Path, help="on which disk (default: that of temporary files)")
     given = parser.parse_args()
+    if shutil.which("wrk") is None:
+        sys.exit("wrk is not installed; on Debian: apt-get install wrk")
     with TemporaryDirectory(dir=given.folder) as name:
-        folder = Path(name)
-        print(f"{machine()}; tightrope {__version__}; {PROBLEM}, {LEARNER}; load {os.getloadavg()[0]:.1f}\n")
-        show(PROBLEM, LEARNER, compare(PROBLEM, LEARNER, given.episodes, folder))
-        with served(folder) as (port, pid):
-            caller = Caller(port)
-            asks = each(lambda: caller.call("POST", f"/episodes/{caller.call('POST', '/ask')['episode']}/give-up"), 3.0)
-            print(f"ask and give up: {shown(1 / asks.mean())} a second")
-            before = processor_seconds(pid)
-            idle = acting(port, given.seconds, given.clients)
-            used = processor_seconds(pid) - before
-            _say("act, nobody learns", idle, given.seconds)
-            print(f"act: {duration(used / len(idle))} of processor time in the service")
-            stop, tells = Event(), list[float]()
-            teller = Thread(target=lambda: tells.extend(learning(port, stop)))
-            teller.start()
-            busy = acting(port, given.seconds, given.clients)
-            stop.set()
-            teller.join()
-            _say("act, while episodes are learned", busy, given.seconds)
-            told = np.array(tells)
-            print(f"ask and tell meanwhile: {len(told)} episodes; tell {duration(float(told.mean()))} on average")
-
-
-def _say(what: str, took: np.ndarray[Any, np.dtype[np.float64]], seconds: float) -> None:
-    middle, late = np.percentile(took, [50, 99]).tolist()
-    print(f"{what}: {shown(len(took) / seconds)} a second; median {duration(middle)}, 99th percentile {duration(late)}")
+        folder, ports = Path(name), (free_port(), free_port())
+        write_example(folder / "machine")
+        serve = [sys.executable, "-m", "tightrope.cli", "serve", str(folder / "learner"), "--port", str(ports[1])]
+        serve += ["--problem", str(folder / "machine"), "--learner", LEARNER, "--rate", "1e9", "--max-open", "1000000"]
+        endpoint = [sys.executable, "-c", BARE, str(ports[0])]
+        print(f"{machine()}; tightrope {__version__}; {LEARNER}; load {os.getloadavg()[0]:.1f}\n", flush=True)
+        with (
+            running(endpoint, f"http://127.0.0.1:{ports[0]}/act"),
+            running(serve, f"http://127.0.0.1:{ports[1]}/ready") as pid,
+        ):
+            service = Wrk(folder, ports[1])
+            episodes = Episodes(service, "learner", folder / "ids")
+            if given.tells:
+                soak(episodes, pid, given.tells)
+                return
+            print(f"| connections | {' | '.join(COLUMNS)} |\n|{'---|' * (1 + len(COLUMNS))}")
+            for connections in CONNECTIONS:
+                rounds = [
+                    one_round(folder, Wrk(folder, ports[0]), service, episodes, connections, given.seconds)
+                    for _ in range(given.rounds)
+                ]
+                row = np.median(rounds, axis=0).tolist()
+                print(f"| {connections} | {' | '.join(map(shown, row))} |", flush=True)
+            print(f"\nload {os.getloadavg()[0]:.1f}; memory of the service {memory(pid):.0f} MB")
 
 
 if __name__ == "__main__":
