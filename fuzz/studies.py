@@ -16,6 +16,7 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from contextlib import suppress
+from math import inf
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -59,13 +60,13 @@ def undisturbed(file: Path, out: Path) -> None:
 
 
 def disturbed(
-    file: Path, out: Path, rng: random.Random, tell: Callable[[str], None] = lambda words: None
+    file: Path, out: Path, rng: random.Random, tell: Callable[[str], None] = lambda words: None, most: float = inf
 ) -> Counter[str]:
-    """Play it to its end, killing whom we meet; returns how often who was killed."""
+    """Play it to its end, killing whom we meet, up to `most` of them; returns how often who was killed."""
     killed: Counter[str] = Counter()
     while True:
         command = start(file, out)
-        while command.poll() is None:
+        while command.poll() is None and killed.total() < most:
             before = signs(out)
             if rng.random() >= BLINDLY:
                 while command.poll() is None and signs(out) == before:
@@ -77,7 +78,7 @@ def disturbed(
             if command.poll() is None and kill(pid):
                 killed[who] += 1
                 tell(f"{who} was killed, {finished(out)} runs are finished")
-        if command.returncode == 0:
+        if command.wait() == 0:
             return killed
         assert command.returncode in (1, -signal.SIGKILL), (out.parent / "log").read_text()
 

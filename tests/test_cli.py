@@ -418,16 +418,18 @@ def test_version() -> None:
     assert invoke("--version") == (0, f"tightrope {__version__}\n", "")
 
 
-def test_help_imports_no_numerical_packages(tmp_path: Path) -> None:
+def test_help_imports_no_numerical_packages_and_workers_none_that_they_do_not_need(tmp_path: Path) -> None:
     code = (
         "import sys; from typer.testing import CliRunner; from tightrope.cli.commands import app\n"
         "for arguments in (['--help'], ['run', '--help'], ['sweep', '--help'], ['--version']):\n"
         "    assert CliRunner().invoke(app, arguments).exit_code == 0\n"
-        "print(sorted({'numpy', 'highspy', 'matplotlib', 'joblib', 'msgspec'} & set(sys.modules)))"
+        "print(sorted({'numpy', 'highspy', 'matplotlib', 'joblib', 'msgspec'} & set(sys.modules)))\n"
+        "import tightrope.lab.engines\n"  # what a worker of a study imports
+        "print(sorted({'matplotlib', 'joblib'} & set(sys.modules)))"
     )
     with python(code, tmp_path) as process:
         out, err = process.communicate(timeout=60)
-    assert (out, err) == ("[]\n", "")
+    assert (out, err) == ("[]\n[]\n", "")
 
 
 @pytest.mark.parametrize(

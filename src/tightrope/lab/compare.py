@@ -4,9 +4,6 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 from typing import Any
 
-import joblib
-from joblib.externals.loky.process_executor import TerminatedWorkerError
-
 from tightrope.arguments import MOST_RUNS, function, listed, whole
 from tightrope.errors import CallbackError, InvalidInputError, TightropeError
 from tightrope.lab.history import History
@@ -104,6 +101,9 @@ def play(
 
 def _in_processes(jobs: Sequence[Callable[[], History]], n_jobs: int) -> Iterator[History]:
     """Yield the histories of the jobs, in order, as workers of joblib play them; an error of a job is raised here."""
+    import joblib
+    from joblib.externals.loky.process_executor import TerminatedWorkerError
+
     n_workers = number_of_workers(n_jobs, len(jobs))
     parallel = joblib.Parallel(n_workers, backend="loky", batch_size=1, return_as="generator")
     try:

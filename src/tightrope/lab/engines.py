@@ -15,7 +15,6 @@ from threading import Lock
 from time import monotonic
 from typing import Any, Literal, get_args
 
-import joblib
 import msgspec
 
 from tightrope.arguments import choice, whole
@@ -248,6 +247,8 @@ class Engine:
 
             with side_by_side([task.message() for task in tasks], jobs, reply=reply) as answers:
                 return list(answers)
+        import joblib
+
         with CLUSTERS[self.backend](jobs, self.address):
             try:
                 parallel = joblib.Parallel(n_jobs=jobs, batch_size=1)
@@ -269,12 +270,16 @@ def _answer(**message: Any) -> str:
 
 @contextmanager
 def _loky(jobs: int, address: str | None) -> Iterator[None]:
+    import joblib
+
     with joblib.parallel_config(backend="loky"):
         yield
 
 
 @contextmanager
 def _dask(jobs: int, address: str | None) -> Iterator[None]:
+    import joblib
+
     try:
         from dask.distributed import Client, LocalCluster
     except ImportError as error:
@@ -290,6 +295,8 @@ def _dask(jobs: int, address: str | None) -> Iterator[None]:
 
 @contextmanager
 def _ray(jobs: int, address: str | None) -> Iterator[None]:
+    import joblib
+
     try:
         import ray
         from ray.util.joblib import register_ray

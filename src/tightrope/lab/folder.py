@@ -1,6 +1,7 @@
 """The folder of one run: its description, its history, its checkpoint, its log (docs/how-to/studies.md)."""
 
 import json
+import os
 import platform
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -9,7 +10,6 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Literal
 
-import joblib
 import msgspec
 
 from tightrope import __version__
@@ -106,7 +106,7 @@ def report(
         machine={
             "system": platform.platform(),
             "processor": platform.processor() or platform.machine(),
-            "cores": joblib.cpu_count(),
+            "cores": os.cpu_count(),
         },
     )
 

@@ -20,8 +20,6 @@ from threading import Event, Thread
 from time import monotonic
 from typing import IO, Any
 
-import joblib
-
 from tightrope.signals import SIGNALS, end, finally_, held
 
 #: Seconds for workers to clean up before they are killed.
@@ -35,9 +33,17 @@ Message = dict[str, Any]
 Worker = subprocess.Popen[bytes]
 
 
+def usable_cores() -> int:
+    """Return the number of cores that this process may use, also in a container."""
+    import joblib  # takes longer than NumPy, and workers do not need it
+
+    found: int = joblib.cpu_count()
+    return found
+
+
 def number_of_workers(jobs: int, n_tasks: int) -> int:
     """Return the number of workers: `jobs`, or one for each core if it is -1; at most one for each task."""
-    return min(joblib.cpu_count() if jobs == -1 else jobs, n_tasks)
+    return min(usable_cores() if jobs == -1 else jobs, n_tasks)
 
 
 @contextmanager
@@ -57,7 +63,7 @@ def side_by_side(
 
     If a worker dies, the answer to its job is None, and another worker replaces it.
     """
-    threads_each = max(1, joblib.cpu_count() // n_workers) if n_threads is None else n_threads
+    threads_each = max(1, usable_cores() // n_workers) if n_threads is None else n_threads
     workers: list[Worker] = []
     idle: SimpleQueue[Worker] = SimpleQueue()
     over = Event()

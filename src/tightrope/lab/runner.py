@@ -9,7 +9,6 @@ from pathlib import Path
 from threading import Event, Thread
 from time import monotonic, process_time
 
-import joblib
 import msgspec
 from rich.console import Console
 from rich.progress import BarColumn, Progress, TimeElapsedColumn
@@ -18,6 +17,7 @@ from tightrope.errors import InvalidInputError, TightropeError
 from tightrope.lab.engines import Engine, Task
 from tightrope.lab.folder import RUNS, STUDY, RunFolder, finished
 from tightrope.lab.plan import Configuration, digest, folder_of, planned
+from tightrope.lab.pool import usable_cores
 from tightrope.lab.results import Results
 from tightrope.lab.run import Callback, Run
 from tightrope.lab.study import MARK, Choice, Named, Study, StudyFile, differences, to_toml
@@ -280,7 +280,7 @@ def estimate(study: Study, folder: Path, engine: Engine, beside: Path) -> list[s
     total = f"{len(configurations)} runs, {sum(run.episodes for run in configurations):,} episodes in all"
     if not waiting:
         return [*lines, f"{total}; all are finished"]
-    cores = joblib.cpu_count() if engine.jobs == -1 else engine.jobs
+    cores = usable_cores() if engine.jobs == -1 else engine.jobs
     jobs = min(cores, len(waiting))
     seconds = trials(waiting)
     return [
