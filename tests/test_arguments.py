@@ -8,21 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tightrope.arguments import (
-    check_options,
-    file_path,
-    finite,
-    floats,
-    listed,
-    number,
-    options_of,
-    room,
-    shown,
-    texts,
-    unknown,
-    whole,
-    wholes,
-)
+from tightrope.arguments import check_options, file_path, listed, number, options_of, room, shown, texts, unknown, whole
+from tightrope.arguments.arrays import finite, floats, wholes
 from tightrope.errors import InvalidInputError
 
 

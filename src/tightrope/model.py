@@ -12,7 +12,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope import core
-from tightrope.arguments import finite, floats, instance, shown
+from tightrope.arguments import instance, shown
+from tightrope.arguments.arrays import finite, floats
 from tightrope.arithmetic import dot
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray, LayeredSpace

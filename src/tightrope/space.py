@@ -16,7 +16,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope import core
-from tightrope.arguments import LISTED, listed, room, shown, texts, unknown, whole, wholes
+from tightrope.arguments import LISTED, listed, room, shown, texts, unknown, whole
+from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 
 IntArray = NDArray[np.integer]

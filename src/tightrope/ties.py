@@ -9,7 +9,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.arguments import instance, wholes
+from tightrope.arguments import instance
+from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 from tightrope.space import LayeredSpace
 

@@ -12,7 +12,8 @@ from typing import Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import finite, floats, number, real, shown
+from tightrope.arguments import number, real, shown
+from tightrope.arguments.arrays import finite, floats
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray
 

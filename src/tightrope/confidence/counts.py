@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope import core
-from tightrope.arguments import instance, wholes
+from tightrope.arguments import instance
+from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.ties import Ties

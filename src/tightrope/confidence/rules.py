@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope import core
-from tightrope.arguments import EXTREME, floats, real, shown, whole
+from tightrope.arguments import EXTREME, real, shown, whole
+from tightrope.arguments.arrays import floats
 from tightrope.arithmetic import log
 from tightrope.confidence.counts import checked_counts, frequencies
 from tightrope.confidence.sets import Box, ConfidenceSet, KLBall, L1Ball

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope import core
-from tightrope.arguments import floats, instance
+from tightrope.arguments import instance
+from tightrope.arguments.arrays import floats
 from tightrope.core import NONE
 from tightrope.errors import InvalidInputError
 from tightrope.model import SUM_TOLERANCE, LayeredMDP, Policy, flat

@@ -20,7 +20,8 @@ from typing import Any, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.arguments import MOST, function, having, implements, number, real, room, whole, wholes
+from tightrope.arguments import MOST, function, having, implements, number, real, room, whole
+from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode, Episode, Learner
 from tightrope.model import flat

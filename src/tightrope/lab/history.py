@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
 
-from tightrope.arguments import floats, instance, text, unknown
+from tightrope.arguments import instance, text, unknown
+from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError, UnknownColumnError
 from tightrope.lab.account import Account, norm
 from tightrope.problems.base import Problem

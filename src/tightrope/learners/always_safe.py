@@ -24,7 +24,7 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.arguments import wholes
+from tightrope.arguments.arrays import wholes
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.counting import (

@@ -7,7 +7,8 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from tightrope import core
-from tightrope.arguments import floats, real
+from tightrope.arguments import real
+from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy
 from tightrope.space import FloatArray, IntArray, LayeredSpace

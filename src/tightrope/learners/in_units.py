@@ -4,7 +4,8 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.arguments import floats, having, instance
+from tightrope.arguments import having, instance
+from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import BanditEpisode, Episode, Feedback, Learner
 from tightrope.model import Policy

@@ -14,7 +14,8 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.arguments import floats, shown, unknown
+from tightrope.arguments import shown, unknown
+from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError, StorageError
 from tightrope.learners.base import Feedback
 from tightrope.model import Policy

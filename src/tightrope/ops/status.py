@@ -7,7 +7,8 @@ from typing import Annotated, Any
 import numpy as np
 from msgspec import Meta, Struct
 
-from tightrope.arguments import floats, number, shown, text, texts, unknown
+from tightrope.arguments import number, shown, text, texts, unknown
+from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase
 from tightrope.model import Policy

@@ -24,7 +24,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope import core
-from tightrope.arguments import finite, floats, instance
+from tightrope.arguments import instance
+from tightrope.arguments.arrays import finite, floats
 from tightrope.arithmetic import combine, dot
 from tightrope.errors import ConvergenceError, InfeasibleError
 from tightrope.linear_program import LinearProgram, Method

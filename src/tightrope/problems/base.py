@@ -10,7 +10,8 @@ from typing import Any, Self, TypeVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import finite, floats, implements, instance, number, text, texts, unknown, whole
+from tightrope.arguments import implements, instance, number, text, texts, unknown, whole
+from tightrope.arguments.arrays import finite, floats
 from tightrope.errors import InvalidInputError
 from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
 from tightrope.problems.constraints import (

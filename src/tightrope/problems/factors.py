@@ -12,7 +12,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import finite, floats, shown, text, unknown
+from tightrope.arguments import shown, text, unknown
+from tightrope.arguments.arrays import finite, floats
 from tightrope.errors import InvalidInputError
 from tightrope.problems.layout import Indices
 from tightrope.space import FloatArray

@@ -16,7 +16,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.arguments import floats, real, shown, texts, whole, wholes
+from tightrope.arguments import real, shown, texts, whole
+from tightrope.arguments.arrays import floats, wholes
 from tightrope.errors import InvalidInputError
 from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
 from tightrope.space import FloatArray, LayeredSpace

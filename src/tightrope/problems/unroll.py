@@ -10,7 +10,8 @@ from collections.abc import Iterable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import listed, room, whole, wholes
+from tightrope.arguments import listed, room, whole
+from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 from tightrope.problems.layout import (
     LARGEST_NUMBER,

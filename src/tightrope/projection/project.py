@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import finite, floats, instance, number, shown
+from tightrope.arguments import instance, number, shown
+from tightrope.arguments.arrays import finite, floats
 from tightrope.confidence import ConfidenceSet
 from tightrope.errors import InvalidInputError
 from tightrope.model import flat

@@ -10,7 +10,8 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import floats, number
+from tightrope.arguments import number
+from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
 from tightrope.space import FloatArray
 from tightrope.units import BOUND_TOLERANCE

@@ -25,7 +25,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from tightrope.arguments import file_path, floats, printable, unknown
+from tightrope.arguments import file_path, printable, unknown
+from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
 from tightrope.problems.files.reading import read_regular
 from tightrope.problems.files.tables import MOST_BYTES, Table, read_table

@@ -13,7 +13,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from tightrope import core
-from tightrope.arguments import LARGEST, choice, floats, number, whole
+from tightrope.arguments import LARGEST, choice, number, whole
+from tightrope.arguments.arrays import floats
 from tightrope.arithmetic import combine, cosine
 from tightrope.errors import InvalidInputError
 from tightrope.model import Policy

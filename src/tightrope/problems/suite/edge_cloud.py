@@ -40,7 +40,8 @@ edge-clouds", IFIP Networking 2015. The numbers are this package's own.
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tightrope.arguments import floats, number, room, whole
+from tightrope.arguments import number, room, whole
+from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice

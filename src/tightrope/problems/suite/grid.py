@@ -19,7 +19,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from tightrope.arguments import number, room, whole, wholes
+from tightrope.arguments import number, room, whole
+from tightrope.arguments.arrays import wholes
 from tightrope.errors import InvalidInputError
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice
