@@ -27,10 +27,12 @@ extensions = [
     "sphinx_copybutton",
     "sphinx_design",
     "docstrings",
+    "calls",
     "links",
     "generated",
     "drawing",
     "examples",
+    "formulas",
 ]
 exclude_patterns = ["_ext", "_static", "figures", "images"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}

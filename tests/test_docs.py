@@ -1,6 +1,7 @@
 """What the documents say is so: their code runs, their links lead somewhere, the names they use exist."""
 
 import importlib
+import importlib.util
 import json
 import re
 import sys
@@ -9,8 +10,10 @@ from typing import Any
 
 import matplotlib.pyplot as plt
 import pytest
+import typer
 
 from tests.problems.recorded import recorded, written
+from tightrope.cli.commands import app
 
 ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
@@ -74,6 +77,34 @@ def test_every_block_of_code_is_run_or_says_why_not(document: Path) -> None:
     for _, block in examples.blocks(document.read_text("utf-8")):
         known = block.language in (*examples.LANGUAGES, "toml", "json", "csv", "text", "mermaid")
         assert known or block.why_not or block.code.startswith((":", "```")), f"line {block.line}: name the language"
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_commands_that_are_not_run_exist(document: Path) -> None:
+    """Also: a command is in a block of code, where the tests see it; an indented block is a formula."""
+    text = document.read_text("utf-8")
+    assert not re.search(r"(?m)^\n {4}(?:\$ )?(?:\w+=\S+ )?(?:python|pip|tightrope|git|\.ci)\b", text)
+    for _, block in examples.blocks(text):
+        if block.language == "sh" and not block.runs:
+            for line in block.code.splitlines():
+                check_command(line.partition("  #")[0])
+
+
+def check_command(line: str) -> None:
+    """Check that a module or a command of ours exists, and knows the options that it is given."""
+    if module := re.search(r"python3? -m ((?:benchmarks|fuzz|tools|tests|tightrope)[\w.]*)", line):
+        spec = importlib.util.find_spec(module[1])
+        assert spec is not None and spec.origin is not None, line
+        known = Path(spec.origin).read_text("utf-8")
+        assert [option for option in re.findall(r" (--[\w-]+)", line) if f'"{option}"' not in known] == [], line
+    elif called := re.match(r"tightrope (\w+)", line):
+        commands: Any = vars(typer.main.get_command(app))["commands"]
+        assert called[1] in commands, line
+        if not hasattr(commands[called[1]], "commands"):  # `token` has commands of its own
+            known_options = {name for one in commands[called[1]].params for name in one.opts}
+            assert set(re.findall(r" (--[\w-]+)", line)) <= known_options, line
+    elif script := re.match(r"(?:\w+=\S+ )?(\.ci/\w+)", line):
+        assert (ROOT / script[1]).exists(), line
 
 
 @pytest.mark.parametrize("page", sorted((DOCS / "tutorials").glob("[!i]*.md")), ids=lambda path: path.stem)

@@ -24,6 +24,43 @@ def gallery(monkeypatch: pytest.MonkeyPatch) -> Any:
         sys.modules.pop(name, None)
 
 
+@pytest.fixture
+def extension(monkeypatch: pytest.MonkeyPatch) -> Any:
+    """Import a module of docs/_ext."""
+    pytest.importorskip("sphinx")
+    monkeypatch.syspath_prepend(str(DOCS / "_ext"))
+    return importlib.import_module
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("θ^{t-1} + Σ_i Q_i(t-1) g_i^{t-1}", "θ<t-1> + Σ[i] Q[i](t-1) g[i]<t-1>"),
+        ("θ̄^t_i, [x]_+, Σ_s' δ_t²", "θ̄<t>[i], [x][+], Σ[s'] δ[t]²"),
+        ("10^5 and e^400", "10<5> and e<400>"),
+        (
+            "n_tuples, make_learner, (I, n_tuples), __init__, a/_b",
+            "n_tuples, make_learner, (I, n_tuples), __init__, a/_b",
+        ),
+    ],
+)
+def test_formulas_in_text_get_scripts(text: str, shown: str, extension: Any) -> None:
+    marks = {"superscript": "<{}>", "subscript": "[{}]", "#text": "{}"}
+    nodes = extension("formulas").typeset(text)
+    assert "".join(marks[node.tagname].format(node.astext()) for node in nodes) == shown
+
+
+def test_a_flow_chart_is_a_list_of_calls(extension: Any) -> None:
+    chart = """flowchart LR
+    a["run<br/>run.py"] --> b["step<br/>run.py"]
+    b -->|"f^t"| c["loss<br/>losses.py"]
+    a --> d["done<br/>run.py"]
+"""
+    assert extension("calls").listed(chart).splitlines() == [
+        "- `run` in `run.py`", "  - `step` in `run.py`", "    - `loss` in `losses.py`: f^t", "  - `done` in `run.py`",
+    ]  # fmt: skip
+
+
 def test_the_api_reference_lists_every_public_name() -> None:
     page = (DOCS / "reference" / "python-api.rst").read_text("utf-8")
     listed = re.findall(r"^   (\w+)$", page, re.MULTILINE) + re.findall(r"automodule:: tightrope\.(\w+)", page)

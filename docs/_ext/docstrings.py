@@ -14,9 +14,13 @@ ITEM = re.compile(r" *(?:[-*] |\d+\. |>>> |\.\.\. )")
 
 def escape(line: str) -> str:
     """Return `line` with everything outside backticks escaped that reStructuredText would read as markup."""
-    parts = re.split(r"(``[^`]*``|`[^`\n]*`)", line)
+    line = re.sub(r"(?<![`\w/])docs/([\w/-]+)\.md", r":doc:`/\1`", line)
+    parts = re.split(r"(``[^`]*``|(?::doc:)?`[^`\n]*`)", line)
     return "".join(
-        part if part.startswith("`") else re.sub(r"([*|\\])|(?<=\w)(_)(?!\w)", r"\\\1\2", part) for part in parts
+        part
+        if part.endswith("`") and part.startswith(("`", ":doc:"))
+        else re.sub(r"([*|\\])|(?<=\w)(_)(?!\w)", r"\\\1\2", part)
+        for part in parts
     )
 
 

@@ -7,7 +7,7 @@ from textwrap import indent
 
 from docstrings import escape, plain_to_rst
 
-from tightrope.cli.listings import details
+from tightrope.cli.listings import details, learner_options
 from tightrope.learners.registry import LEARNERS
 from tightrope.problems import PROBLEMS
 
@@ -56,6 +56,7 @@ LEARNER = """\
 {summary}
 
 Method: {reference}.
+Feedback: {feedback}.
 
 .. drawing:: learner-{name}
    :alt: Regret, and moves an episode, of {name} in 500 episodes of machine-cycle.
@@ -77,15 +78,22 @@ budget.*
 Options
 -------
 
-``tightrope list learners {name}`` prints:
-
-.. code-block:: text
+Set an option with ``--set learner.OPTION=VALUE``, or by name in ``tr.make_learner``.
 
 {options}
 
 The module is ``{module}``.
 """
 
+OPTIONS = """\
+.. list-table::
+   :header-rows: 1
+
+   * - option
+     - default
+     - what it is
+{rows}
+"""
 
 PROBLEM_INDEX = """\
 Problems
@@ -121,20 +129,44 @@ Learners
 ========
 
 One page per learner: a picture, its steps, five lines to run, and the reference.
-:doc:`../../how-to/choosing` says which one to take.
+:doc:`../../how-to/choosing` says which one to take. Each picture shows the first 500 episodes of machine-cycle: above
+the regret, below the moves of an episode, with their budget as a dashed line.
 
-.. list-table::
-   :header-rows: 1
+Full feedback
+-------------
 
-   * - learner
-     - feedback
-     - what it does
-{rows}
+After each episode these learners see the whole loss and constraint functions.
+
+.. grid:: 1 2 3 3
+   :gutter: 3
+
+{full}
+
+Bandit feedback
+---------------
+
+These learners see only what the path met.
+
+.. grid:: 1 2 3 3
+   :gutter: 3
+
+{bandit}
 
 .. toctree::
    :hidden:
 
 {names}
+"""
+
+LEARNER_CARD = """\
+   .. grid-item-card:: {name}
+      :link: {name}
+      :link-type: doc
+
+      .. drawing:: thumbnail-of-{name}
+         :alt: Regret, and moves an episode, of {name} in 500 episodes of machine-cycle
+
+      {summary}
 """
 
 #: Learners that need what only some problems can tell them.
@@ -170,11 +202,19 @@ def learner_page(name: str) -> str:
         title=heading(name),
         summary=sentence(kind.summary()),
         reference=escape(kind.reference or "a point of reference of this package"),
+        feedback=kind.feedback,
         problem=PROBLEM_FOR.get(name, "media-streaming"),
         text=plain_to_rst(inspect.getdoc(module) or ""),
-        options=indent("\n".join(details("learners", name)), "   "),
+        options=options_table(learner_options(kind)),
         module=module.__name__,
     )
+
+
+def options_table(rows: list[tuple[str, str, str]]) -> str:
+    if not rows:
+        return "It has no options."
+    cells = [f"   * - {name}\n     - {default}\n     - {sentence(text or name)}" for name, default, text in rows]
+    return OPTIONS.format(rows="\n".join(cells))
 
 
 def gallery_pages() -> Iterator[tuple[str, str]]:
@@ -186,9 +226,13 @@ def gallery_pages() -> Iterator[tuple[str, str]]:
     cards = [PROBLEM_CARD.format(name=name, summary=sentence(entry.summary)) for name, entry in PROBLEMS.items()]
     names = "\n".join(f"   {name}" for name in sorted(PROBLEMS))
     yield "problems/index", PROBLEM_INDEX.format(cards="\n".join(cards), names=names)
-    rows = [
-        f"   * - :doc:`{name}`\n     - {kind.feedback}\n     - {sentence(kind.summary())}"
-        for name, kind in sorted(LEARNERS.items())
-    ]
+    shown = {
+        feedback: "\n".join(
+            LEARNER_CARD.format(name=name, summary=sentence(kind.summary()))
+            for name, kind in sorted(LEARNERS.items())
+            if kind.feedback == feedback
+        )
+        for feedback in ("full", "bandit")
+    }
     names = "\n".join(f"   {name}" for name in sorted(LEARNERS))
-    yield "learners/index", LEARNER_INDEX.format(rows="\n".join(rows), names=names)
+    yield "learners/index", LEARNER_INDEX.format(**shown, names=names)

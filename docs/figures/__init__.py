@@ -8,7 +8,8 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from figures.concepts import CONCEPTS
-from figures.learners import first_episodes
+from figures.learners import budgets_of_two, first_episodes
+from figures.learners import thumbnail as learner_thumbnail
 from figures.problems import best_policies, thumbnail
 from tightrope.learners import LEARNERS
 from tightrope.problems import PROBLEMS
@@ -21,9 +22,11 @@ Drawer = Callable[[Figure, str], None]
 #: Every drawing by name: its size in inches, and the function that draws it on a figure in a theme.
 FIGURES: dict[str, tuple[tuple[float, float], Drawer]] = {
     **CONCEPTS,
+    "front": ((7.2, 2.6), budgets_of_two),
     **{f"problem-{name}": ((7.2, 2.8), partial(best_policies, name)) for name in PROBLEMS},
     **{f"learner-{name}": ((7.2, 2.4), partial(first_episodes, name)) for name in LEARNERS},
     **{f"thumbnail-{name}": ((3.0, 1.6), partial(thumbnail, name)) for name in PROBLEMS},
+    **{f"thumbnail-of-{name}": ((3.0, 1.6), partial(learner_thumbnail, name)) for name in LEARNERS},
 }
 
 
@@ -36,7 +39,7 @@ def draw(name: str, folder: Path) -> None:
         if path.exists():
             continue
         colours = dict.fromkeys(("text.color", "axes.edgecolor", "axes.labelcolor", "xtick.color", "ytick.color"), ink)
-        with mpl.rc_context({**colours, "svg.hashsalt": name, "font.size": 9}):
+        with mpl.rc_context({**colours, "svg.hashsalt": name, "font.size": 10}):
             figure = Figure(figsize=size, layout="constrained")
             drawer(figure, theme)
             figure.savefig(path, transparent=True, metadata={"Date": None})

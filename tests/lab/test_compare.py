@@ -36,6 +36,19 @@ def test_learners_can_be_given_by_labels() -> None:
     assert compared["wide"][0]["loss"][-1] != compared["narrow"][0]["loss"][-1]
 
 
+def mine(problem: tr.Problem, *, episodes: int, seed: int) -> Any:
+    return tr.make_learner("uniform", problem, episodes=episodes, seed=seed)
+
+
+def test_functions_stand_among_names() -> None:
+    compared = tr.compare(PROBLEM, ["o-reps", mine], episodes=10, seeds=1)
+    assert list(compared) == ["o-reps", "mine"]
+    alone = tr.run(PROBLEM, "uniform", episodes=10, seed=0)
+    np.testing.assert_array_equal(compared["mine"][0]["loss"], alone["loss"])
+    with pytest.raises(tr.InvalidInputError, match="there is no learner"):
+        tr.compare(PROBLEM, [tr.UCPD], episodes=10)  # type: ignore[list-item]
+
+
 def test_wrong_names_are_refused_before_anything_is_played() -> None:
     with pytest.raises(tr.InvalidInputError, match="'nobody'"):
         tr.compare(PROBLEM, ["ucpd", "nobody"], episodes=10**9)

@@ -8,7 +8,7 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from tightrope import Episode, InvalidInputError, LayeredSpace, Policy
+from tightrope import UCPD, Episode, InvalidInputError, LayeredSpace, Policy
 from tightrope.checks import check_learner, yield_learner_checks
 from tightrope.core import policy_of
 from tightrope.learners import LEARNERS, LearnerBase
@@ -421,3 +421,5 @@ def test_a_failure_names_the_check() -> None:
 def test_an_unknown_learner_is_refused() -> None:
     with pytest.raises(InvalidInputError, match="'nobody'"):
         check_learner("nobody")
+    with pytest.raises(InvalidInputError, match=r"the class UCPD; expected a name, or a function make\("):
+        check_learner(UCPD)  # type: ignore[arg-type]

@@ -56,6 +56,9 @@ def check_learner(learner: str | Maker) -> list[str]:
     """
     if not __debug__:
         raise InvalidInputError("the checks are assertions; run Python without -O")
+    if isinstance(learner, type):
+        words = "make(problem, *, episodes, seed) that returns a new one"
+        raise InvalidInputError(f"learner is the class {learner.__name__}; expected a name, or a function {words}")
     make: Maker = partial(make_learner, learner) if isinstance(learner, str) else function(learner, "learner")
     passed = []
     for check in yield_learner_checks(saving=hasattr(new(make)[1], "save")):

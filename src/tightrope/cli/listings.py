@@ -106,13 +106,6 @@ def _problem(name: str) -> list[str]:
 
 def _learner(learner: type[LearnerBase]) -> list[str]:
     """A learner: what it observes and is given, its publication, its options."""
-    defaults = inspect.signature(learner).parameters
-    meanings = _meanings(learner)
-    rows = [
-        (option, _default_of(learner, option, defaults[option].default), meanings.get(option, SHARED.get(option, "")))
-        for option in options_of_learner(learner)
-        if option in defaults
-    ]
     facts = {
         "feedback": learner.feedback,
         "is told": _given(learner) or "space and budgets only",
@@ -123,7 +116,18 @@ def _learner(learner: type[LearnerBase]) -> list[str]:
         f"{learner.name}: {learner.summary().removesuffix('.')}",
         *aligned(("", " "), facts.items(), text=("", " "))[1:],
         "",
-        *_options(("option", "default", "what it is"), rows, "learner.OPTION=VALUE"),
+        *_options(("option", "default", "what it is"), learner_options(learner), "learner.OPTION=VALUE"),
+    ]
+
+
+def learner_options(learner: type[LearnerBase]) -> list[tuple[str, str, str]]:
+    """Every option of a learner: its name, its default, what it is."""
+    defaults = inspect.signature(learner).parameters
+    meanings = _meanings(learner)
+    return [
+        (option, _default_of(learner, option, defaults[option].default), meanings.get(option, SHARED.get(option, "")))
+        for option in options_of_learner(learner)
+        if option in defaults
     ]
 
 

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
-from typing import Any
+from typing import Any, cast
 
 from tightrope.arguments import MOST_RUNS, function, listed, whole
 from tightrope.errors import CallbackError, InvalidInputError, TightropeError
@@ -20,7 +20,7 @@ MOST_JOBS = 10_000
 
 def compare(
     problem: Problem | str,
-    learners: str | Sequence[str] | Mapping[str, Maker],
+    learners: str | Sequence[str | Maker] | Mapping[str, Maker],
     *,
     episodes: int,
     seeds: int | Sequence[int] = 1,
@@ -35,7 +35,8 @@ def compare(
     Parameters
     ----------
     problem : a problem, or the name of one.
-    learners : a name, names, or labels with functions that make a learner: {"wide": partial(tr.make_learner, "ucpd")}.
+    learners : a name, or a list of names and of functions make(problem, *, episodes, seed) that return a learner, or
+        labels with such functions: {"wide": partial(tr.make_learner, "ucpd")}.
     episodes, records, regret : as in `run`.
     seeds : how many (0, 1, …), or which.
     n_jobs : how many processes share the runs; -1 is one for each core. The results do not depend on it.
@@ -56,7 +57,7 @@ def compare(
     played_on = problem_or_named(problem)
     if not isinstance(learners, Mapping):
         names = [learners] if isinstance(learners, str) else listed(learners, "learners")
-        learners = {learner_called(name).name: partial(make_learner, name) for name in names}
+        learners = dict(labelled(one) for one in names)
     for given, what in ((callback, "callback"), (progress, "progress")):
         if given is not None:
             function(given, what)
@@ -87,6 +88,14 @@ def compare(
         raise
     one_by_one = iter(played)
     return {label: [next(one_by_one) for _ in which] for label in learners}
+
+
+def labelled(learner: str | Maker) -> tuple[str, Maker]:
+    """Return a learner of a list with its label: its name, or that of the function that makes it."""
+    label = getattr(learner, "__name__", None)
+    if isinstance(label, str) and not isinstance(learner, (str, type)):
+        return label, function(learner, f"learners[{label!r}]")
+    return learner_called(cast("str", learner)).name, partial(make_learner, cast("str", learner))
 
 
 def play(

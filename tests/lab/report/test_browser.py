@@ -203,7 +203,7 @@ def test_tables_stand_behind_figures(opened: Opened) -> None:
     for title in ("Every run", "Parameters"):
         opened.page.get_by_text(title, exact=True).click()
     opened.page.get_by_text("radius_scale", exact=True).wait_for()
-    runs = opened.page.get_by_role("region", name="The last record").locator("tbody tr")
+    runs = opened.page.get_by_role("group", name="The last record").locator("tbody tr")
     runs.first.wait_for()
     assert runs.count() == 12
 

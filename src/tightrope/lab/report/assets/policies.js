@@ -50,7 +50,7 @@ function layers(of, { layers: all, actions }, label) {
   const found = [...new Set(all.flat().map(anyStep))];
   const rows = found.length <= MOST_ROWS && !all.flat().some(({ cell }) => cell) ? found : [];
   const called = element("div", { class: "called", "aria-hidden": "true" }, element("h4", {}, "\u00a0"), element("div", { class: "states" }, rows.map((name) => element("div", { title: name }, name))));
-  return wide(element("div", { class: "layers", tabindex: 0, role: "region", "aria-label": label }, rows.length ? called : null, all.map((states, k) => {
+  return wide(element("div", { class: "layers", tabindex: 0, role: "group", "aria-label": label }, rows.length ? called : null, all.map((states, k) => {
     const grid = states.every(({ cell }) => cell);
     const boxes = states.map((one) => {
       const box = state(one, of[at++], actions);

@@ -32,7 +32,7 @@ function order(a, b) {
 
 /** A table that may be wider than the screen can be scrolled with the keyboard. */
 function scrolling(table, label) {
-  return wide(element("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": label }, table));
+  return wide(element("div", { class: "scroll", tabindex: 0, role: "group", "aria-label": label }, table));
 }
 
 function lastKnown(values) {
