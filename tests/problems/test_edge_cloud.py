@@ -100,7 +100,7 @@ def test_the_least_use_and_the_slack_of_the_docstring() -> None:
     slack = slater_slack(problem.mdp, mean, problem.budgets)
     text = " ".join((module.__doc__ or "").split())
     assert f"below {least[0]:.3f} hops, or below {least[1]:.2f} energy" in text
-    assert f"some policy keeps {slack:.3f} off each of the budgets" in text
+    assert f"some policy has a slack of {slack:.3f} in each budget" in text
 
 
 def test_options_change_the_size() -> None:

@@ -50,7 +50,7 @@ class NPGState(AveragesState):
 
 
 class NPGLagrangian(CountingLearner[NPGState]):
-    """Natural policy gradient from counts with a price for every budget: a practitioner's attempt, without guarantees.
+    """Natural policy gradient from counts, a price per budget: a practitioner's attempt, without guarantees.
 
     Parameters
     ----------

@@ -52,7 +52,7 @@ class RPGPDState(AveragesState):
 
 
 class UOptRPGPD(CountingLearner[RPGPDState]):
-    """Decreasing entropy and prices, so that policies converge: stochastic losses, unknown dynamics, long-run budgets.
+    """Decreasing entropy and prices: stochastic losses, unknown dynamics, long-run budgets.
 
     Parameters
     ----------
