@@ -65,7 +65,7 @@ def results(episodes: int, seeds: Sequence[int], histories: Histories, settings:
 def spending(budgets: Sequence[Budget], histories: Histories) -> list[str]:
     """Mean use of each budget per episode, over all episodes and seeds: a line for each learner."""
     rows = [[name, *used(budgets, runs)] for name, runs in histories.items()]
-    return aligned(["used an episode", *map(str, budgets)], rows, text=["used an episode"]) if budgets else []
+    return aligned(["used per episode", *map(str, budgets)], rows, text=["used per episode"]) if budgets else []
 
 
 def used(budgets: Sequence[Budget], runs: Sequence[Mapping[str, FloatArray]]) -> list[str]:
