@@ -33,8 +33,10 @@ extensions = [
     "drawing",
     "examples",
     "formulas",
+    "tables",
 ]
-exclude_patterns = ["_ext", "_static", "figures", "images"]
+exclude_patterns = ["_ext", "_static", "_templates", "figures", "images"]
+templates_path = ["_templates"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
 myst_enable_extensions = ["attrs_inline", "colon_fence", "deflist"]
@@ -44,7 +46,7 @@ default_role = "literal"
 autosummary_generate = True
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"
-autodoc_default_options = {"members": True, "show-inheritance": True}
+autodoc_default_options = {"members": True}
 napoleon_google_docstring = False
 napoleon_use_rtype = False
 
@@ -54,7 +56,9 @@ html_static_path = ["_static"]
 html_favicon = "_static/icon.svg"
 html_css_files = ["site.css"]
 html_js_files = ["site.js"]
+html_scaled_image_link = False  # a figure scrolls on a phone, see site.css
 html_theme_options = {
+    "top_of_page_buttons": [],
     "light_css_variables": {"color-brand-primary": "#0b5c8a", "color-brand-content": "#0b5c8a"},
     "dark_css_variables": {"color-brand-primary": "#6bb8e6", "color-brand-content": "#6bb8e6"},
 }

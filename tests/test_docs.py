@@ -113,7 +113,8 @@ def test_a_tutorial_is_a_notebook_with_the_same_code(page: Path) -> None:
     cells = json.loads(examples.notebook(text))["cells"]
     code = ["".join(cell["source"]).removeprefix("%%bash\n") for cell in cells if cell["cell_type"] == "code"]
     ran = [block.code.rstrip("\n") for _, block in examples.blocks(text) if block.runs]
-    assert code == ["%pip install --quiet tightrope", *ran]
+    assert code == [examples.SETUP.rstrip("\n"), *ran]
+    assert code[0].startswith("%pip install --quiet tightrope\n")
     prose = "\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "markdown")
     assert not re.search(r"\]\((?!https?:)|<!--|\{drawing\}", prose)
     imported = re.findall(r"(?m)^(?:import|from) (\w+)", "\n".join(ran))

@@ -5,6 +5,7 @@ such as |A| or θ* that mean nothing to a parser. This module escapes those lett
 """
 
 import re
+from itertools import pairwise
 from typing import Any
 
 from sphinx.application import Sphinx
@@ -66,10 +67,17 @@ def _paragraphs(lines: list[str]) -> list[str]:
     return found
 
 
-def described(line: str) -> list[str]:
-    """Split "name : what it is" of a section, which napoleon would take for a type, into a name and its text."""
+def described(line: str, following: str) -> list[str]:
+    """Split "name : what it is" of a section, which napoleon would take for a type, into a name and its text.
+
+    "name : int" is a name and a type if the next line begins a sentence.
+    """
     match = re.fullmatch(r"(\*{0,2}\w+(?:, \*{0,2}\w+)*) : (.+)", line)
-    return [match[1], f"    {match[2]}"] if match else [line]
+    if not match:
+        return [line]
+    if len(match[2].split()) <= 5 and match[2][-1] not in ".;:," and re.match(r' {4}["`(]?[A-Z]', following):
+        return [line]
+    return [match[1], f"    {match[2]}"]
 
 
 def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: list[str]) -> None:
@@ -77,7 +85,7 @@ def process(app: Sphinx, what: str, name: str, obj: Any, options: Any, lines: li
     if what == "module":
         lines[:] = plain_to_rst("\n".join(lines)).splitlines()
         return
-    lines[:] = [one for line in lines for one in described(line)]
+    lines[:] = [one for line, following in pairwise([*lines, ""]) for one in described(line, following)]
     done: list[str] = []
     code = False
     for line in lines:

@@ -31,6 +31,12 @@ FENCE = re.compile(
     r"(?P<after>\n*<!-- figure: (?P<alt>[^>]*?) -->\n)?",
     re.MULTILINE | re.DOTALL,
 )
+#: The first cell of a notebook. A kernel need not have the commands of its environment on its path.
+SETUP = """\
+%pip install --quiet tightrope
+import os, sys
+os.environ["PATH"] = os.path.dirname(sys.executable) + os.pathsep + os.environ["PATH"]
+"""
 #: Colours of text and lines of a figure.
 INKS = {"light": "#24292f", "dark": "#d0d7de"}
 
@@ -148,7 +154,7 @@ def played(text: str, page: str, folder: Path, to_folder: str) -> str:
 
 def notebook(text: str) -> str:
     """Return a page as a Jupyter notebook that needs nothing but `pip install tightrope`."""
-    cells: list[dict[str, Any]] = [_code("%pip install --quiet tightrope")]
+    cells: list[dict[str, Any]] = [_code(SETUP)]
     end = 0
     for match, block in blocks(text):
         cells += _prose(text[end : match.start()])

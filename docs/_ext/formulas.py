@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.ext.autosummary import autosummary_table  # a comment to other writers
 from sphinx.transforms.post_transforms import SphinxPostTransform
 
 SCRIPT = re.compile(r"([\^_])(?:\{([^{}]+)\}|([^\W\d_]['′]?|[-−]?\d+|[*+∞])(?![^\W_²³]))")
@@ -51,7 +52,7 @@ class Formulas(SphinxPostTransform):
             parents = (nodes.literal, nodes.literal_block, nodes.raw, nodes.superscript, nodes.subscript, nodes.comment)
             above, inside = text.parent, False
             while above is not None and not inside:
-                inside = isinstance(above, parents)
+                inside = isinstance(above, parents) and not isinstance(above, autosummary_table)
                 above = above.parent
             if not inside and SCRIPT.search(str(text)):
                 text.parent.replace(text, list(typeset(str(text))))

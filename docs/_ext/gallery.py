@@ -59,10 +59,10 @@ Method: {reference}.
 Feedback: {feedback}.
 
 .. drawing:: learner-{name}
-   :alt: Regret, and moves an episode, of {name} in 500 episodes of machine-cycle.
+   :alt: Regret, and moves per episode, of {name} in 500 episodes of machine-cycle.
 
-*500 episodes of machine-cycle under switching losses, seed 0: the regret, and the moves an episode so far beside their
-budget.*
+*500 episodes of machine-cycle under switching losses, seed 0: the regret, and the moves per episode so far with
+their budget.*
 
 .. code-block:: python
 
@@ -130,7 +130,15 @@ Learners
 
 One page per learner: a picture, its steps, five lines to run, and the reference.
 :doc:`../../how-to/choosing` says which one to take. Each picture shows the first 500 episodes of machine-cycle: above
-the regret, below the moves of an episode, with their budget as a dashed line.
+the regret, below the moves per episode, with their budget as a dashed line.
+
+Start with these
+----------------
+
+.. grid:: 1 2 3 3
+   :gutter: 3
+
+{first}
 
 Full feedback
 -------------
@@ -145,7 +153,7 @@ After each episode these learners see the whole loss and constraint functions.
 Bandit feedback
 ---------------
 
-These learners see only what the path met.
+These learners see only the losses and uses on the path that was played.
 
 .. grid:: 1 2 3 3
    :gutter: 3
@@ -164,11 +172,13 @@ LEARNER_CARD = """\
       :link-type: doc
 
       .. drawing:: thumbnail-of-{name}
-         :alt: Regret, and moves an episode, of {name} in 500 episodes of machine-cycle
+         :alt: Regret, and moves per episode, of {name} in 500 episodes of machine-cycle
 
       {summary}
 """
 
+#: The learners that most people want, in this order.
+FIRST = ("ucpd-practical", "ucpd-bandit", "ucpd", "ucpd-inside", "s-ops", "hindsight")
 #: Learners that need what only some problems can tell them.
 PROBLEM_FOR = {"always-safe": "machine-cycle"}
 
@@ -226,13 +236,15 @@ def gallery_pages() -> Iterator[tuple[str, str]]:
     cards = [PROBLEM_CARD.format(name=name, summary=sentence(entry.summary)) for name, entry in PROBLEMS.items()]
     names = "\n".join(f"   {name}" for name in sorted(PROBLEMS))
     yield "problems/index", PROBLEM_INDEX.format(cards="\n".join(cards), names=names)
+    others = [name for name in sorted(LEARNERS) if name not in FIRST]
+    groups = {
+        "first": FIRST,
+        "full": [name for name in others if LEARNERS[name].feedback == "full"],
+        "bandit": [name for name in others if LEARNERS[name].feedback == "bandit"],
+    }
     shown = {
-        feedback: "\n".join(
-            LEARNER_CARD.format(name=name, summary=sentence(kind.summary()))
-            for name, kind in sorted(LEARNERS.items())
-            if kind.feedback == feedback
-        )
-        for feedback in ("full", "bandit")
+        group: "\n".join(LEARNER_CARD.format(name=name, summary=sentence(LEARNERS[name].summary())) for name in members)
+        for group, members in groups.items()
     }
     names = "\n".join(f"   {name}" for name in sorted(LEARNERS))
     yield "learners/index", LEARNER_INDEX.format(**shown, names=names)

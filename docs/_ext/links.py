@@ -1,7 +1,8 @@
 """Links from pages to files outside docs.
 
 Pages are also read in the repository, so they link to ../src and to ../README.md. On the site a link to a page of the
-root leads to its copy, a link to a module to its highlighted source, and any other becomes the bare name.
+root leads to its copy, and a link to any other file becomes its path. A link that is called like its file, such as
+[glossary.md](glossary.md), is called like the page.
 """
 
 import re
@@ -30,8 +31,11 @@ def rewrite(app: Sphinx, docname: str, source: list[str]) -> None:
         if plain in COPIES:
             return f"[{text}]({'../' * depth}{COPIES[plain]}.md)"
         if not plain.startswith("../"):
-            return match[0]
-        return text if text.startswith("`") else f"{text} (`{plain.removeprefix('../')}`)"
+            return f"[]({target})" if text == Path(path).name and "#" not in target else match[0]
+        plain = plain.removeprefix("../")
+        if text.startswith("`"):
+            return text
+        return f"`{plain}`" if plain.endswith(text.replace("\\", "")) else f"{text} (`{plain}`)"
 
     text = re.sub(r"(?<!!)\[([^\]\[]*)\]\(([^)\s]+)\)", link, source[0])
     source[0] = re.sub(r"```csv\b", "```text", text)  # Pygments does not know it

@@ -13,7 +13,7 @@ EPISODES = 500
 
 @cache
 def episodes(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Return the recorded episodes, the regret and the moves an episode so far, and the budget of moves."""
+    """Return the recorded episodes, the regret and the moves per episode so far, and the budget of moves."""
     problem = tr.make("machine-cycle", losses="switching")
     learner = tr.make_learner(name, problem, episodes=EPISODES, seed=0)
     history = tr.run(problem, learner=learner, episodes=EPISODES, seed=0)
@@ -30,7 +30,7 @@ def first_episodes(name: str, figure: Figure, theme: str) -> None:
     left.set(xlabel="episode", title="regret so far")
     right.axhline(budget, color=ORANGE, linestyle="--", label="budget")
     right.plot(played, moves, color=BLUE, label=name)
-    right.set(xlabel="episode", title="moves an episode, so far", ylim=(0, 6.2))
+    right.set(xlabel="episode", title="moves per episode, so far", ylim=(0, 6.2))
     for axes in (left, right):
         axes.patch.set_alpha(0)
         axes.spines[["top", "right"]].set_visible(False)
@@ -50,7 +50,7 @@ def thumbnail(name: str, figure: Figure, theme: str) -> None:
 
 @cache
 def used(name: str) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Return the recorded episodes, the uses of an episode so far of edge-cloud in its units, and the budgets."""
+    """Return the recorded episodes, the uses per episode so far of edge-cloud in its units, and the budgets."""
     problem = tr.make("edge-cloud")
     history = tr.run(problem, name, episodes=3000, seed=0)
     uses = np.column_stack([history["use_delay"], history["use_energy"]]) / history["episode"][:, None]
@@ -64,7 +64,7 @@ def budgets_of_two(figure: Figure, theme: str) -> None:
             played, uses, budgets = used(name)
             axes.semilogx(played, uses[:, i], color=colour, linewidth=2, label=name)
         axes.axhline(budgets[i], color=ORANGE, linestyle="--", label="budget")
-        axes.set(xlabel="episode", title=f"{title} of an episode, so far", ylim=(0, None))
+        axes.set(xlabel="episode", title=f"{title} per episode, so far", ylim=(0, None))
         axes.patch.set_alpha(0)
         axes.spines[["top", "right"]].set_visible(False)
     figure.axes[1].legend(frameon=False, loc="lower left")
