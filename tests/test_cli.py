@@ -146,7 +146,7 @@ def test_several_learners_share_a_table_and_a_picture() -> None:
     assert list(dict.fromkeys(read(folder)["learner"])) == learners
 
     spent = out.splitlines()[2:6]
-    assert spent[0].split("  ")[0] == "used an episode"
+    assert spent[0].split("  ")[0] == "used per episode"
     assert [line.split()[0] for line in spent[1:]] == learners
     uniform = np.mean([last(folder, "use_fast_steps", learner="uniform", seed=seed) / 40 for seed in "01"])
     assert float(spent[1].split()[1]) == pytest.approx(uniform, abs=0.001)
@@ -548,8 +548,8 @@ def test_a_mistake_is_answered_with_the_remedy(arguments: list[str], words: str)
 def test_list_shows_the_options_of_one_learner_problem_loss_sequence_and_constraint_law() -> None:
     code, out, _ = invoke("list", "learners", "ucpd-practical")
     assert code == 0
-    assert out.startswith("ucpd-practical: UCPD with one practical preset")
-    assert re.search(r"^prudence +0\.25 +z, by how many standard errors", out, re.MULTILINE)
+    assert out.startswith("ucpd-practical: UCPD for practice")
+    assert re.search(r"^prudence +0\.25 +z, the number of standard errors", out, re.MULTILINE)
     assert re.search(r"^ties +true ", out, re.MULTILINE)
     assert "set an option with: --set learner.OPTION=VALUE" in out
     assert re.search(r"^alpha +published +α", invoke("list", "learners", "ucpd")[1], re.MULTILINE)

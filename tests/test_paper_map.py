@@ -8,7 +8,7 @@ from tightrope.learners import LEARNERS
 from tightrope.problems import PROBLEMS
 
 MAP = (Path(__file__).parent.parent / "docs" / "reference" / "paper-map.md").read_text("utf-8")
-PAPER, _, SINCE = MAP.partition("## Ours, points of reference")
+PAPER, _, SINCE = MAP.partition("## Our own methods")
 
 #: What sections 1 and 2 of the paper cite, by its keys.
 CITED = [

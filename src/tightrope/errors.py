@@ -5,11 +5,27 @@ from typing import Any
 
 
 class TightropeError(Exception):
-    """Base of every error that tightrope raises on purpose."""
+    """Base of every error that tightrope raises on purpose.
+
+    >>> import tightrope as tr
+    >>> try:
+    ...     tr.make("edge-clouds")
+    ... except tr.TightropeError as error:
+    ...     print(type(error).__name__)
+    InvalidInputError
+    """
 
 
 class InvalidInputError(TightropeError, ValueError):
-    """An argument, a file or a configuration is invalid; the message names the place."""
+    """An argument, a file or a configuration is invalid; the message names the place. It is also a ValueError.
+
+    >>> import tightrope as tr
+    >>> try:
+    ...     tr.run("media-streaming", "uniform", episodes=0)
+    ... except tr.InvalidInputError as error:
+    ...     print("refused")
+    refused
+    """
 
 
 class UnknownColumnError(InvalidInputError, KeyError):
@@ -19,11 +35,25 @@ class UnknownColumnError(InvalidInputError, KeyError):
 
 
 class InfeasibleError(InvalidInputError):
-    """No policy can meet the budgets; the message names the budget and by how much it falls short."""
+    """No policy can meet the budgets; the message names the budget and by how much it falls short.
+
+    >>> import tightrope as tr
+    >>> one_step = tr.LayeredMDP(tr.LayeredSpace.dense([1, 1], n_actions=1), [1.0])
+    >>> try:
+    ...     tr.solve_cmdp(one_step, loss=[0.0], constraints=[[1.0]], budgets=[0.5])
+    ... except tr.InfeasibleError:
+    ...     print("every policy uses 1")
+    every policy uses 1
+    """
 
 
 class ConvergenceError(TightropeError, RuntimeError):
-    """A solver did not reach its tolerance; no inexact result is returned."""
+    """A solver did not reach its tolerance; no inexact result is returned. It is also a RuntimeError.
+
+    >>> import tightrope as tr
+    >>> issubclass(tr.ConvergenceError, RuntimeError)
+    True
+    """
 
 
 class StorageError(TightropeError, RuntimeError):
@@ -46,6 +76,14 @@ class CallbackError(TightropeError, RuntimeError):
     """A callback raised an error, which is `__cause__`. `run` is the run, which can continue.
 
     In a comparison, `histories` are those of the runs that finished before, in order.
+
+    >>> import tightrope as tr
+    >>> try:
+    ...     tr.run("media-streaming", "uniform", episodes=10, callback=lambda record: 1 / 0)
+    ... except tr.CallbackError as error:
+    ...     history = error.run.play()  # plays the rest, without the callback
+    >>> float(history["episode"][-1])
+    10.0
     """
 
     run: Any = None

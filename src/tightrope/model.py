@@ -63,6 +63,19 @@ def inner(values: ArrayLike, theta: FloatArray) -> Any:
 class Policy:
     """Action probabilities at every state, flat over `space.pairs`.
 
+    `policy[state]` is a dict from actions to probabilities; states and actions have names if the space has.
+
+    Parameters
+    ----------
+    space : the layered space.
+    probabilities : (n_pairs,), which sum to 1 in every state.
+
+    Raises
+    ------
+    InvalidInputError : if they are not distributions.
+
+    Examples
+    --------
     >>> policy = Policy.uniform(LayeredSpace.dense([1, 2, 1], 2).named(["home", "lane", "road", "town"], ["go", "run"]))
     >>> policy[1], policy["lane"]
     ({0: 0.5, 1: 0.5}, {'go': 0.5, 'run': 0.5})
@@ -148,6 +161,17 @@ class Policy:
 class LayeredMDP:
     """A layered space with its transition probabilities, flat over `space.tuples`.
 
+    Parameters
+    ----------
+    space : the layered space.
+    transitions : (n_tuples,), which sum to 1 over the successors of every pair.
+
+    Raises
+    ------
+    InvalidInputError : if they are not distributions.
+
+    Examples
+    --------
     >>> mdp = LayeredMDP(LayeredSpace.dense([1, 2, 1], 1), [0.75, 0.25, 1.0, 1.0])
     >>> mdp.occupancy(Policy.uniform(mdp.space)).tolist()
     [0.75, 0.25, 0.75, 0.25]

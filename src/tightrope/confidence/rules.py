@@ -80,7 +80,7 @@ class PaperRadius:
 
 @dataclass(frozen=True, kw_only=True)
 class BernsteinBox:
-    """A box around the counted frequencies P̂, narrow where P̂ is small (Jin et al. 2020, eq. 5):
+    """A box around the counted frequencies P̂, narrow where P̂ is small (Jin et al. 2020, equation 5):
 
         |p(s') − P̂(s')| <= 2 sqrt( P̂(s') log(T|S||A|/δ) / max(1, N(s,a)−1) ) + 14 log(T|S||A|/δ) / (3 max(1, N(s,a)−1)),
 

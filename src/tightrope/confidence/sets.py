@@ -56,6 +56,13 @@ class OwnSet(ConfidenceSet, Protocol):
 class L1Ball:
     """The set ‖p(·|s,a) − center(·|s,a)‖₁ <= radius(s,a). A radius of 2 or more, or inf, leaves the pair free.
 
+    Parameters
+    ----------
+    center : (n_tuples,) a distribution for each pair.
+    radius : (n_pairs,) the largest L1 distance from it.
+
+    Examples
+    --------
     >>> ball = L1Ball(center=np.array([0.75, 0.25, 1.0, 1.0]), radius=np.array([0.2, 0.0, 0.0]))
     >>> theta = np.array([0.9, 0.1, 0.9, 0.1])  # its first pair has the distribution (0.9, 0.1)
     >>> round(ball.violation(LayeredSpace.dense([1, 2, 1], 1), theta), 3)
@@ -98,8 +105,15 @@ class L1Ball:
 
 
 class Box:
-    """The set lower <= p(s'|s,a) <= upper, intersected with a ball if given, whose center is within the bounds.
+    """The set lower <= p(s'|s,a) <= upper, intersected with a ball if one is given.
 
+    Parameters
+    ----------
+    lower, upper : (n_tuples,) the bounds.
+    ball : an `L1Ball`, optional; its center is within the bounds.
+
+    Examples
+    --------
     >>> box = Box(lower=np.array([0.7, 0.2, 1.0, 1.0]), upper=np.array([0.8, 0.3, 1.0, 1.0]))
     >>> round(box.violation(LayeredSpace.dense([1, 2, 1], 1), np.array([0.9, 0.1, 0.9, 0.1])), 3)
     0.1
@@ -144,6 +158,13 @@ class Box:
 class KLBall:
     """The set KL(center(·|s,a) ‖ p(·|s,a)) <= radius(s,a). A radius of inf, or a single successor, leaves a pair free.
 
+    Parameters
+    ----------
+    center : (n_tuples,) a distribution for each pair.
+    radius : (n_pairs,) the largest KL divergence.
+
+    Examples
+    --------
     >>> ball = KLBall(center=np.array([0.75, 0.25, 1.0, 1.0]), radius=np.array([0.1, 0.0, 0.0]))
     >>> ball.violation(LayeredSpace.dense([1, 2, 1], 1), np.array([0.9, 0.1, 0.9, 0.1]))
     0.0

@@ -129,8 +129,19 @@ def plot_comparison(
     Parameters
     ----------
     histories : for each learner one history for each seed.
-    problem : draws everything in its own units, and the use of each budget against its limit.
-    title : of the figure; by default the name of the problem.
+    problem : if given, everything is in its own units, and the use of each budget is drawn with its limit.
+    title : the title of the figure; by default the name of the problem.
+
+    Returns
+    -------
+    Figure : a matplotlib figure; `figure.savefig(path)` writes it.
+
+    Examples
+    --------
+    >>> import tightrope as tr
+    >>> histories = tr.compare("media-streaming", ["uniform", "safe-baseline"], episodes=20, seeds=2)
+    >>> len(plot_comparison(histories, tr.make("media-streaming")).axes) > 1
+    True
     """
     named = dict(instance(histories, "histories", Mapping))  # type: ignore[type-abstract]
     runs = {text(name, "a learner"): listed(of_seeds, f"histories[{name!r}]") for name, of_seeds in named.items()}

@@ -35,7 +35,14 @@ Regret = Literal["records", "last", "never"]
 
 
 class Record(NamedTuple):
-    """The argument of a callback: one record of a run (`Stop` has an example)."""
+    """The argument of a callback: one record of a run.
+
+    >>> import tightrope as tr
+    >>> seen = []
+    >>> history = tr.run("media-streaming", "uniform", episodes=3, callback=seen.append)
+    >>> seen[-1].episode, sorted(seen[-1].metrics)[:3]
+    (3, ['epoch', 'hindsight', 'loss'])
+    """
 
     run: str  #: which run it is: problem, learner and seed; in a study the name of its folder
     episode: int  #: how many were played
@@ -91,11 +98,11 @@ def spaced(episodes: int, records: int = 60, spacing: Spacing = "log") -> NDArra
 
 
 class Run:
-    """A run that can be continued. It takes the arguments of `run`.
+    """A run that can be paused, saved and continued. It takes the arguments of `run`.
 
-    `play` plays on, `step` plays one episode, `history` holds the records so far. Between two episodes a run can be
-    saved and loaded, and continues to the same bits: the file holds its learner (a `LearnerBase`) and, by `state` and
-    `restore`, streams, adversary, account and records.
+    `play` plays on, `step` plays one episode, and `history` holds the records so far. A run that is saved and loaded
+    between two episodes continues with the same bits. The file holds the learner (a `LearnerBase`), the random streams,
+    the adversary, the account and the records.
 
     Examples
     --------
@@ -356,12 +363,20 @@ def run(
 
     Returns
     -------
-    The history: columns over the recorded episodes.
+    History : columns over the recorded episodes.
 
     Raises
     ------
-    InvalidInputError for wrong arguments, InfeasibleError for budgets that no policy can meet, CallbackError where the
-    callback raises.
+    InvalidInputError : if an argument is wrong.
+    InfeasibleError : if no policy can meet the budgets.
+    CallbackError : if the callback raises an error.
+
+    Examples
+    --------
+    >>> import tightrope as tr
+    >>> history = tr.run("media-streaming", "ucpd-practical", episodes=100, seed=0)
+    >>> len(history["regret"]), float(history["episode"][-1])
+    (39, 100.0)
     """
     played = Run(problem, learner, episodes=episodes, seed=seed, records=records, spacing=spacing, regret=regret)
     return played.play(callback=callback, progress=progress)

@@ -19,14 +19,23 @@ from tightrope.units import BOUND_TOLERANCE
 class Episode:
     """An episode with full information: the path, and the loss and constraint functions.
 
+    Parameters
+    ----------
+    states : (L + 1,) the states of the path.
+    actions : (L,) the actions of the path.
+    loss : (n_tuples,) the loss of every tuple in this episode.
+    constraints : (I, n_tuples) the use of each budget by every tuple in this episode.
+
+    Examples
+    --------
     >>> Episode(states=[0, 1, 3], actions=[0, 1], loss=[0.5, 0.0, 1.0, -1.0], constraints=[[0.1, 0.0, 0.2, 0.3]])
     Episode(states=[0, 1, 3], actions=[0, 1], loss=[0.5, 0.0, 1.0, -1.0], constraints=[[0.1, 0.0, 0.2, 0.3]])
     """
 
-    states: ArrayLike  #: (L + 1,)
-    actions: ArrayLike  #: (L,)
-    loss: ArrayLike  #: (n_tuples,) f^t
-    constraints: ArrayLike  #: (I, n_tuples) g^t
+    states: ArrayLike  # (L + 1,)
+    actions: ArrayLike  # (L,)
+    loss: ArrayLike  # (n_tuples,) f^t
+    constraints: ArrayLike  # (I, n_tuples) g^t
 
 
 class CheckedEpisode(Episode):
@@ -74,15 +83,25 @@ class CheckedEpisode(Episode):
 class BanditEpisode:
     """An episode with bandit feedback: the path, and the losses and constraints of its steps.
 
+    Parameters
+    ----------
+    states : (L + 1,) the states of the path.
+    actions : (L,) the actions of the path.
+    losses : (L,) the loss of each step.
+    constraints : (I, L) the use of each budget by each step.
+    policy : the policy that played the episode, if it is not the learner's.
+
+    Examples
+    --------
     >>> BanditEpisode(states=[0, 1, 3], actions=[0, 1], losses=[0.5, -1.0], constraints=[[0.1, 0.3]])
     BanditEpisode(states=[0, 1, 3], actions=[0, 1], losses=[0.5, -1.0], constraints=[[0.1, 0.3]], policy=None)
     """
 
-    states: ArrayLike  #: (L + 1,)
-    actions: ArrayLike  #: (L,)
-    losses: ArrayLike  #: (L,) f^t at each step
-    constraints: ArrayLike  #: (I, L) g^t at each step
-    policy: Policy | None = None  #: the policy that played it; None: that of the learner that observes it
+    states: ArrayLike  # (L + 1,)
+    actions: ArrayLike  # (L,)
+    losses: ArrayLike  # (L,) f^t at each step
+    constraints: ArrayLike  # (I, L) g^t at each step
+    policy: Policy | None = None  # the policy that played it; None: that of the learner that observes it
 
 
 def checked_budgets(space: LayeredSpace, budgets: ArrayLike) -> FloatArray:

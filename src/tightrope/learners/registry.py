@@ -131,7 +131,7 @@ def options_of(learner: type[LearnerBase]) -> list[str]:
 def make_learner(
     name: str, problem: Problem, *, episodes: int | None = None, seed: int = 0, **options: Any
 ) -> LearnerBase:
-    """Return a new learner for a problem; it gets exactly the knowledge that its class `needs`.
+    """Return a new learner for a problem; it is told only what its method needs to know.
 
     Parameters
     ----------
@@ -139,7 +139,11 @@ def make_learner(
     problem : a problem.
     episodes : the number of planned episodes; `ucpd-practical` and `ucpd-bandit` need none.
     seed : the root seed of the run; learners that draw random numbers have a stream of their own.
-    options : parameters of the learner, by default the published ones; `ties=True` uses the ties of the problem.
+    options : parameters of the learner; `ties=True` uses the ties of the problem.
+
+    Returns
+    -------
+    LearnerBase : the learner, before its first episode.
 
     Raises
     ------
@@ -198,9 +202,21 @@ def load(path: str | PathLike[str] | bytes, *classes: type) -> LearnerBase:
     path : the file, or its bytes.
     classes : learners and confidence rules of your own that the file may contain.
 
+    Returns
+    -------
+    LearnerBase : the learner.
+
     Raises
     ------
     InvalidInputError : if the file cannot be read, is damaged, or contains an unknown class.
+
+    Examples
+    --------
+    >>> import tempfile, tightrope as tr
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     tr.make_learner("ucpd-practical", tr.make("media-streaming")).save(folder + "/mine.learner")
+    ...     load(folder + "/mine.learner").name
+    'ucpd-practical'
     """
     for kind in classes:
         instance(kind, "classes", type)

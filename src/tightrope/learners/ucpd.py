@@ -60,7 +60,8 @@ class UCPD(CountingLearner[UCPDState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand; budgets has one entry per constraint.
+    space : the layered space.
+    budgets : (I,) the budgets per episode.
     episodes : T, the number of episodes that the parameters are set for.
     confidence : the name of a confidence rule, or a rule of your own (`tightrope.confidence`).
     alpha, V, mixing : α, V and λ; by default the theorem's L·T, L·√T and 1/T.

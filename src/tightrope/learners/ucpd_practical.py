@@ -54,19 +54,20 @@ class PracticalState(BudgetedState):
 
 
 class UCPDPractical(CountingLearner[PracticalState]):
-    """UCPD with one practical preset: budgets held with valid sets, no horizon, no units, ties where there are any.
+    """UCPD for practice: adversarial losses, unknown dynamics, long-run budgets, no horizon needed.
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
-    episodes : not needed, unless the confidence rule has a horizon; nothing else depends on it.
+    space : the layered space.
+    budgets : (I,) the budgets per episode.
+    episodes : not needed, unless the confidence rule has a horizon.
     confidence, level, radius_scale, renewal, ties : as in `UCPD`, with other defaults.
     first_rate : h, how far a step may move θ while losses do not change.
-    optimism : ω, by how many standard errors an uncertain pair is believed to use less.
-    prudence : z, by how many standard errors of its mean use a step aims below each budget.
-    repayment : τ; what was overspent is paid back over τ√t episodes.
+    optimism : ω, the number of standard errors by which the use of an uncertain pair is estimated lower.
+    prudence : z, the number of standard errors of the mean use by which a step aims below each budget.
+    repayment : τ; an excess is paid back over τ√t episodes.
     least_share : the least share of a budget that a step aims at.
-    block : the most episodes that are played with one policy; 1 takes a step after each, at several times the cost.
+    block : the largest number of episodes with one policy; 1 takes a step after each, at several times the cost.
 
     Example
     -------

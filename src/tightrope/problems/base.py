@@ -41,6 +41,28 @@ class Problem:
     budgets; `tightrope.checks.check_problem` plays episodes and checks the rest. To change a field, use
     `dataclasses.replace(problem, losses=…)`.
 
+    Parameters
+    ----------
+    name : the name of the problem.
+    mdp : the model; learners see only its space.
+    losses : a loss sequence (`tightrope.problems.losses`).
+    constraints : their mean, and how they are drawn (`tightrope.problems.constraints`).
+    budgets : (I,) the most that an episode may use on average.
+    constraint_names : the name of each constraint.
+    state_names, action_names : one for each state or action; empty: the names in `mdp.space`.
+    loss_scale, loss_offset : the loss in the problem's own units is loss_scale * loss + loss_offset, for each step.
+    loss_unit : the name of the unit of losses, such as "euros".
+    constraint_scales : (I,) a use of 1 in the problem's own units; empty: all 1.
+    constraint_units : the name of the unit of each constraint; empty: none.
+    ties : the pairs that are known to have the same transition distribution.
+    warnings : limitations of the problem, which `check`, `run` and the report show.
+
+    Raises
+    ------
+    InvalidInputError : if a field does not fit the others or is outside Assumption 2.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> problem = tr.make("media-streaming")
     >>> problem.space, problem.constraint_names, problem.budgets
@@ -154,6 +176,8 @@ class Problem:
     ) -> Self:
         """Return a problem from losses, constraints and budgets in any units; they are scaled only if necessary.
 
+        Parameters that are not listed are the fields of the same name.
+
         Parameters
         ----------
         scenarios : (K, n_tuples) the loss scenarios that the sequence `losses` mixes (`make_losses`).
@@ -163,8 +187,6 @@ class Problem:
             and are divided by the largest |loss| of the scenarios if that is more than 1.
         use_bounds : (I,) the largest possible |use| of each constraint on any tuple. None: that of `uses`. If the
             bounds, noise included, sum to more than 1, each constraint gets an equal share of what Assumption 2 allows.
-
-        Other parameters are the fields of the same name.
 
         Raises
         ------

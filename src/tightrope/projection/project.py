@@ -43,19 +43,34 @@ def project(
     inequalities: tuple[ArrayLike, ArrayLike] | None = None,
     tolerance: float = 1e-9,
 ) -> Projection:
-    """argmin <cost, θ> + D(θ, reference) over occupancy measures with conditionals in `confidence`.
+    """Minimise <cost, θ> + D(θ, reference) over occupancy measures with conditionals in `confidence`.
 
     Parameters
     ----------
+    space : the layered space.
     reference : (n_tuples,) positive; need not be an occupancy measure.
     cost : (n_tuples,) ψ/α in Algorithm 1.
+    confidence : a confidence set, such as `L1Ball`, `Box` or `KLBall`.
     inequalities : (A, b), shapes (m, n_tuples) and (m,): θ also meets <A_i, θ> <= b_i.
     tolerance : on the flow residual, in L1; and on every inequality, in units of its largest coefficient.
+
+    Returns
+    -------
+    Projection : `theta`, (n_tuples,) the minimiser, with its residuals and its duality gap.
 
     Raises
     ------
     ConvergenceError : if the tolerance is not met; a returned `theta` always meets it.
     InfeasibleError : if no measure meets the inequalities; it names them and the smallest possible excess.
+
+    Examples
+    --------
+    >>> import tightrope as tr
+    >>> space = tr.LayeredSpace.dense([1, 2, 1], n_actions=1)
+    >>> anything = tr.L1Ball(center=[0.5, 0.5, 1.0, 1.0], radius=[2.0, 2.0, 2.0])
+    >>> answer = project(space, reference=[0.5, 0.5, 0.5, 0.5], cost=[1.0, 0.0, 0.0, 0.0], confidence=anything)
+    >>> answer.theta.round(3).tolist()
+    [0.378, 0.622, 0.378, 0.622]
     """
     instance(space, "space", LayeredSpace)
     if not isinstance(confidence, ConfidenceSet) or isinstance(confidence, type):

@@ -43,10 +43,39 @@ def load_problem(
     losses : a loss sequence, in place of the one in the folder.
     noise : the noise of the constraints, in place of the one in the folder.
 
+    Returns
+    -------
+    Problem : the problem.
+
     Raises
     ------
     InvalidInputError : if anything in the files is wrong, with file, line and column.
     InfeasibleError : if no policy can meet the budgets.
+
+    Examples
+    --------
+    >>> import tempfile
+    >>> from pathlib import Path
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "problem.toml").write_text('''
+    ... name = "shop"
+    ... n_steps = 2
+    ... start = "open"
+    ... transitions = "moves.csv"
+    ... [loss]
+    ... table = "moves.csv"
+    ... bounds = [0, 3]
+    ... [constraints.hours]
+    ... table = "moves.csv"
+    ... budget = 1
+    ... ''')
+    ...     _ = Path(folder, "moves.csv").write_text('''
+    ... state,action,next_state,probability,loss,hours
+    ... open,work,open,1,0,1
+    ... open,rest,open,1,3,0
+    ... '''.lstrip())
+    ...     load_problem(folder).space
+    LayeredSpace(3 states in 3 layers, 2 actions, 4 tuples)
     """
     return load_with_digest(file_path(folder, "folder"), losses=losses, noise=noise)[0]
 

@@ -110,12 +110,13 @@ def evaluate(
 
     Parameters
     ----------
-    policy : a policy on the space of a problem with named states, or a learner, for its policy.
+    policy : a policy on the space of a problem with named states; or a learner, whose policy is taken.
     log : a `Log`, or anything that `read_log` accepts, with `budgets`.
     by_step : estimate every step separately; otherwise a state and an action are pooled over steps.
     level : the probability of each interval.
     bounds : the least and the largest possible value of a step, for "loss" and the budgets; by default the recorded
         ones.
+    budgets : the names of the budgets, if `log` is not a `Log`.
 
     Returns
     -------
@@ -124,6 +125,16 @@ def evaluate(
     Raises
     ------
     InvalidInputError : if the policy takes actions that the log does not have in more than 5 % of its episodes.
+
+    Examples
+    --------
+    >>> import tightrope as tr
+    >>> log = {"episode": [1, 2, 3, 4], "state": ["a"] * 4, "action": ["go", "stay", "go", "stay"],
+    ...        "next_state": ["b", "a", "b", "a"], "loss": [1, 3, 1, 3], "hours": [1, 0, 1, 0]}
+    >>> problem = tr.Problem.from_log(log, budgets={"hours": 1})
+    >>> uniform = tr.Policy.uniform(problem.space)
+    >>> evaluate(uniform, log, budgets=("hours",)).model["loss"].value
+    2.0
     """
     played = instance(getattr(policy, "policy", policy), "policy", Policy)
     level = checked_number(level, "level", 0.5, 1 - 1e-9)

@@ -60,7 +60,27 @@ Names = NDArray[np.object_]
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Log:
-    """Complete episodes, sorted by episode and step; `notes` lists what was repaired or left out."""
+    """Recorded episodes, complete and sorted by episode and step; `read_log` makes one.
+
+    Attributes
+    ----------
+    episode, step : (n_rows,) whole numbers from 0.
+    state, action, next_state : (n_rows,) names.
+    loss : (n_rows,) the loss of each step.
+    uses : (n_budgets, n_rows) what each step used of each budget.
+    budgets : the names of the budgets.
+    probability : (n_rows,) the probability with which the action was chosen, or None.
+    n_steps : the length of the longest episode.
+    n_left_out : the number of episodes that were left out because steps are missing.
+    ends_known : whether the last next_state of an episode was recorded.
+    notes : what was repaired and left out, with the rows.
+
+    Examples
+    --------
+    >>> log = read_log({"episode": [1, 1], "state": ["a", "b"], "action": ["go", "go"], "loss": [2, 1]})
+    >>> log.n_episodes, log.n_steps, log.state.tolist()
+    (1, 2, ['a', 'b'])
+    """
 
     episode: Indices  # (n_rows,) from 0
     step: Indices  # (n_rows,) from 0
