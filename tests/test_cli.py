@@ -519,9 +519,9 @@ def test_the_default_learners_are_ucpd_practical_and_ucpd() -> None:
         (["run", "study.toml"], "study.toml is a file; .*; to run a study: tightrope sweep study.toml"),
         (["sweep", "mine"], "mine is a problem, not a study; to run it: tightrope run mine"),
         (["sweep", "mine/problem.toml"], "mine/problem.toml is a problem, not a study; to run it: tightrope run mine"),
-        (["sweep", "several"], "several holds several studies; give one of them: several/a, several/b"),
-        (["report", "several"], "several holds several studies; give one of them: several/a, several/b"),
-        (["watch", "several"], "several holds several studies; give one of them: several/a, several/b"),
+        (["sweep", "several"], "several is not the folder of a study; it holds these: several/a, several/b"),
+        (["report", "several"], "several is not the folder of a study; it holds these: several/a, several/b"),
+        (["watch", "several"], "several is not the folder of a study; it holds these: several/a, several/b"),
         (["run", "mine", "--episode", "5"], "--episode; did you mean --episodes? (see"),
         (["run", "mine", "--episodes", "-5"], "'--episodes': '-5' is too small; the least is 1 (see"),
         (["run", "mine", "--episodes", "1e99"], "'--episodes': '1e99' is too large; the most is 9007199254740992 (see"),
@@ -531,7 +531,21 @@ def test_the_default_learners_are_ucpd_practical_and_ucpd() -> None:
             "no problem in the study has the budget 'technican'; did you",
         ),
         (["run", "mine", "--budget", "technician"], "--budget technician: expected the name of a budget and its limit"),
-        (["run", "mine", "--budget", "technician=-1,3"], "cannot be met"),
+        (
+            ["run", "mine", "--budget", "technician=-1,3"],
+            "technician -1: a budget of -1 hours for 'technician' cannot be met: every policy uses at least 0",
+        ),
+        (["run", "nowhere"], "there is no folder and no problem 'nowhere'"),
+        (["run", "several/a"], "several/a is a study, not a problem; to run it: tightrope sweep several/a"),
+        (["run", "random", "--out", "study.toml"], "cannot write to the folder study.toml: it is a file; choose"),
+        (["run", "random", "--backend", "threads"], "'--backend': 'threads' is not one of 'processes', 'loky',"),
+        (["run", "random", "--checkpoint-every", "-1"], "'--checkpoint-every': it must be greater than or equal to 0"),
+        (["run", "random", "--tensorboard", "study.toml"], "cannot write TensorBoard logs to study.toml: File exists"),
+        (["sweep", "random"], "random is a problem, not a study; to run it: tightrope run random"),
+        (["report", "several/a"], "no run in several/a has results yet; to continue the study: tightrope sweep"),
+        (["report", "mine"], "mine is a problem, not the folder of a study; to run it: tightrope run mine"),
+        (["watch", "mine"], "mine is a problem, not the folder of a study; to run it: tightrope run mine"),
+        (["watch", "study.toml"], "study.toml is a file; give the folder of a study"),
     ],
 )
 def test_a_mistake_is_answered_with_the_remedy(arguments: list[str], words: str) -> None:
@@ -676,3 +690,13 @@ def test_recorded_days_are_all_played_unless_said_otherwise() -> None:
     assert options.episodes_of("ev-charging", None) == 3659
     assert options.episodes_of("ev-charging", 10) == 10
     assert options.episodes_of("edge-cloud", None) == options.episodes_of("some/folder", None) == 20_000
+
+
+def test_a_learner_without_parameters_has_the_settings_none() -> None:
+    assert "\nsettings: none\n" in invoke(*SHORT, "--learner", "uniform")[1]
+
+
+def test_a_report_that_cannot_be_written_names_the_missing_folder() -> None:
+    assert invoke(*SHORT, "--learner", "uniform", "--out", "here")[0] == 0
+    code, _, err = invoke("report", "here", "--out", "nowhere/page.html")
+    assert (code, err) == (1, "tightrope: nowhere/page.html: there is no folder nowhere\n")

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import field, replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -22,6 +23,7 @@ from tightrope import (
     Policy,
     Problem,
     compare,
+    load_problem,
     make,
     run,
     solve_cmdp,
@@ -31,6 +33,7 @@ from tightrope.lab.run import spaced
 from tightrope.learners.base import Offer
 from tightrope.learners.parameters import NOT_NEGATIVE, parameter
 from tightrope.planning.hindsight import best_policy
+from tightrope.problems.files import write_example
 from tightrope.space import FloatArray
 
 SPACE = LayeredSpace.dense([1, 3, 2, 1], 2)
@@ -415,8 +418,8 @@ def test_settings_record_everything() -> None:
         ({"seed": -1}, "seed is -1"),
         ({"regret": "sometimes"}, "'sometimes'.*known: last, never, records"),
         ({"learner": "ucbd"}, "no learner 'ucbd'"),
-        ({"learner": UCPD(LayeredSpace.dense([1, 3, 1], 2), [0.1, 0.1], episodes=9)}, "made for .* with 2 budgets"),
-        ({"learner": UCPD(SPACE, [0.1], episodes=9)}, "made for .* with 1 budgets; the problem has .* with 2"),
+        ({"learner": UCPD(LayeredSpace.dense([1, 3, 1], 2), [0.1, 0.1], episodes=9)}, "made for .* and 2 constraints"),
+        ({"learner": UCPD(SPACE, [0.1], episodes=9)}, "made for .* and 1 constraints; the problem has .* and 2"),
     ],
 )
 def test_wrong_arguments_of_run_are_refused(given: dict[str, Any], words: str) -> None:
@@ -428,7 +431,7 @@ def test_budgets_that_cannot_be_met_are_refused_before_the_first_episode() -> No
     losses = Charge(lambda t: np.zeros(SPACE.n_tuples))
     problem = replace(small_problem(losses), budgets=np.array([0.0, 1.0]))
     losses.calls = []
-    with pytest.raises(InfeasibleError, match="budget 0 cannot be met"):
+    with pytest.raises(InfeasibleError, match=r"a budget of 0 for 'constraint 0' cannot be met: .* at least 0\.\d+ an"):
         run(problem, episodes=10)
     assert ("loss", 1) not in losses.calls
 
@@ -573,3 +576,16 @@ def test_a_problem_can_be_given_by_its_name() -> None:
     assert compared["uniform"][0]["loss"].tolist() == by_name["loss"].tolist()
     with pytest.raises(InvalidInputError, match="there is no problem 'media-steaming'; did you mean 'media-streaming'"):
         run("media-steaming", episodes=1)
+
+
+def test_a_folder_in_place_of_a_problem_is_answered_with_load_problem(tmp_path: Path) -> None:
+    folder = tmp_path / "mine"
+    write_example(folder)
+    with pytest.raises(InvalidInputError, match=r"mine' is a folder; tightrope\.load_problem\('.*mine'\) reads"):
+        run(str(folder), "uniform", episodes=5)
+    assert load_problem(folder / "problem.toml").name == "mine"
+
+
+def test_a_class_in_place_of_a_learner_is_named() -> None:
+    with pytest.raises(InvalidInputError, match="learner is the class UCPD; expected an object with space, budgets"):
+        run("media-streaming", UCPD, episodes=5)  # type: ignore[arg-type]

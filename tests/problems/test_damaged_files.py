@@ -102,9 +102,12 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     "missing key": (changed(TOML, 'start = "good"', ""), "problem.toml: there is no 'start'"),
     "text for a number": (
         changed(TOML, "n_steps = 7", 'n_steps = "7"'),
-        "line 10: Expected 'int', got 'str' in n_steps",
+        "line 10: n_steps: expected a whole number, not text",
     ),
-    "negative n_steps": (changed(TOML, "n_steps = 7", "n_steps = -7"), "line 10: Expected 'int' >= 1 in n_steps"),
+    "negative n_steps": (
+        changed(TOML, "n_steps = 7", "n_steps = -7"),
+        "line 10: n_steps: expected a whole number >= 1",
+    ),
     "enormous n_steps": (
         changed(TOML, "n_steps = 7", "n_steps = 1000000"),
         "line 10: 1000000 steps, and an episode has at most 10000; use longer steps",
@@ -170,7 +173,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
     ),
     "constraint without a budget": (
         changed(TOML, "budget = 2 ", "# budget = 2 "),
-        "problem.toml, line 19: there is no 'budget' in constraints.technician",
+        "problem.toml, line 19: constraints.technician: there is no 'budget'",
     ),
     "infeasible budget": (
         changed(USES, "good,run,0", "good,run,3"),
@@ -224,7 +227,7 @@ DAMAGES: dict[str, tuple[Damage, str]] = {
         changed(TOML, "[-100, 60]", "[60, -100]"),
         "problem.toml, line 17: bounds are 60 and -100; the second should be larger",
     ),
-    "one bound": (changed(TOML, "[-100, 60]", "[-100]"), "line 17: Expected 'array' of length 2, got 1 in loss.bounds"),
+    "one bound": (changed(TOML, "[-100, 60]", "[-100]"), "line 17: loss.bounds: expected a list of length 2, not 1"),
     "default out of bounds": (
         changed(TOML, "bounds = [-100, 60]", "bounds = [-100, 60]\ndefault = 61"),
         "problem.toml, line 18: 61 lies outside the bounds",

@@ -156,7 +156,8 @@ def implements(value: Any, name: str, protocol: Any) -> Any:
 def having(value: Any, name: str, *members: str) -> Any:
     """Return `value` if it is an object with these attributes and methods, or raise InvalidInputError."""
     if isinstance(value, type) or not all(hasattr(value, member) for member in members):
-        raise InvalidInputError(f"{name} is {shown(value)}; expected an object with {', '.join(members)}")
+        what = f"the class {value.__name__}" if isinstance(value, type) else shown(value)
+        raise InvalidInputError(f"{name} is {what}; expected an object with {', '.join(members)}")
     return value
 
 

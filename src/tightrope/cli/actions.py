@@ -12,13 +12,12 @@ from tightrope.cli.options import Conduct
 from tightrope.errors import InvalidInputError, TightropeError
 from tightrope.lab import figures
 from tightrope.lab.engines import Engine
-from tightrope.lab.folder import STUDY
 from tightrope.lab.plan import folder_of
 from tightrope.lab.report import served
 from tightrope.lab.results import Results, studies_in
 from tightrope.lab.runner import conducted, estimate, shown
-from tightrope.lab.study import Study, with_budgets, with_values
-from tightrope.problems import make
+from tightrope.lab.study import STUDY, Study, with_budgets, with_values
+from tightrope.problems import PROBLEMS, make
 from tightrope.problems.files import load_with_digest
 from tightrope.problems.files.declaration import FILE
 
@@ -31,7 +30,9 @@ def study_file(path: Path) -> Path:
         folder = path.parent if path.name == FILE else path
         raise InvalidInputError(f"{path} is a problem, not a study; to run it: tightrope run {folder}")
     if path.is_dir() and (studies := studies_in(path)):
-        raise InvalidInputError(f"{path} holds several studies; give one of them: {studies}")
+        raise InvalidInputError(f"{path} is not the folder of a study; it holds these: {studies}")
+    if str(path) in PROBLEMS and not path.exists():
+        raise InvalidInputError(f"{path} is a problem, not a study; to run it: tightrope run {path}")
     return path
 
 

@@ -66,6 +66,7 @@ def _usage(error: Any) -> str:
     if getattr(error, "possibilities", None) and hasattr(error, "option_name"):
         words = f"{error.message}; did you mean {error.possibilities[0]}?"
     where = f" (see '{error.ctx.command_path} --help')" if error.ctx else ""
+    words = words.replace("Value error, ", "").replace("Input should be", "it must be")  # of pydantic, inside typer
     return f"{words.removesuffix('.')}{where}"
 
 

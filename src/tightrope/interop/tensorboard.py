@@ -6,7 +6,7 @@ from os import PathLike
 from typing import Any, Self
 
 from tightrope.arguments import file_path
-from tightrope.errors import missing
+from tightrope.errors import InvalidInputError, missing
 from tightrope.lab.run import Record
 
 try:
@@ -25,6 +25,10 @@ class TensorBoard:
 
     def __init__(self, folder: str | PathLike[str]) -> None:
         self.folder = file_path(folder, "folder")
+        try:
+            self.folder.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise InvalidInputError(f"cannot write TensorBoard logs to {self.folder}: {error.strerror}") from error
         self._writers: dict[str, Any] = {}
 
     def __call__(self, record: Record) -> None:

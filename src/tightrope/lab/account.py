@@ -65,7 +65,11 @@ class Comparators:
         self._always: HindsightLP | None = None
         law = problem.constraints
         if not isinstance(law, ChangingConstraints):
-            self._mean = HindsightLP(problem.mdp, law.mean, problem.budgets)
+            try:
+                self._mean = HindsightLP(problem.mdp, law.mean, problem.budgets)
+            except InfeasibleError:
+                problem.check_budgets()  # says so in the problem's own units
+                raise
             return
         K, _, n = law.extremes.shape
         with suppress(InfeasibleError):

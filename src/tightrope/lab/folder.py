@@ -21,8 +21,8 @@ from tightrope.storage import checkpoints
 from tightrope.storage.files import write_csv, write_json
 from tightrope.streams import Streams
 
-#: In the folder of a study: its file, and the folders of its runs.
-STUDY, RUNS = "study.toml", "runs"
+#: In the folder of a study: the folders of its runs.
+RUNS = "runs"
 
 #: In the folder of a run.
 RUN, HISTORY, CHECKPOINT, LOG, PROGRESS = "run.json", "history.csv", "checkpoint", "log.txt", "progress"

@@ -14,7 +14,7 @@ import msgspec
 from tightrope.arguments import MOST_RUNS, options_of, unknown
 from tightrope.errors import InfeasibleError, InvalidInputError
 from tightrope.lab.account import Comparators
-from tightrope.lab.study import KINDS, Choice, Named, Records, Study
+from tightrope.lab.study import KINDS, STUDY, Choice, Named, Records, Study
 from tightrope.learners import LearnerBase, learner_called, make_learner
 from tightrope.learners.registry import options_of as options_of_learner
 from tightrope.problems import PROBLEMS, make
@@ -245,10 +245,8 @@ def _check_feasible(problem: Problem, limits: Mapping[str, float]) -> None:
     try:
         Comparators(problem.with_budgets(limits))
     except InfeasibleError as error:
-        words = ", ".join(f"{name} {limit:g}" for name, limit in limits.items())
-        raise InfeasibleError(
-            f"{problem.name} with the budgets {words} cannot be met by any policy: {error}; see tightrope check"
-        ) from error
+        words = " and ".join(f"{name} {limit:g}" for name, limit in limits.items())
+        raise InfeasibleError(f"{problem.name} with {words}: {error}; see tightrope check") from error
 
 
 def folder_of(name: str, beside: Path) -> Path | None:
@@ -258,6 +256,8 @@ def folder_of(name: str, beside: Path) -> Path | None:
         return None
     place = beside / path
     if not _is_file(place):
+        if _is_file(place / STUDY) and not _is_file(place / FILE):
+            raise InvalidInputError(f"{name} is a study, not a problem; to run it: tightrope sweep {name}")
         return place
     if place.name == FILE:
         return place.parent
@@ -304,5 +304,5 @@ def _resolved(
 
 def _problem_options(name: str) -> dict[str, Any]:
     if name not in PROBLEMS:
-        raise unknown("there is no problem", name, PROBLEMS)
+        raise unknown("there is no folder and no problem", name, PROBLEMS)
     return PROBLEMS[name].options

@@ -19,9 +19,11 @@ import numpy as np
 from tightrope.arguments import LISTED, file_path, printable
 from tightrope.errors import InvalidInputError
 from tightrope.lab import tables
-from tightrope.lab.folder import HISTORY, RUN_COLUMNS, RUNS, SCALED, STUDY, Facts, Report, RunFolder
+from tightrope.lab.folder import HISTORY, RUN_COLUMNS, RUNS, SCALED, Facts, Report, RunFolder
 from tightrope.lab.history import USE, Budget
+from tightrope.lab.study import STUDY
 from tightrope.lab.tables import SPREAD, band
+from tightrope.problems.files.declaration import FILE
 from tightrope.space import FloatArray
 from tightrope.storage.files import write_bytes, write_csv
 
@@ -295,13 +297,19 @@ class Results:
 def check_folder(folder: Path, *, live: bool) -> None:
     """Refuse a folder without results, and name the studies inside it; a `live` study may have no results yet."""
     if not folder.is_dir():
+        if folder.exists():
+            raise InvalidInputError(f"{folder} is a file; give the folder of a study")
         raise InvalidInputError(f"there is no folder {folder}")
     if (folder / f"{TABLE}.csv").is_file() or any(folder.glob(f"{RUNS}/*/{HISTORY}")):
         return
-    if live and (folder / STUDY).is_file():
-        return
+    if (folder / STUDY).is_file():
+        if live:
+            return
+        raise InvalidInputError(f"no run in {folder} has results yet; to continue the study: tightrope sweep {folder}")
+    if (folder / FILE).is_file():
+        raise InvalidInputError(f"{folder} is a problem, not the folder of a study; to run it: tightrope run {folder}")
     if studies := studies_in(folder):
-        raise InvalidInputError(f"{folder} holds several studies; give one of them: {studies}")
+        raise InvalidInputError(f"{folder} is not the folder of a study; it holds these: {studies}")
     if not live:
         raise InvalidInputError(f"{folder} holds no {TABLE}.csv and no {RUNS}/*/{HISTORY}; give the folder of a study")
 

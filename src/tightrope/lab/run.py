@@ -141,8 +141,8 @@ class Run:
             raise InvalidInputError("a run is in the units of its learner; give it the one inside, learner.learner")
         if self.learner.space != space or self.learner.budgets.shape != budgets.shape:
             raise InvalidInputError(
-                f"the learner was made for {self.learner.space!r} with {len(self.learner.budgets)} budgets; "
-                f"the problem has {space!r} with {len(budgets)}"
+                f"the learner was made for {self.learner.space!r} and {len(self.learner.budgets)} constraints; "
+                f"the problem has {space!r} and {len(budgets)}"
             )
         self._adversary = problem.losses.begin(for_adversary)
         self._regulator = problem.begin_constraints(self._constraints)

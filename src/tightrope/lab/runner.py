@@ -15,12 +15,12 @@ from rich.progress import BarColumn, Progress, TimeElapsedColumn
 
 from tightrope.errors import InvalidInputError, TightropeError
 from tightrope.lab.engines import Engine, Task
-from tightrope.lab.folder import RUNS, STUDY, RunFolder, finished
+from tightrope.lab.folder import RUNS, RunFolder, finished
 from tightrope.lab.plan import Configuration, digest, folder_of, planned
 from tightrope.lab.pool import usable_cores
 from tightrope.lab.results import Results
 from tightrope.lab.run import Callback, Run
-from tightrope.lab.study import MARK, Choice, Named, Study, StudyFile, differences, to_toml
+from tightrope.lab.study import MARK, STUDY, Choice, Named, Study, StudyFile, differences, to_toml
 from tightrope.lab.tables import aligned
 from tightrope.problems.files.declaration import FILE
 from tightrope.signals import advising, finally_

@@ -14,13 +14,16 @@ import msgspec
 from tightrope.arguments import LARGEST, MANY, MOST_RUNS, file_path, listed, shown, unknown
 from tightrope.errors import InvalidInputError
 from tightrope.lab.run import Callback, Regret, Spacing
-from tightrope.problems.files.reading import TomlFile
+from tightrope.problems.files.reading import TomlFile, complaint_of
 
 if TYPE_CHECKING:
     from tightrope.lab.engines import Backend
     from tightrope.lab.results import Results
 
 Struct = TypeVar("Struct", bound=msgspec.Struct)
+
+#: The file of a study, in its folder.
+STUDY = "study.toml"
 
 #: A name, or a name with options: {name = "ucpd", radius_scale = 0.1}.
 Choice = str | dict[str, Any]
@@ -195,6 +198,9 @@ def _converted(value: object, kind: type[Struct], name: str) -> Struct:
     """Return `value` as a struct; raise InvalidInputError with its place if it is invalid."""
     try:
         return msgspec.convert(normal(value), kind)
+    except msgspec.ValidationError as error:
+        keys, words = complaint_of(error, kind)
+        raise InvalidInputError(f"{'.'.join([name, *keys]).removeprefix('the study.')}: {words}") from error
     except (ValueError, TypeError, RecursionError) as error:
         raise InvalidInputError(f"{name} is {shown(value)}: {error}") from error
 

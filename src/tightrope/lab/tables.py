@@ -157,7 +157,7 @@ def describe_settings(settings: Settings) -> list[str]:
     for learner, values in settings.items():
         own = {name: value for name, value in values.items() if name not in ("learner", "episodes")}
         shown = ", ".join(f"{n} {value if isinstance(value, str) else f'{value:.6g}'}" for n, value in own.items())
-        lines.append(f"settings: {shown}" if len(settings) == 1 else f"settings of {learner}: {shown or 'none'}")
+        lines.append(f"settings{'' if len(settings) == 1 else f' of {learner}'}: {shown or 'none'}")
     return lines
 
 

@@ -4,11 +4,13 @@ A problem's module is imported when it is made, so that listing names does not w
 """
 
 import importlib
+import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from tightrope.arguments import check_options, instance, options_of, unknown
+from tightrope.errors import InvalidInputError
 
 if TYPE_CHECKING:
     from tightrope.problems.base import Problem
@@ -226,10 +228,17 @@ def make(name: str, **options: Any) -> "Problem":
     array([5.])
     """
     if not isinstance(name, str) or name not in PROBLEMS:
-        raise unknown("there is no problem", name, PROBLEMS)
+        raise unknown_problem(name)
     maker = PROBLEMS[name].load()
     check_options(f"problem {name!r}", maker, options)
     return maker(**options)
+
+
+def unknown_problem(name: object) -> InvalidInputError:
+    """Return the error for a name that no problem of the suite has; a folder with a problem has another remedy."""
+    if isinstance(name, str) and os.path.isdir(name):  # noqa: PTH112 - false for names that are no paths
+        return InvalidInputError(f"{name!r} is a folder; tightrope.load_problem({name!r}) reads the problem in it")
+    return unknown("there is no problem", name, PROBLEMS)
 
 
 def problem_or_named(problem: "Problem | str") -> "Problem":

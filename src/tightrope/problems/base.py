@@ -12,8 +12,9 @@ from numpy.typing import ArrayLike
 
 from tightrope.arguments import implements, instance, number, text, texts, unknown, whole
 from tightrope.arguments.arrays import finite, floats
-from tightrope.errors import InvalidInputError
+from tightrope.errors import InfeasibleError, InvalidInputError
 from tightrope.model import SUM_TOLERANCE, LayeredMDP, flat
+from tightrope.planning.hindsight import best_policy, slater_slack, tolerance
 from tightrope.problems.constraints import (
     ChangingConstraints,
     Constraints,
@@ -236,6 +237,24 @@ class Problem:
             i = self.constraint_names.index(name)
             changed[i] = number(budget, f"the budget of {name!r}", -np.inf, np.inf) / self.constraint_scales[i]
         return replace(self, budgets=changed)
+
+    def check_budgets(self) -> None:
+        """Raise InfeasibleError, in own units, if no policy can meet all budgets under the mean constraints."""
+        for k in range(len(self.budgets)):
+            self.check_budget(k)
+        if slater_slack(self.mdp, self.constraints.mean, self.budgets) < -tolerance(self.space):
+            raise InfeasibleError("each budget can be met, but not all of them together; raise one")
+
+    def check_budget(self, k: int) -> None:
+        """Raise InfeasibleError, in own units, if no policy can meet budget number `k` under its mean constraint."""
+        least, _ = best_policy(self.mdp, self.constraints.mean[k])
+        if least > self.budgets[k] + tolerance(self.space):
+            budget, use = (float(self.constraint_scales[k] * value) for value in (self.budgets[k], least))
+            unit = self.constraint_units[k] if self.constraint_units else ""
+            raise InfeasibleError(
+                f"a budget of {f'{budget:g} {unit}'.rstrip()} for {self.constraint_names[k]!r} cannot be met: every "
+                f"policy uses at least {use:.6g} an episode"
+            )
 
     @classmethod
     def from_log(cls, log: Any, *, budgets: Mapping[str, float], **how: Any) -> "Problem":

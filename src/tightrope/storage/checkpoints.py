@@ -196,7 +196,8 @@ def _opened(source: Path | bytes, types: Iterable[type]) -> Iterator[tuple[dict[
     except OSError as error:
         raise InvalidInputError(f"cannot read {name}: {error.strerror or error}") from error
     except InvalidInputError as error:
-        raise InvalidInputError(f"{name}: {error}") from error
+        words = str(error)
+        raise InvalidInputError(words if words.startswith(name) else f"{name}: {words}") from error
     except Exception as error:  # a damaged file can raise any error
         raise InvalidInputError(f"{name} is not a checkpoint of tightrope, or is damaged: {error}") from error
 

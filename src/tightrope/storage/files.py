@@ -98,11 +98,13 @@ def replacing(path: Path) -> Iterator[IO[bytes]]:
 
 @contextmanager
 def _about(path: Path) -> Iterator[None]:
-    """Add the path to any OSError, since some, such as a full disk, do not name a file."""
+    """Add the path to any OSError, since some, such as a full disk, do not name a file; name a missing folder."""
     try:
         yield
     except OSError as error:
-        raise OSError(error.errno, error.strerror or str(error), str(path)) from error
+        lacking = isinstance(error, FileNotFoundError) and not path.parent.is_dir()
+        words = f"there is no folder {printable(path.parent)}" if lacking else error.strerror or str(error)
+        raise OSError(error.errno, words, str(path)) from error
 
 
 def _target(path: Path) -> tuple[Path, int | None]:
@@ -219,7 +221,8 @@ def claim_folder(folder: Path, mark: str) -> Iterator[bool]:
             stack.enter_context(locked(folder))
             new = all(is_temporary(path) for path in folder.iterdir())
         except OSError as error:
-            raise InvalidInputError(f"cannot write to the folder {folder}: {error.strerror}") from error
+            words = "it is a file" if isinstance(error, FileExistsError) else error.strerror
+            raise InvalidInputError(f"cannot write to the folder {folder}: {words}; choose another one") from error
         if not new and not (folder / mark).is_file():
             raise InvalidInputError(f"{folder} has files that are not a study; choose another folder with --out")
         yield new

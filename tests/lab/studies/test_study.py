@@ -214,8 +214,8 @@ def test_changes_between_studies_are_described() -> None:
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("seeds = 9007199254740993", "line 2: Expected 'int' <= 100000"),
-        ("seeds = [9007199254740993]", "line 2: Expected 'int' <= 9007199254740992"),
+        ("seeds = 9007199254740993", "line 2: seeds: expected a whole number <= 100000"),
+        ("seeds = [9007199254740993]", "line 2: seeds: expected a whole number <= 9007199254740992"),
         ("seeds = 50000\nepisodes = [1, 2, 3]", "has 300000 runs or more; at most 100000 are allowed"),
         (
             "learners = ['ucpd']\n[grid]\n" + "".join(f"learner.{o} = {[0.1] * 55}\n" for o in ("V", "alpha", "level")),
@@ -232,7 +232,7 @@ def test_a_study_of_too_many_runs_is_refused_before_they_are_listed(text: str, w
 
 
 def test_a_name_that_is_no_valid_path_is_not_a_folder() -> None:
-    with pytest.raises(InvalidInputError, match="there is no problem 'xxx"):
+    with pytest.raises(InvalidInputError, match="there is no folder and no problem 'xxx"):
         planned(Study(problems=["x" * 300]))
 
 

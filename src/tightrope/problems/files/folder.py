@@ -13,7 +13,6 @@ import numpy as np
 
 from tightrope.arguments import file_path
 from tightrope.errors import InfeasibleError, InvalidInputError
-from tightrope.planning.hindsight import TOLERANCE, best_policy, slater_slack
 from tightrope.problems.base import Problem
 from tightrope.problems.constraints import NoiseChoice, Replay, largest_factor
 from tightrope.problems.factors import Form
@@ -39,7 +38,7 @@ def load_problem(
 
     Parameters
     ----------
-    folder : the folder with `problem.toml` and its tables.
+    folder : the folder with `problem.toml` and its tables; or that file.
     losses : a loss sequence, in place of the one in the folder.
     noise : the noise of the constraints, in place of the one in the folder.
 
@@ -96,6 +95,8 @@ def load_with_digest(
     any_budgets : accept budgets that no policy can meet, for `tightrope check`.
     """
     folder = Path(folder)
+    if folder.name == FILE and folder.is_file():
+        folder = folder.parent
     toml = Toml(folder / FILE)
     files = Files(toml)
     dynamics = Dynamics(toml, files.open("transitions"))
@@ -138,7 +139,11 @@ def load_with_digest(
     if len(uses) > 1:
         problem = replace(problem, constraints=Replay(uses / problem.constraint_scales[:, None]))
     if not any_budgets:
-        _check_feasible(toml, problem)
+        for k, name in enumerate(toml.constraints):
+            with toml.blaming("constraints", name, "budget"):
+                problem.check_budget(k)
+        with toml.blaming("constraints"):
+            problem.check_budgets()
     return problem, files.digest
 
 
@@ -266,24 +271,6 @@ def _read_uses(toml: Toml, files: Files, dynamics: Dynamics, warnings: list[str]
     for i, table in enumerate(tables):
         uses[:, i] = table
     return uses, np.array(largest)
-
-
-def _check_feasible(toml: Toml, problem: Problem) -> None:
-    """Refuse budgets that no policy can meet, with the names and units of the files."""
-    mdp, g, budgets = problem.mdp, problem.constraints.mean, problem.budgets
-    allowed = TOLERANCE * problem.space.n_layers
-    for i, (name, constraint) in enumerate(toml.constraints.items()):
-        least, _ = best_policy(mdp, g[i])
-        if least > budgets[i] + allowed:
-            scale = float(problem.constraint_scales[i])
-            raise InfeasibleError(
-                f"{toml.where('constraints', name, 'budget')}: a budget of {constraint.budget:g} {constraint.unit} for "
-                f"{name!r} cannot be met: every policy uses at least {least * scale:.6g} an episode"
-            )
-    if slater_slack(mdp, g, budgets) < -allowed:
-        raise InfeasibleError(
-            f"{toml.where('constraints')}: each budget can be met, but not all of them together; raise one"
-        )
 
 
 TOML = """\

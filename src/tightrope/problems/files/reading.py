@@ -7,7 +7,7 @@ import tomllib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, TypeVar, get_args
 
 import msgspec
 
@@ -138,13 +138,37 @@ class TomlFile:
         try:
             return msgspec.convert(content, kind)
         except msgspec.ValidationError as error:
-            complaint, _, path = str(error).partition(" - at ")
-            inner = re.findall(r"[\w-]+", path.partition("[")[0])
+            inner, complaint = complaint_of(error, kind)
             named = ".".join([*keys, *inner])
-            lacking = complaint.replace("Object missing required field", "there is no").replace("`", "'")
-            raise InvalidInputError(
-                f"{self.where(*keys, *inner)}: {lacking}" + (f" in {named}" if named else "")
-            ) from error
+            raise InvalidInputError(f"{self.where(*keys, *inner)}: {named}{': ' * bool(named)}{complaint}") from error
+
+
+#: The words for the types in the messages of msgspec.
+TYPES = {
+    "int": "a whole number",
+    "float": "a number",
+    "str": "text",
+    "bool": "true or false",
+    "array": "a list",
+    "object": "a table",
+}
+
+
+def complaint_of(error: msgspec.ValidationError, kind: type[msgspec.Struct]) -> tuple[list[str], str]:
+    """Return the keys of the value for which msgspec made no `kind`, and what is wrong with it, in words."""
+    complaint, _, path = str(error).partition(" - at ")
+    keys = re.findall(r"[\w-]+", path.partition("[")[0])
+    if found := re.fullmatch(r"Expected `([\w| ]+)`( of length)?( (?:[<>]=?)?.+?)?(?:, got (.+))?", complaint):
+        kinds, length, limit, got = found.groups()
+        expected = " or ".join(TYPES.get(name, name) for name in kinds.split(" | ") if name != "null")
+        wrong = (got or "").strip("`")
+        but = f", not {'a decimal number' if wrong == 'float' else TYPES.get(wrong, wrong)}" if got else ""
+        return keys, f"expected {expected}{length or ''}{limit or ''}{but}"
+    for field in msgspec.structs.fields(kind) if complaint.startswith("Invalid enum value") else ():
+        if [field.name] == keys:
+            return keys, f"{complaint.removeprefix('Invalid enum value ')} is not one of {get_args(field.type)}"
+    complaint = complaint.replace("Object missing required field", "there is no")
+    return keys, complaint.replace("Object contains unknown field", "there can be no").replace("`", "'")
 
 
 def _line_of(text: str, keys: tuple[str, ...]) -> int | None:
