@@ -15,8 +15,8 @@ episode. By default the noise is `scaled` by up to a quarter; the learner meets 
 s = 1 / (2 · 1.25), so that Σ_i max |g_i^t| ≤ 1 with the noise, and budgets c = n_steps · s · (max_delay / D,
 max_energy).
 
-In each scenario another site is cheap, over all of them hardly any; the cheap sites of scenarios 0 and 1 draw
-much power, and following the user around costs money and energy.
+Each scenario has a different cheap site; on average over the scenarios no site is much cheaper than the others. The
+cheap sites of scenarios 0 and 1 draw much power, and following the user costs money and energy.
 
 At the defaults (8 cells, 4 sites, 12 steps, s = 0.4, 318 states) the budgets are 1.44 and 2.16. The uses
 of the best policies per step (among equally good ones, the one with the least use):
