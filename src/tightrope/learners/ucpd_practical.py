@@ -1,29 +1,30 @@
-"""UCPD with the budgets inside the step: at horizons people can afford, without units or a horizon.
+"""UCPD with the budgets as constraints of its step: for realistic horizons, without units or a planned horizon.
 
-Episodes are played in blocks of one policy, of 1 episode at first and 6 later. After block m, with f the mean of its
-losses, π its policy, and g_i and budgets c_i taken from the least of each layer, in shares of their spans:
-1. The sets are anytime balls on the declared successors (`rules`), with the counts of tied pairs pooled, renewed when a
-   count has grown by a tenth. The model is in all of them, at all times, with probability 1 − ζ. Δ are the measures
-   whose conditionals lie in them.
-2. What is used: P̂(s'|s,a) = (M(s,a,s') + p(s'|s,a)) / (N(s,a) + 1), the counts and one visit more, that θ' with the
-   conditionals p may lead where it likes, so that what was not tried is tried. With û_i what π uses for the mean ḡ_i of
-   all draws so far, θ' uses û_i + <A_i, θ'>, A_i the advantages over π of `core/advantages.hpp`. Bad luck makes a pair
-   look dear, and then it would not be tried again: A_i is less by ω standard errors of what was counted.
-3. The target: c_i(t) = c_i − (z σ_i + [V_i]_+ / τ) / √t, and at least half of c_i; σ_i is the standard deviation of the
-   use of a path, by the differences of successive ones, and V_i = Σ (û_i − c_i) what was overspent so far.
+Episodes are played in blocks of one policy, of 1 episode at first and 6 later. After block m, let f be the mean of its
+losses and π its policy. f, g_i and the budgets c_i are taken from the least of each layer, in shares of their spans:
+1. The sets are anytime balls on the declared successors (`rules`), with the counts of tied pairs pooled. They are
+   updated when a count has grown by a tenth. The model is in all of them, at all times, with probability 1 − ζ. Δ are
+   the measures whose conditionals lie in them.
+2. The use is estimated with P̂(s'|s,a) = (M(s,a,s') + p(s'|s,a)) / (N(s,a) + 1): the counts and one more visit, whose
+   successor θ' chooses by its conditionals p, so that untried pairs are tried. Let û_i be the use of π for the mean
+   ḡ_i of all draws so far. Then θ' uses û_i + <A_i, θ'>, with A_i the advantages over π (`core/advantages.hpp`).
+   After bad luck a pair looks expensive and would not be tried again; so A_i is lowered by ω standard errors of the
+   counts.
+3. The target is c_i(t) = c_i − (z σ_i + [V_i]_+ / τ) / √t, and at least half of c_i. σ_i is the standard deviation of
+   the use of a path, from the differences of successive ones, and V_i = Σ (û_i − c_i) is the excess so far.
 4. θ ← argmin over θ in Δ of η <f' + f − f'', θ> + D(θ, (1 − λ_m) θ + λ_m even) with <A_i, θ> <= c_i(t) − û_i for all
-   i: f'' = the f before was expected of this block, f' = f is of the next. λ_m = 1/(10 + m); even, which is θ^1 as
-   well, is the measure of the uniform policy where every successor is as likely. The prices of the budgets are the
-   multipliers of the inequalities. None tilts θ by more than e^200; if that is not enough, because the targets cannot
-   be met, θ exceeds them by as little as that price allows.
-5. η = 1/√(F²/h² + (G/L)²): F is the largest span of an f so far, G the sum of the gaps between what θ lost to f − f''
-   and what a mixture loses that is re-weighted by it, Σ_k <θ, f − f''> + log(Σ θ e^{−η (f − f'')}) / η. Losses that
-   do not change leave η at h/F. However they change, what that costs and what moving costs stay in balance.
+   i. f'' is the prediction for this block, which was the f before, and f' = f is the prediction for the next. λ_m =
+   1/(10 + m); even, which is also θ^1, is the measure of the uniform policy where every successor is equally likely.
+   The prices of the budgets are the multipliers of the inequalities. A price changes θ by a factor of at most e^200.
+   If that is not enough, because the targets cannot be met, θ exceeds them by the least that such a price allows.
+5. η = 1/√(F²/h² + (G/L)²): F is the largest span of an f so far, and G the sum of the gaps between the loss of θ
+   under f − f'' and that of the mixture re-weighted by it, Σ_k <θ, f − f''> + log(Σ θ e^{−η (f − f'')}) / η. For
+   losses that do not change, η stays at h/F. Otherwise it balances the cost of their changes with the cost of moving.
 
-Nothing depends on the units of losses and constraints, or on the number of episodes: none needs to be planned.
-docs/explanation/theory.md says what is proved, of `ucpd-inside`. This preset departs from it in lines 2 (its rows are
-bounds that hold with high probability; these are estimates), 3, 4 (the shares λ_m, and the cap on prices) and 5, and in
-the blocks. Line 1 remains proved, and a bound on the sum over episodes of ‖θ − θ̄‖₁, θ̄ the measure of the policy played.
+Nothing depends on the units of losses and constraints, or on the number of episodes. docs/explanation/theory.md says
+what is proved of `ucpd-inside`. This preset differs from it in line 2 (there constraints are bounds that hold with high
+probability, here they are estimates), 3, 4 (the shares λ_m, and the cap on prices) and 5, and in the blocks. Proved are
+line 1 and a bound on the sum over episodes of ‖θ − θ̄‖₁, with θ̄ the measure of the policy played.
 
 Feedback: full information. Needs to know: the space and the budgets.
 """
