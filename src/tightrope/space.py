@@ -51,6 +51,14 @@ class LayeredSpace:
     Build one with `dense` (every action leads anywhere in the next layer) or `from_tuples` (only the given moves
     can happen; states may differ in their actions).
 
+    Parameters
+    ----------
+    layer_sizes : the number of states of each layer; the first and the last have one.
+    n_actions : the number of actions.
+    tuples : (n_tuples, 3) state, action and successor of each possible move, sorted.
+
+    Examples
+    --------
     >>> space = LayeredSpace.dense(layer_sizes=[1, 5, 5, 1], n_actions=3)
     >>> space.n_layers, space.n_states, space.n_pairs, space.n_tuples
     (3, 12, 33, 105)

@@ -30,14 +30,22 @@ class Units:
 
     `Units.of_bounds` makes them from the largest possible values; `problem.units` are those of a problem.
 
+    Parameters
+    ----------
+    loss_scale : a loss of 1 in the user's units.
+    loss_offset : the loss of a step with loss 0, in the user's units.
+    constraint_scales : (I,) a use of 1 in the user's units of each constraint.
+
+    Examples
+    --------
     >>> units = Units.of_bounds(loss_bounds=(0.0, 20.0), use_bounds=[5.0])
     >>> units.loss_scale, units.loss_offset, units.constraint_scales.tolist()
     (10.0, 10.0, [5.0])
     """
 
-    loss_scale: float = 1.0  # a loss of 1 in the user's units
-    loss_offset: float = 0.0  # the loss of a step with loss 0 in the user's units
-    constraint_scales: FloatArray  # (I,) a use of 1 in the user's units of each constraint
+    loss_scale: float = 1.0
+    loss_offset: float = 0.0
+    constraint_scales: FloatArray  # (I,)
 
     def __post_init__(self) -> None:
         scales = finite(floats(self.constraint_scales, "constraint_scales", ("I",)), "constraint_scales").copy()

@@ -115,6 +115,12 @@ class BernsteinBox:
 class KnownModel:
     """The set that contains the true model only: known dynamics.
 
+    Parameters
+    ----------
+    transitions : (n_tuples,) the true transition probabilities.
+
+    Examples
+    --------
     >>> space = LayeredSpace.dense([1, 2, 1], 1)
     >>> known = KnownModel(transitions=np.array([0.9, 0.1, 1.0, 1.0]))
     >>> known(space, np.zeros(3, dtype=int), np.zeros(4, dtype=int)).radius.tolist()

@@ -45,7 +45,13 @@ def compare(
 
     Returns
     -------
-    For each learner one history for each seed.
+    dict : for each learner one history for each seed.
+
+    Raises
+    ------
+    InvalidInputError : if an argument is wrong.
+    InfeasibleError : if no policy can meet the budgets.
+    CallbackError : if the callback raises an error; `histories` are those of the runs that finished before.
 
     Examples
     --------

@@ -37,6 +37,8 @@ Regret = Literal["records", "last", "never"]
 class Record(NamedTuple):
     """The argument of a callback: one record of a run.
 
+    Examples
+    --------
     >>> import tightrope as tr
     >>> seen = []
     >>> history = tr.run("media-streaming", "uniform", episodes=3, callback=seen.append)
@@ -53,6 +55,12 @@ class Record(NamedTuple):
 class Stop(NamedTuple):
     """The value that a callback returns to end the run.
 
+    Parameters
+    ----------
+    reason : why; the history has it in `settings["stopped"]`.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> def stop_early(record: tr.Record) -> tr.Stop | None:
     ...     return tr.Stop("enough") if record.episode >= 5 else None

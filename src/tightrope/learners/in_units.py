@@ -19,6 +19,13 @@ class InUnits:
     The wrapped learner, `learner`, uses the units of Assumption 2. Save the wrapped one, and wrap it again after
     loading.
 
+    Parameters
+    ----------
+    learner : a learner whose budgets are `units.scaled_budgets(…)`.
+    units : the `Units` of the user.
+
+    Examples
+    --------
     >>> import tightrope as tr
     >>> space = tr.LayeredSpace.dense([1, 3, 2, 1], 2)
     >>> units = tr.Units.of_bounds(loss_bounds=(0, 40), use_bounds=[3, 120])  # of a step: euros; litres, minutes

@@ -218,6 +218,10 @@ def make(name: str, **options: Any) -> "Problem":
     name : a key of `PROBLEMS`.
     options : options of the problem, such as `losses`, `noise` or a budget.
 
+    Returns
+    -------
+    Problem : the problem.
+
     Raises
     ------
     InvalidInputError : if the name or an option is unknown; it suggests the nearest one.
