@@ -10,6 +10,7 @@ import pandas
 import pytest
 
 import tightrope as tr
+from benchmarks.logged import regret
 from tests.problems.recorded import LOSS, Columns, laws, recorded, written
 from tightrope.errors import InvalidInputError
 from tightrope.learners.shared.counting import CountingLearner
@@ -363,3 +364,10 @@ def test_the_bins_of_a_state_hold_for_the_next_state_too() -> None:
     names = {"state": "level", "next_state": "next_level"}
     log = read_log(columns, columns=names, bins={"level": [10.0]})
     assert log.next_state.tolist() == ["10 and more", "below 10"]
+
+
+def test_a_learner_that_knows_a_log_loses_less() -> None:
+    """A smaller edition of python -m benchmarks.logged."""
+    problem = tr.make("inventory")
+    without, knowing = (regret(problem, logged, seed=0, played=100) for logged in (0, 200))
+    assert knowing < without
