@@ -122,7 +122,7 @@ class RunFolder:
         """Read `run.json`; None if it is not there, or cannot be read."""
         try:
             return msgspec.convert(self.facts(), Report)
-        except ValueError:  # of msgspec
+        except msgspec.ValidationError:
             return None
 
     def facts(self) -> dict[str, Any]:
