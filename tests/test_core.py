@@ -180,3 +180,44 @@ def test_rows_that_lead_nowhere_are_refused(name: str, at: int, value: int, mess
     rows[name][at] = value
     with pytest.raises(ValueError, match=message):
         core.Csr(**rows)
+
+
+def test_rows_cannot_change_after_they_were_checked() -> None:
+    space = LayeredSpace.dense([1, 2, 2, 1], 2)
+    assert core.span(space.native, np.zeros(space.n_tuples)) == 0
+    for field in space.csr._fields:
+        with pytest.raises(ValueError, match="read-only"):
+            getattr(space.csr, field)[0] = 2**30
+
+
+ANY_NUMBER = st.floats() | st.sampled_from([0.0, -1.0, 1.0, 1e300, 5e-324, np.inf, np.nan])
+
+
+@given(st.integers(0, 3), st.booleans(), st.booleans(), st.data())
+def test_any_numbers_may_be_given_to_a_solver(kind: int, direct: bool, kept: bool, data: st.DataObject) -> None:
+    """It finds an answer or none, and no index comes from a number: `tools/sanitize.sh` would see it."""
+
+    def numbers(n: int) -> np.ndarray:
+        return np.array(data.draw(st.lists(ANY_NUMBER, min_size=n, max_size=n)))
+
+    free = np.array(data.draw(st.lists(st.booleans(), min_size=N_PAIRS, max_size=N_PAIRS)))
+    center, radius = numbers(N_TUPLES), numbers(N_PAIRS)
+    solver: Any = core.Solver(SPACE.native, direct)
+    if kind == 0:
+        solver.set_l1(center, radius, free)
+    elif kind == 1:
+        solver.set_box(center, numbers(N_TUPLES), free)
+    elif kind == 2:
+        solver.set_cut_box(center, numbers(N_TUPLES), center, radius, free)
+    else:
+        solver.set_kl(center, radius, free)
+    if kept:
+        factor = np.resize(numbers(7), solver.factor_size)
+        solver.restore(numbers(SPACE.n_states), np.resize(radius, (2, N_PAIRS)), factor, data.draw(ANY_NUMBER))
+    theta, y = np.empty(N_TUPLES), numbers(2)
+    reference, cost, rows = numbers(N_TUPLES), numbers(N_TUPLES), np.resize(numbers(5), (2, N_TUPLES))
+    tolerance = data.draw(st.sampled_from([1e-9, 1.0, np.nan]))
+    assert len(solver.solve(reference, cost, tolerance, theta)) == 4
+    assert len(solver.solve_priced(reference, cost, rows, C, numbers(2), tolerance, 3, y, theta)) == 5
+    dbeta = np.empty((2, SPACE.n_states))
+    solver.sensitivities(reference, cost, rows, theta, dbeta, np.empty_like(rows))

@@ -96,6 +96,11 @@ def test_what_was_not_prepared_is_refused() -> None:
     for function, arguments in ((parts.divided, ()), (parts.sweep, (states, True)), (parts.assembled, (0.0,))):
         with pytest.raises(RuntimeError, match="nothing was evaluated"):
             function(*arguments)
+    parts = core.Parts(space.native, False)
+    parts.set_l1(tuples, np.zeros(space.n_pairs), np.zeros(space.n_pairs, dtype=bool))
+    parts.evaluate(tuples, tuples, states)
+    with pytest.raises(RuntimeError, match="no panels"):
+        parts.assembled(0.0)
     with pytest.raises((TypeError, RuntimeError)):
         core.Solver("no space", True)
 

@@ -153,8 +153,9 @@ TIGHTROPE_INLINE double log1p(double x) {
     return y;
 }
 
-/// log Γ(x) for x > 0: Stirling's series from 16 on, and the recurrence below.
+/// log Γ(x) for x > 0, NaN elsewhere: Stirling's series from 16 on, and the recurrence below.
 inline double lgamma(double x) {
+    if (!(x > 0.0)) return NaN;
     double product = 1.0;
     while (x < 16.0) {
         product *= x;

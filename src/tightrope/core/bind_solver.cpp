@@ -231,6 +231,7 @@ public:
     auto assembled(double damping) {
         Turn solver(*this);
         require_evaluated();
+        if (solver->factor().empty()) throw std::logic_error("there are no panels: the solver is not direct");
         solver->visit([&](const auto& set) { assemble(solver->lanes(), set, damping, solver->work()); });
         const Panels& panels = solver->factor();
         return copied(std::vector<double>(panels.values.begin(), panels.values.begin() + panels.size()));
@@ -303,8 +304,8 @@ private:
     /// task(sweeps), for those that suit the model.
     template <class Task>
     void sweeps(Turn& solver, const Task& task) {
-        solver->visit([&](const auto& set) {
-            if (solver->work().sparse) {
+        solver->visit([&]<class Set>(const Set& set) {
+            if (assembles<Set>(solver->work())) {
                 Assembled assembled(solver->lanes(), set, solver->work());
                 task(assembled);
             } else {

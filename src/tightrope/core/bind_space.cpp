@@ -5,12 +5,14 @@ namespace tightrope {
 
 namespace {
 
-/// The data and the length of a contiguous array of this type, or TypeError.
+/// The data and the length of a contiguous array of this type, or TypeError. It is read-only from now on: an index that
+/// changes after it was checked would let kernels write anywhere.
 template <class T>
 std::pair<const T*, Index> vector_of(const nb::object& object, const char* name) {
-    Array<const T, 1> array;
-    if (!nb::try_cast(object, array, false))
+    nb::ndarray<nb::numpy, const T, nb::ndim<1>, nb::c_contig, nb::device::cpu> array;
+    if (!nb::hasattr(object, "flags") || !nb::try_cast(object, array, false))
         throw nb::type_error((std::string(name) + " is not a contiguous vector of the right type").c_str());
+    object.attr("flags").attr("writeable") = false;
     return {array.data(), static_cast<Index>(array.shape(0))};
 }
 

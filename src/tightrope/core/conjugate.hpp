@@ -289,6 +289,12 @@ Index conjugate_gradients(const Lanes& lanes, Sweeps sweeps, double accuracy, In
     return max_iterations;
 }
 
+/// Whether H is assembled: the model has few successors, and the set moves by labels.
+template <class Set>
+bool assembles(const Workspace& work) {
+    return !requires { &Set::respond; } && work.sparse;
+}
+
 /// The same with H assembled, if it may and can be; `renew`: with H of the last evaluation, not with that of the last call.
 template <class Set>
 Index conjugate_gradients(const Lanes& lanes, const Set& set, bool assembled, bool renew, double damping,
@@ -298,8 +304,7 @@ Index conjugate_gradients(const Lanes& lanes, const Set& set, bool assembled, bo
         if (renew) sweeps.find_pivots(damping);
         return conjugate_gradients(lanes, sweeps, accuracy, MAX_ITERATIONS, work, x, interrupt);
     };
-    const bool by_labels = !requires { &Set::respond; };
-    return assembled && by_labels && work.sparse ? with(Assembled(lanes, set, work)) : with(MatrixFree(lanes, set, work));
+    return assembled && assembles<Set>(work) ? with(Assembled(lanes, set, work)) : with(MatrixFree(lanes, set, work));
 }
 
 }  // namespace tightrope

@@ -25,7 +25,7 @@ public:
     Indices beside_ptr, beside;  ///< The later states of the layer that state s' has an entry of E with, in order.
     Indices entry_ptr, entry;    ///< Of state s, for its successors i < j, row by row: the index of their entry of E.
 
-    /// Whether H is worth assembling: E must not have more entries than the model has tuples.
+    /// Whether H is worth assembling: E must not have more entries than the model has tuples; and indices have 32 bits.
     static bool fits(const Space& space) {
         Index products = 0;
         bool few = true;
@@ -34,7 +34,7 @@ public:
             products += m * (m - 1) / 2;
             few = few && m <= std::numeric_limits<std::uint8_t>::max();
         });
-        return few && products <= space.n_tuples;
+        return few && products <= space.n_tuples && space.n_tuples <= std::numeric_limits<std::uint32_t>::max();
     }
 
     explicit SparsePattern(const Space& space) : to_ptr{0}, from_ptr(space.n_states + 1, 0), entry_ptr{0} {
