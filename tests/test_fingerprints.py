@@ -4,7 +4,6 @@
 """
 
 import importlib
-import importlib.util
 import json
 import os
 import subprocess
@@ -36,12 +35,6 @@ ENVIRONMENTS: dict[str, dict[str, str]] = {
 }
 
 
-#: Kernels that numba compiles have other bits on other CPUs, and some learners still depend on numpy's and BLAS's.
-without_numba = pytest.mark.skipif(
-    importlib.util.find_spec("tightrope.kernels") is not None, reason="not before numba's kernels are gone"
-)
-
-
 def levels() -> tuple[str, ...]:
     """The instruction sets that the core is compiled for and this CPU has."""
     found: tuple[str, ...] = importlib.import_module("tightrope.core").levels()
@@ -64,12 +57,10 @@ def test_results_are_the_same_bits_twice() -> None:
     assert differing(fingerprints(), fingerprints()) == []
 
 
-@without_numba
 def test_results_are_the_stored_bits() -> None:
     assert differing(fingerprints(), stored()) == []
 
 
-@without_numba
 @pytest.mark.parametrize("environment", ENVIRONMENTS)
 def test_results_are_the_stored_bits_with(environment: str) -> None:
     if reason := unsupported(environment):

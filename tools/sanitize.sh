@@ -9,7 +9,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 python=${PYTHON:-.venv/bin/python}
 build=build/sanitize
-[ $# -gt 0 ] || set -- tests/core tests/kernels tests/planning tests/projection tests/learners tests/test_*.py
+[ $# -gt 0 ] || set -- tests/core tests/planning tests/projection tests/learners tests/test_*.py
 
 cmake=$(command -v cmake || echo "$(dirname "$python")/cmake")
 "$cmake" -S . -B "$build" -DPython_EXECUTABLE="$(command -v "$python")" -DCMAKE_BUILD_TYPE=Debug \
