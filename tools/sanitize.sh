@@ -14,7 +14,7 @@ build=build/sanitize
 cmake=$(command -v cmake || echo "$(dirname "$python")/cmake")
 "$cmake" -S . -B "$build" -DPython_EXECUTABLE="$(command -v "$python")" -DCMAKE_BUILD_TYPE=Debug \
     -DTIGHTROPE_SANITIZE=address,undefined
-"$cmake" --build "$build" --parallel
+"$cmake" --build "$build" --parallel "$(getconf _NPROCESSORS_ONLN)"
 # The package with this core, apart from the one that is installed.
 rm -rf "$build/package"
 mkdir -p "$build/package"

@@ -73,7 +73,7 @@ inline Extremes extremes(const double* x, Index n) {
 /// θ keeps every tuple's own u until `divide`; those of free pairs of one state add up.
 inline bool tilt(const Subproblem& problem, const Lanes& lanes, Workspace& work, double* __restrict theta) {
     std::vector<Extremes> found(lanes.n_layers());
-    work.tuple_pool.each(lanes.n_layers(), [&](Index k, int) {
+    work.pool.each(lanes.n_layers(), [&](Index k, int) {
         const Tuples tuples(problem.space, k);
         const double *__restrict reference = problem.reference, *__restrict cost = problem.cost;
         for (Index j = tuples.begin; j < tuples.end; ++j) theta[j] = reference[j] * exp(-cost[j]);
@@ -253,7 +253,7 @@ Value evaluate(const Lanes& lanes, const Set& set, const double* beta, bool loga
 
 /// θ of every tuple: what its slot has, in proportion to its own u.
 inline void divide(const Space& space, const Lanes& lanes, bool logarithmic, Workspace& work, double* __restrict theta) {
-    work.tuple_pool.each(lanes.n_layers(), [&](Index k, int) {
+    work.pool.each(lanes.n_layers(), [&](Index k, int) {
         const Tuples tuples(space, k);
         const std::uint32_t* __restrict slot = lanes.slot.data();
         double *__restrict u = work.u.data(), *__restrict p = work.p.data();

@@ -111,7 +111,7 @@ private:
 
     /// cost + Σ y_i A_i
     void price(const std::vector<double>& y) {
-        work_.tuple_pool.each(lanes_.n_layers(), [&](Index k, int) {
+        work_.pool.each(lanes_.n_layers(), [&](Index k, int) {
             const Tuples tuples(space_, k);
             double* __restrict cost = cost_.data();
             std::copy(problem_.cost + tuples.begin, problem_.cost + tuples.end, cost + tuples.begin);
@@ -129,7 +129,7 @@ private:
     /// φ, the slack and what is missed at a point whose F and θ are known.
     void account(PricedPoint& at, Value value) {
         at.slack.resize(rows_.m);
-        work_.tuple_pool.each(rows_.m, [&](Index i, int) {
+        work_.pool.each(rows_.m, [&](Index i, int) {
             at.slack[i] = limit_[i] - dot(row(i), theta_, space_.n_tuples) / size_[i];
         });
         at.phi = value.F;

@@ -45,8 +45,7 @@ struct Workspace {
     Vector log_Z;                       ///< (L,)
     Vector terms;                       ///< (L,) of a sum over layers
 
-    Pool pool;        ///< for passes over slots, pairs and states
-    Pool tuple_pool;  ///< for passes over tuples, of which there are more where pairs are free
+    Pool pool;                     ///< chosen by the number of tuples, also where free pairs make fewer slots of them
     std::vector<Scratch> scratch;  ///< one for each thread
 
     /// Make room for a layout; the thresholds are 0.
@@ -61,8 +60,7 @@ struct Workspace {
         top.assign(lanes.n_layers() + 1, 0.0);
         log_Z.assign(lanes.n_layers(), 0.0);
         terms.assign(lanes.n_layers(), 0.0);
-        pool = Pool(lanes.n_slots());
-        tuple_pool = Pool(lanes.n_tuples());
+        pool = Pool(lanes.n_tuples());
         scratch.assign(pool.workers(), Scratch(lanes.longest()));
     }
 
