@@ -12,6 +12,7 @@ from urllib.parse import quote
 
 import psycopg
 import pytest
+from typer.testing import CliRunner
 
 from fuzz.cluster import Cluster
 from fuzz.durable import OPTIONS, sight_of
@@ -19,6 +20,7 @@ from fuzz.twin import Twin
 from tests.durable.stories import fresh, one_more, played
 from tests.durable.test_corrections import bits, during, ids, plain, tell_some
 from tests.durable.test_stores import random_call
+from tightrope.cli.commands import app
 from tightrope.durable import DurableLearner
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
 from tightrope.ops import corrections, postgres, rebuilding, state
@@ -181,6 +183,26 @@ def test_messages_show_no_password(database: str) -> None:
     assert "hush" not in str(error.value)
 
 
+@pytest.mark.parametrize("password", ["s3cr/et", "s3cr#et", "s3cr?et", "s3cr@et", "s3cr%et"])
+def test_a_password_that_is_not_encoded_is_refused_and_not_shown(password: str) -> None:
+    pytest.importorskip("psycopg")
+    with pytest.raises(InvalidInputError, match="percent-encoded") as error:
+        Address.read(f"postgresql://me:{password}@host/db")
+    assert "s3cr" not in str(error.value)
+
+
+def test_a_database_without_an_encoding_is_used_as_utf_8(cluster: Cluster) -> None:
+    """Debian makes such databases where no locale is set, as in many containers."""
+    with psycopg.connect(cluster.address(), autocommit=True) as sql:
+        sql.execute("CREATE DATABASE plain ENCODING 'SQL_ASCII' TEMPLATE template0")
+    address = cluster.address().replace("/tightrope?", "/plain?")
+    with DurableLearner(address, fresh(), author="Zoë") as learner:
+        one_more(learner)
+    with DurableLearner(address) as learner:
+        assert learner.status.told == 1
+        assert learner.database.query("SELECT author FROM events") == [("Zoë",)]
+
+
 @pytest.mark.parametrize("address", ["postgresql://h/d?schema=a;b", "postgresql://h/d?nonsense=1"])
 def test_an_address_that_is_not_valid_is_refused(cluster: Cluster, address: str) -> None:
     with pytest.raises(InvalidInputError, match=r"schema is|address of the database"):
@@ -194,6 +216,24 @@ def test_the_learner_has_the_name_of_the_schema_or_of_the_database() -> None:
         ("shop", "tightrope", "postgresql://h:5432/shop"),
         ("north", "north", "postgresql://h:5432/shop?schema=north"),
     ]
+
+
+def test_the_command_line_corrects_a_learner_in_a_database_that_others_use(database: str) -> None:
+    with DurableLearner(database, fresh()) as learner:
+        told = tell_some(learner, 12)
+        done = CliRunner().invoke(app, ["retract", database, told[3][0].id, "--reason", "a sensor", "--author", "Zoë"])
+        assert done.exit_code == 0, done.output
+        assert "event 13 retracts 1 episodes" in done.output
+        [one] = learner.corrections()
+        assert (one.reason, one.author, learner.status.told) == ("a sensor", "Zoë", 11)
+
+
+@pytest.mark.parametrize("command", ["inspect DIR", "migrate DIR", "backup DIR FILE", "export DIR FILE.jsonl"])
+def test_commands_for_directories_refuse_a_database_and_show_no_password(command: str) -> None:
+    done = CliRunner().invoke(app, command.replace("DIR", "postgresql://me:hush@host/db").split())
+    assert done.exit_code == 2
+    assert "address of a database" in done.output and "pg_dump" in done.output
+    assert "hush" not in done.output
 
 
 def test_another_format_is_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:

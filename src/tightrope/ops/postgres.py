@@ -82,6 +82,12 @@ class Address(NamedTuple):
     def read(cls, address: str) -> Self:
         """Take `schema=…` out of the query of a URL. Raises InvalidInputError if it is not valid."""
         parts = urlsplit(address)
+        user = parts.netloc.rpartition("@")[0]
+        if "@" in user + parts.path + parts.query or parts.fragment:  # "/" ended the password, and its rest is a path
+            raise InvalidInputError(
+                "the address of the database has a character that must be percent-encoded in a user or a password: "
+                "%2F for /, %3A for :, %3F for ?, %23 for #, %40 for @; or put the password into ~/.pgpass or PGPASSWORD"
+            )
         options = dict(parse_qsl(parts.query))
         schema = options.pop("schema", "")
         if schema and not re.fullmatch(r"[A-Za-z0-9_-]{1,60}", schema):
@@ -92,7 +98,10 @@ class Address(NamedTuple):
         try:
             found = conninfo_to_dict(url)
         except psycopg.Error as error:
-            raise InvalidInputError(f"the address of the database is not valid: {error}") from error
+            words = str(error).strip().replace(parts.password or "\n", "…")
+            raise InvalidInputError(
+                f"the address of the database is not valid: {words}"
+            ) from None  # it shows the password
         return cls(url, schema or SCHEMA, schema or str(found.get("dbname") or SCHEMA))
 
     def __str__(self) -> str:
@@ -135,6 +144,7 @@ class PostgreSQL:
     def _connect(self) -> psycopg.Connection[Any]:
         options = {"connect_timeout": str(PATIENCE), "application_name": "tightrope"}
         options |= {name: str(value) for name, value in conninfo_to_dict(self.address.url).items() if value is not None}
+        options["client_encoding"] = "UTF8"  # without it psycopg returns bytes where the encoding is SQL_ASCII
         with self._errors():
             connection = psycopg.connect(make_conninfo(**options), autocommit=True)
             for statement in filter(str.strip, SETTINGS.split(";")):
