@@ -11,7 +11,23 @@ from tightrope.arguments import LARGEST
 from tightrope.cli import note, options, show
 from tightrope.cli.app import EXIT_CODES, FAILED, Command, Group, app
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a durable learner.")]
+
+def directory(text: str) -> Path:
+    """Return a directory; refuse the address of a database, which may contain a password."""
+    from tightrope.ops.database import POSTGRES
+
+    if text.startswith(POSTGRES):
+        raise typer.BadParameter(
+            "this is the address of a database, and the command is for directories; back a database up with pg_dump, "
+            "and ask its service for the state of the learner."
+        )
+    return Path(text)
+
+
+Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a durable learner.", parser=directory)]
+Place = Annotated[
+    str, typer.Argument(metavar="DIR", help="The directory of a durable learner, or the address of its database.")
+]
 
 
 @app.command(epilog="Exit code: 0 no damage, 1 something is damaged, 2 wrong usage or input.", cls=Command)
@@ -78,7 +94,7 @@ DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change;
 
 @app.command(epilog=EXIT_CODES, cls=Command)
 def retract(
-    folder: Directory,
+    place: Place,
     episodes: Annotated[
         list[str] | None, typer.Argument(metavar="EPISODE", help="Ids of episodes to retract.", show_default=False)
     ] = None,
@@ -104,12 +120,12 @@ def retract(
     """Retract outcomes, as if the learner had never learned them. Outcomes must meet all given conditions."""
     from tightrope.cli.production import retract_outcomes
 
-    retract_outcomes(folder, episodes, since, until, told_by, undo, reason=reason, author=author, dry_run=dry_run)
+    retract_outcomes(place, episodes, since, until, told_by, undo, reason=reason, author=author, dry_run=dry_run)
 
 
 @app.command(epilog=EXIT_CODES, cls=Command)
 def amend(
-    folder: Directory,
+    place: Place,
     episode: Annotated[str, typer.Argument(metavar="EPISODE", help="The id of an episode that was told.")],
     file: Annotated[
         Path,
@@ -122,7 +138,7 @@ def amend(
     """Replace the outcome of an episode, as if the learner had been told the new one."""
     from tightrope.cli.production import amend_outcome
 
-    amend_outcome(folder, episode, file, reason=reason, author=author, dry_run=dry_run)
+    amend_outcome(place, episode, file, reason=reason, author=author, dry_run=dry_run)
 
 
 @app.command(epilog=EXIT_CODES, cls=Command)

@@ -90,7 +90,7 @@ def new_learner(place: Path | str, problem: str, learner: str, episodes: int | N
 
 
 def retract_outcomes(
-    folder: Path,
+    place: str,
     episodes: Sequence[str] | None,
     since: str | None,
     until: str | None,
@@ -103,7 +103,7 @@ def retract_outcomes(
     conditions = {"episodes": episodes or None, "since": _time(since), "until": _time(until), "told_by": told_by}
     if undo is not None and any(value is not None for value in conditions.values()):
         raise InvalidInputError("--undo is given with episodes, --since, --until or --told-by; give one or the other")
-    with DurableLearner(folder) as durable:
+    with DurableLearner(place) as durable:
         if undo is None:
             effect = durable.retract(**conditions, **recorded)  # type: ignore[arg-type]
             what = f"retracts {len(effect.episodes)} episodes: {_numbers(effect.episodes)}"
@@ -112,7 +112,7 @@ def retract_outcomes(
     _print(effect, what)
 
 
-def amend_outcome(folder: Path, episode: str, file: Path, **recorded: Any) -> None:
+def amend_outcome(place: str, episode: str, file: Path, **recorded: Any) -> None:
     """Replace the outcome of an episode by the one in a file, and print the effect."""
     recorded["author"] = _author(recorded["author"])
     try:
@@ -121,7 +121,7 @@ def amend_outcome(folder: Path, episode: str, file: Path, **recorded: Any) -> No
         raise InvalidInputError(f"cannot read {in_words(error)}") from error
     except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise InvalidInputError(f"{printable(file)} is not an outcome: {error}") from error
-    with DurableLearner(folder) as durable:
+    with DurableLearner(place) as durable:
         outcome = Translator.of(durable).outcome(body)
         effect = durable.amend(episode, **outcome, **recorded)
     _print(effect, f"amends episode {episode}")
