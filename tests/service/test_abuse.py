@@ -92,11 +92,18 @@ def test_connections_that_drip_headers_are_closed(running: Running, monkeypatch:
         assert found.count(b"HTTP/1.1 200") == (1 if start.startswith(ask) else 0)
 
 
-def test_slow_connections_do_not_keep_others_out(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "start",
+    [b"GET /health HTTP/1.1\r\nX-Slow: ", post("/learners/machine/episodes/1-x/tell", "Content-Length: 100") + b"{"],
+    ids=["headers", "body"],
+)
+def test_slow_connections_do_not_keep_others_out(
+    running: Running, monkeypatch: pytest.MonkeyPatch, start: bytes
+) -> None:
     monkeypatch.setattr(PatientProtocol, "most_connections", 5)
     with ExitStack() as stack:
         for _ in range(20):
-            stack.enter_context(connected(running)).sendall(b"GET /health HTTP/1.1\r\nX-Slow: ")
+            stack.enter_context(connected(running)).sendall(start)
         assert running.get("/health").status == 200
         assert running.of("/state")["told"] == 0
         assert len(running.server._server.server_state.connections) <= 6

@@ -18,7 +18,7 @@ class PatientProtocol(H11Protocol):
 
     The time covers whatever the client sends while no request is being answered: the headers of the next one, or the
     rest of a body that was refused. Beyond `MOST_CONNECTIONS`, a new connection takes the place of the one that has
-    waited longest for a request, so that slow clients cannot keep others out.
+    waited longest for a whole request, body included, so that slow clients cannot keep others out.
     """
 
     headers_within = HEADERS_WITHIN
@@ -34,12 +34,17 @@ class PatientProtocol(H11Protocol):
         """Whether a request is being answered."""
         return self.cycle is not None and not self.cycle.response_complete
 
+    @property
+    def waiting(self) -> bool:
+        """Whether the client has to send something: a request, or the rest of its body."""
+        return not self.answering or self.cycle.more_body
+
     def connection_made(self, transport: Transport) -> None:  # type: ignore[override]
         """Start the time limit; make room if there are too many connections."""
         super().connection_made(transport)
         self._limit()
         if len(self.connections) > self.most_connections:
-            waiting = [one for one in self.connections if isinstance(one, PatientProtocol) and not one.answering]
+            waiting = [one for one in self.connections if isinstance(one, PatientProtocol) and one.waiting]
             min(waiting, key=lambda one: one.waiting_since).close()
 
     def data_received(self, data: bytes) -> None:
