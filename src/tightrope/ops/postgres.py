@@ -86,7 +86,7 @@ class Address(NamedTuple):
         if "@" in user + parts.path + parts.query or parts.fragment:  # "/" ended the password, and its rest is a path
             raise InvalidInputError(
                 "the address of the database has a character that must be percent-encoded in a user or a password: "
-                "%2F for /, %3A for :, %3F for ?, %23 for #, %40 for @; or put the password into ~/.pgpass or PGPASSWORD"
+                "%2F for /, %3A for :, %3F for ?, %23 for #, %40 for @; or put the password in ~/.pgpass or PGPASSWORD"
             )
         options = dict(parse_qsl(parts.query))
         schema = options.pop("schema", "")
