@@ -81,3 +81,10 @@ def test_the_unit_is_hardened() -> None:
     if "Unknown" in done.stderr or "unrecognized" in done.stderr:
         pytest.skip("systemd-analyze has no offline mode")
     assert done.returncode == 0, done.stdout[-500:] + done.stderr
+
+
+def test_a_system_call_that_the_unit_forbids_fails_and_does_not_kill() -> None:
+    """NumPy's OpenBLAS calls mbind, which is one of @resources, when it is loaded."""
+    lines = (DEPLOY / "tightrope.service").read_text("utf-8").splitlines()
+    assert "SystemCallFilter=~@privileged @resources" in lines
+    assert "SystemCallErrorNumber=EPERM" in lines
