@@ -41,6 +41,13 @@ def test_asking_again_with_the_same_key_returns_the_same_episode(running: Runnin
     assert [(one["in"], one["name"]) for one in document["parameters"]][1:] == [("header", "Idempotency-Key")]
 
 
+@pytest.mark.parametrize("key", ["", "two words", "a" * 101, "\xe9"])
+def test_a_key_that_the_document_does_not_allow_is_refused(running: Running, key: str) -> None:
+    refused = running.send("POST", "/learners/machine/ask", **{"Idempotency-Key": key})
+    assert (refused.status, refused.kind) == (422, "refused")
+    assert running.of("/episodes")["open"] == []
+
+
 def test_expired_episodes_make_room_and_are_counted(tmp_path: Path, machine: Path, clock: Clock) -> None:
     made = make_learner("uniform", load_problem(machine), episodes=100)
     with DurableLearner(tmp_path / "it", made, most_open=2, expire_after=60) as learner:

@@ -293,6 +293,9 @@ LEARNER = "/learners/{name}"
 #: Parameters that are sent as headers.
 HEADERS = {"key": "Idempotency-Key"}
 
+#: What such a header may contain.
+KEY = r"^[!-~]{1,100}$"
+
 #: Errors of requests with a body, and of requests that change a learner.
 WITH_BODY, CHANGE = ("too-slow", "wrong-type", "refused"), ("storage",)
 

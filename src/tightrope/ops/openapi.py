@@ -12,7 +12,7 @@ import msgspec
 from tightrope import __version__
 from tightrope.lab.report import STYLES, whole_page
 from tightrope.lab.report import asset as report_asset
-from tightrope.ops.api import HEADERS, KINDS, Endpoint, ErrorBody, Health, Names
+from tightrope.ops.api import HEADERS, KEY, KINDS, Endpoint, ErrorBody, Health, Names
 from tightrope.ops.learner import LONGEST_NAME
 
 #: Endpoints that are not about one learner: summary, type of the response, and errors.
@@ -90,7 +90,7 @@ def _operation(one: Endpoint, names: Sequence[str], schemas: dict[str, Any]) -> 
         "name": {"enum": list(names)},
         "challenger": {"minLength": 1, "maxLength": LONGEST_NAME, "pattern": "^[^/]*$"},
         "number": {"type": "integer", "minimum": 0},
-        "key": {"minLength": 1, "maxLength": LONGEST_NAME, "pattern": "^[!-~]*$"},
+        "key": {"pattern": KEY},
     }
     parameters = [("path", name, IN_PATH[name]) for name in ("name", *one.path_parameters)]
     parameters += [("query", name, IN_QUERY[name]) for name in one.query]

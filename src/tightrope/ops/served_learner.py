@@ -5,6 +5,7 @@ Whatever is published is immutable (a status, a policy, a list that is replaced)
 
 import asyncio
 import logging
+import re
 from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -18,6 +19,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 
 import numpy as np
 
+from tightrope.arguments import shown
 from tightrope.errors import InvalidInputError, StorageError, UnknownEpisodeError
 from tightrope.learners.base import LearnerBase
 from tightrope.learners.registry import learner_for
@@ -279,6 +281,8 @@ class ServedLearner:
     @endpoint("POST", "/ask", "too-many-open", "refused", *CHANGE, role="act")
     async def ask(self, author: str, key: str | None = None) -> api.Asked:
         """Open an episode."""
+        if key is not None and not re.fullmatch(api.KEY, key):
+            raise InvalidInputError(f"the key is {shown(key)}; expected 1 to 100 visible ASCII characters, no space")
         return self._opened(await self.join(lambda: self.learner.ask(author=author or None, key=key or "")))
 
     @endpoint("GET", "/act", "refused", "unknown-episode", role="act")
