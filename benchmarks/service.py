@@ -214,8 +214,8 @@ def one_round(
     folder: Path, bare: Wrk, service: Wrk, episodes: Episodes, connections: int, seconds: float
 ) -> list[float]:
     """Measure everything once, in the order of `COLUMNS`."""
-    act = f"/learners/{folder.name}/act?state=0"
-    written = inserts(folder.parent, seconds / 2)
+    act = "/learners/learner/act?state=0"
+    written = inserts(folder, seconds / 2)
     empty, acted = bare.send("/act", connections, seconds), service.send(act, connections, seconds)
     asked, told = episodes.ask(connections, seconds), episodes.tell(connections, seconds)
     written = (written + inserts(folder, seconds / 2)) / 2  # before and after
