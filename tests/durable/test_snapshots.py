@@ -4,6 +4,7 @@ import errno
 import sqlite3
 from pathlib import Path
 from threading import Thread
+from typing import Any
 
 import pytest
 
@@ -127,3 +128,23 @@ def test_temporary_files_of_a_killed_process_are_removed(tmp_path: Path) -> None
         left.touch()
         learner.snapshot()
         assert not left.exists()
+
+
+def test_a_snapshot_reads_the_episodes_that_were_told_and_no_others(tmp_path: Path) -> None:
+    """So that thousands of open ones do not hold up whoever waits for an action."""
+    with opened(tmp_path, fresh()) as learner:
+        for _ in range(50):
+            learner.ask()
+        one_more(learner)
+        found, query = [], learner._store.database.query
+
+        def counting(sql: str, *values: Any) -> list[Any]:
+            rows = query(sql, *values)
+            if "FROM episodes" in sql:
+                found.append(len(rows))
+            return rows
+
+        learner._store.database.query = counting  # type: ignore[method-assign]
+        learner.snapshot()
+        assert found == [1]
+        assert learner.status.open == 50

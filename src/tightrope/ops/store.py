@@ -374,7 +374,7 @@ class Journal:
 
     def record_snapshot(self, snapshot: SnapshotRow) -> None:
         """Record the files of a snapshot of the state after the last event, and settle the episodes told before."""
-        told = [episode for episode in self._episodes("fate = 'open'") if episode.fate == "told"]
+        told = self._episodes("fate = 'open' AND since.episode IS NOT NULL")
         row = (*snapshot, digest_of_row(*snapshot))
         self._commit(
             *map(_update, told),
