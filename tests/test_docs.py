@@ -33,6 +33,7 @@ examples: Any = importlib.import_module("examples")
 #: Pages whose blocks are run by a test of their own, which has stand-ins for what they need.
 RUN_ELSEWHERE = {
     "docs/how-to/python.md": "tests/test_python_page.py",
+    "docs/how-to/replicas.md": "tests/service/test_tutorial.py",
     "docs/how-to/service.md": "tests/service/test_tutorial.py",
 }
 #: Numbers in console blocks may be other ones: where several policies are optimal, the linear program chooses.
