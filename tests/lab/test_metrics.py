@@ -7,7 +7,6 @@ import pytest
 
 import tightrope as tr
 from tightrope.lab.history import COLUMNS, Column, in_units
-from tightrope.storage.files import read_csv
 
 
 @pytest.fixture
@@ -25,7 +24,8 @@ def test_a_new_metric_is_in_histories_files_and_units(worst_use: None, tmp_path:
     scale = in_units(problem, history)["violation"][-1] / history["violation"][-1]
     assert in_units(problem, history)["worst_use"][-1] == pytest.approx(scale * history["worst_use"][-1])
     tr.Study(problems=["edge-cloud"], learners=["uniform"], episodes=30, seeds=1).run(tmp_path / "study")
-    assert "worst_use" in read_csv(next((tmp_path / "study").glob("runs/*/history.csv")))
+    heading = next((tmp_path / "study").glob("runs/*/history.csv")).read_text().splitlines()[0]
+    assert "worst_use" in heading.split(",")
 
 
 def test_a_history_of_an_earlier_version_lacks_it(worst_use: None) -> None:

@@ -392,7 +392,7 @@ def new(
             show(str(path))
         note(f"edit these files, then run: tightrope run {folder}")
         return
-    from tightrope.cli.logs import new_from_log
+    from tightrope.cli.actions import new_from_log
 
     new_from_log(
         folder, from_log, options.limits(budget or []), column or [], bins or [], unit or [], bounds or [],
@@ -417,7 +417,7 @@ def learn(
     ] = None,
 ) -> None:
     """Make a learner that has counted the episodes of a log, and write it to a file."""
-    from tightrope.cli.logs import learn_from_log
+    from tightrope.cli.actions import learn_from_log
 
     learn_from_log(folder, file, learner, episodes)
 
@@ -437,7 +437,7 @@ def evaluate(
     ] = 0.95,
 ) -> None:
     """Estimate from the log what a policy would cost and use, with intervals."""
-    from tightrope.cli.logs import evaluate_policy
+    from tightrope.cli.actions import evaluate_policy
 
     evaluate_policy(folder, policy, level)
 

@@ -200,13 +200,6 @@ def _cell(value: Any) -> str:
     return plain if isinstance(plain, str) else repr(plain).removesuffix(".0")
 
 
-def read_csv(path: Path) -> dict[str, list[str]]:
-    """Read a file of `write_csv`; return the cells of each column as text."""
-    with path.open(newline="", encoding="utf-8") as file:
-        heading, *rows = csv.reader(file)
-    return {name: [row[k] for row in rows] for k, name in enumerate(heading)}
-
-
 @contextmanager
 def claim_folder(folder: Path, mark: str) -> Iterator[bool]:
     """Lock a folder, and create it if needed; the file `mark` identifies it as ours. Yield whether it is new.

@@ -70,20 +70,24 @@ class Mixed(Changing):
         self.name = sequence.name
 
     def begin(self, rng: np.random.Generator) -> "MixedPlay":
-        return MixedPlay(self.sequence.begin(rng), self.mean.shape)  # type: ignore[attr-defined]
+        return MixedPlay(self.sequence.begin(rng), self.of_loss)  # type: ignore[attr-defined]
+
+    def of_loss(self, loss: FloatArray) -> FloatArray:
+        """Return the constraints (I, n_tuples) that a loss of the sequence stands for."""
+        return loss.reshape(self.mean.shape)
 
     def __repr__(self) -> str:
         return f"Mixed({len(self.mean)} constraints, largest_factor={self.largest_factor}, {self.sequence!r})"
 
 
 class MixedPlay:
-    """The constraints of one run under `Mixed`."""
+    """The constraints of one run: a function of the losses of an adversary."""
 
-    def __init__(self, adversary: Adversary, shape: tuple[int, ...]) -> None:
-        self.adversary, self._shape = adversary, shape
+    def __init__(self, adversary: Adversary, of_loss: Callable[[FloatArray], FloatArray]) -> None:
+        self.adversary, self._of_loss = adversary, of_loss
 
     def constraints(self, episode: int) -> FloatArray:
-        return self.adversary.loss(episode).reshape(self._shape)
+        return self._of_loss(self.adversary.loss(episode))
 
     def watch(self, policy: Policy) -> None:
         self.adversary.watch(policy)
@@ -112,27 +116,19 @@ class Chased(Changing):
         self.mean, self.mdp = checked_mean(mean, self.largest_factor), mdp
         self.extremes: FloatArray = (self.mean + self.swing * np.abs(self.mean))[None]
 
-    def begin(self, rng: np.random.Generator) -> "ChasedPlay":
+    def begin(self, rng: np.random.Generator) -> MixedPlay:
         if self.mdp is None:
             raise InvalidInputError("the constraints 'chaser' need the model: use make_constraints(…, mdp=mdp)")
         still = np.zeros((1, self.mdp.space.n_tuples))
-        return ChasedPlay(self, Chaser(still, self.mdp, weight=1.0, memory=self.memory).begin(rng))
+        return MixedPlay(Chaser(still, self.mdp, weight=1.0, memory=self.memory).begin(rng), self.of_loss)
+
+    def of_loss(self, loss: FloatArray) -> FloatArray:
+        """Return the constraints (I, n_tuples) for û (n_tuples,), a loss of "chaser"."""
+        g: FloatArray = (1 + self.swing * (2 * loss - 1)) * self.mean
+        return g
 
     def __repr__(self) -> str:
         return f"Chased({len(self.mean)} constraints, swing={self.swing}, memory={self.memory})"
-
-
-class ChasedPlay(MixedPlay):
-    """The constraints of one run under `Chased`."""
-
-    def __init__(self, law: Chased, adversary: Adversary) -> None:
-        super().__init__(adversary, law.mean.shape)
-        self._law = law
-
-    def constraints(self, episode: int) -> FloatArray:
-        law = self._law
-        g: FloatArray = (1 + law.swing * (2 * self.adversary.loss(episode) - 1)) * law.mean
-        return g
 
 
 def switching(mean: ArrayLike, *, swing: float = 0.5, period: int = 500) -> Mixed:

@@ -72,6 +72,7 @@ class Toml(TomlFile):
     about = "a problem"
 
     def __init__(self, path: Path) -> None:
+        _check_there(path)
         super().__init__(path)
         self.whole = self.read(self.content, Declaration)
         self.loss = self.read(self.whole.loss, LossDeclaration, "loss")
@@ -119,15 +120,11 @@ class Toml(TomlFile):
             if getattr(part, key) is not None:
                 raise InvalidInputError(f"{self.where(*keys, key)}: {named} has a form, which takes no {key}")
 
-    def _bytes(self) -> bytes:
-        try:
-            return super()._bytes()
-        except InvalidInputError:
-            with suppress(OSError):  # if the name is too long, the error below says so
-                if not self.path.parent.is_dir():
-                    raise InvalidInputError(f"there is no folder {printable(self.path.parent)}") from None
-                if not self.path.exists():
-                    raise InvalidInputError(
-                        f"{printable(self.path.parent)} has no {FILE}; `tightrope new` writes an example"
-                    ) from None
-            raise
+
+def _check_there(path: Path) -> None:
+    """Refuse a declaration that does not exist, or whose folder does not."""
+    with suppress(OSError):  # a name that is too long is refused when it is read
+        if not path.parent.is_dir():
+            raise InvalidInputError(f"there is no folder {printable(path.parent)}")
+        if not path.exists():
+            raise InvalidInputError(f"{printable(path.parent)} has no {FILE}; `tightrope new` writes an example")

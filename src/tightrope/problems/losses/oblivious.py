@@ -162,28 +162,32 @@ class Waves(Oblivious):
         self._sine = combine(cosine(turns) / K if K > 1 else np.zeros(1), self.scenarios)
         self._cosine = combine(-cosine(turns - 0.25) / K if K > 1 else np.zeros(1), self.scenarios)
 
-    def turns(self, episode: int) -> FloatArray:
-        """Return x, (n_tuples,), or (1,) if it is the same for all tuples; whole periods are removed."""
-        x: FloatArray = np.atleast_1d(np.fmod(episode - 1, self.period) / self.period + self.phase)
-        return x
-
     def loss(self, episode: int) -> FloatArray:
-        x = self.turns(episode)
+        x = _turns(episode, self.period, self.phase)
         f: FloatArray = self._mean + cosine(x - 0.25) * self._sine + cosine(x) * self._cosine
         return np.clip(f, -1.0, 1.0, out=f)
 
 
-class SquareWaves(Waves):
+class SquareWaves(Oblivious):
     """Jumps from scenario to scenario, with one period and phase per tuple.
 
     f^t(j) = f_k(j) with k = ⌊K (x mod 1)⌋ at x = (t−1) / period_j + phase_j: each scenario for a K-th of the period.
+    `period` and `phase` are those of `Waves`.
     """
 
     name = "square-waves"
 
+    def __init__(
+        self, scenarios: ArrayLike, *, period: float | ArrayLike = 100.0, phase: float | ArrayLike = 0.0
+    ) -> None:
+        super().__init__(scenarios)
+        n = self.scenarios.shape[1]
+        self.period = _of_tuples(period, "period", n, 1.0, LARGEST)
+        self.phase = _of_tuples(phase, "phase", n, -1.0, 1.0)
+
     def loss(self, episode: int) -> FloatArray:
         K, n = self.scenarios.shape
-        x = self.turns(episode)
+        x = _turns(episode, self.period, self.phase)
         k = np.minimum((K * (x - np.floor(x))).astype(np.int64), K - 1)  # x just below 0 is rounded up to a whole turn
         f: FloatArray = self.scenarios[np.broadcast_to(k, n), np.arange(n)]
         return f
@@ -306,6 +310,12 @@ def _of_tuples(value: object, name: str, n_tuples: int, low: float, high: float)
         j = int(np.argmax(bad))
         raise InvalidInputError(f"{name}[{j}] is {array[j]}; it must be a number from {low:g} to {high:g}")
     return array
+
+
+def _turns(episode: int, period: float | FloatArray, phase: float | FloatArray) -> FloatArray:
+    """Return x, (n_tuples,), or (1,) if it is the same for all tuples; whole periods are removed."""
+    x: FloatArray = np.atleast_1d(np.fmod(episode - 1, period) / period + phase)
+    return x
 
 
 def checked_scenarios(scenarios: ArrayLike, what: str, n_tuples: int | None = None) -> FloatArray:
