@@ -20,6 +20,7 @@ code of its authors has intervals without logarithms, √(P̄ (1 − P̄)/n) + 1
 excess in line 3.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -28,33 +29,24 @@ from tightrope.arguments.arrays import wholes
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.counting import (
-    AveragesState,
     CountingLearner,
     Estimates,
+    PricedState,
     Radii,
+    averaged,
     budgets_of_shares,
     estimates,
     no_sums,
-    sums_after,
 )
 from tightrope.model import Policy, flat
 from tightrope.planning.dynamic_programming import Halves, OptimisticPlan, plan
 from tightrope.space import FloatArray
-from tightrope.storage.state import numbers, part, state
 
 #: The most repetitions of line 3; more than a few are rare.
 TIGHTENINGS = 20
 
 
-@state
-class AlwaysSafeState(AveragesState):
-    """The state of AlwaysSafe."""
-
-    policy: Policy = part()
-    multipliers: FloatArray = numbers(least=0)  #: (I,) of the last linear program
-
-
-class AlwaysSafe(CountingLearner[AlwaysSafeState]):
+class AlwaysSafe(CountingLearner[PricedState]):
     """A known abstraction for the budgets: stochastic losses, unknown dynamics, budgets that hold in every episode.
 
     Parameters
@@ -94,23 +86,21 @@ class AlwaysSafe(CountingLearner[AlwaysSafeState]):
         self._uses = (uses.reshape(n, space.n_pairs) + 1) / 2
         self._halves = Halves(space, self._class)
 
-    def initial(self) -> AlwaysSafeState:
+    def initial(self) -> PricedState:
         sums = no_sums(self.space, len(self.budgets), self.ties)
         policy, multipliers = self._plan(estimates(sums["counts"], sums["cost_sum"]))
-        return AlwaysSafeState(**sums, policy=policy, multipliers=multipliers)
+        return PricedState(**sums, policy=policy, multipliers=multipliers)
 
-    def offer(self, state: AlwaysSafeState) -> Offer:
+    def offer(self, state: PricedState) -> Offer:
         return Offer(state.policy, state.multipliers, state.counts.epoch)
 
-    def step(self, state: AlwaysSafeState, seen: Seen) -> AlwaysSafeState:
+    def step(self, state: PricedState, seen: Seen) -> PricedState:
         """Return the next state: count, and if that ends an epoch, lines 1 to 4."""
-        counts, cost_sum = sums_after(state, seen, self.space)
-        policy, multipliers = state.policy, state.multipliers
-        if counts.epoch != state.counts.epoch:
-            policy, multipliers = self._plan(estimates(counts, cost_sum))
-        return AlwaysSafeState(
-            observed=state.observed + 1, counts=counts, cost_sum=cost_sum, policy=policy, multipliers=multipliers
-        )
+        after = averaged(state, seen, self.space)
+        if after.counts.epoch == state.counts.epoch:
+            return after
+        policy, multipliers = self._plan(estimates(after.counts, after.cost_sum))
+        return replace(after, policy=policy, multipliers=multipliers)
 
     def _plan(self, averages: Estimates) -> tuple[Policy, FloatArray]:
         """Return the policy of lines 1 to 4, and the multipliers of its budgets."""

@@ -19,7 +19,7 @@ is the stationary distribution; here h = L steps are an episode, q is its occupa
 rather than per step.
 """
 
-from dataclasses import field
+from dataclasses import field, replace
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -29,25 +29,23 @@ from tightrope.confidence import Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.counting import (
-    AveragesState,
     CountingLearner,
+    PricedState,
+    averaged,
     budgets_of_shares,
     estimates,
     no_sums,
-    sums_after,
 )
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.dynamic_programming import Intervals, plan
 from tightrope.space import FloatArray
-from tightrope.storage.state import numbers, part, state
+from tightrope.storage.state import numbers, state
 
 
 @state
-class CUCRLState(AveragesState):
-    """The state of C-UCRL."""
+class CUCRLState(PricedState):
+    """The state of C-UCRL; its multipliers are those of the last linear program."""
 
-    policy: Policy = part()
-    multipliers: FloatArray = numbers(least=0)  #: (I,) of the last linear program
     phase: int = numbers(least=1)  #: k
     played: int = numbers(least=0)  #: episodes of the phase so far
 
@@ -93,16 +91,13 @@ class CUCRL(CountingLearner[CUCRLState]):
 
     def step(self, state: CUCRLState, seen: Seen) -> CUCRLState:
         """Return the next state: update the averages, and choose the next policy (lines 1 to 4)."""
-        counts, cost_sum = sums_after(state, seen, self.space)
+        state = averaged(state, seen, self.space)
         phase, played, policy, multipliers = state.phase, state.played + 1, state.policy, state.multipliers
         if played == phase:
             phase, played, policy = phase + 1, 0, self.safe_policy
         elif played == 1:
-            policy, multipliers = self._plan(counts, cost_sum)
-        return CUCRLState(
-            observed=state.observed + 1, counts=counts, cost_sum=cost_sum,
-            policy=policy, multipliers=multipliers, phase=phase, played=played,
-        )  # fmt: skip
+            policy, multipliers = self._plan(state.counts, state.cost_sum)
+        return replace(state, policy=policy, multipliers=multipliers, phase=phase, played=played)
 
     def _plan(self, counts: Counts, cost_sum: FloatArray) -> tuple[Policy, FloatArray]:
         """Return the policy of lines 2 and 3, and the multipliers of the budgets."""

@@ -30,11 +30,11 @@ from tightrope.learners.shared.counting import (
     AveragesState,
     CountingLearner,
     Radii,
+    averaged,
     budgets_of_shares,
     estimates,
     no_sums,
     safe_slack,
-    sums_after,
 )
 from tightrope.model import Policy
 from tightrope.planning.dynamic_programming import plan
@@ -77,8 +77,7 @@ class DOPE(CountingLearner[AveragesState]):
 
     def step(self, state: AveragesState, seen: Seen) -> AveragesState:
         """Return the next state (line 1)."""
-        counts, cost_sum = sums_after(state, seen, self.space)
-        return AveragesState(observed=state.observed + 1, counts=counts, cost_sum=cost_sum)
+        return averaged(state, seen, self.space)
 
     def offer(self, state: AveragesState) -> Offer:
         """Return the next policy (lines 2 to 4)."""

@@ -21,6 +21,8 @@ weights in K rounds with costs up to H, and η_λ = 1/√K. The division by 1 + 
 What the layered form changes: values are sums over the remaining steps, without a discount.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tightrope import core
@@ -28,28 +30,18 @@ from tightrope.arithmetic import log
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, parameter
 from tightrope.learners.shared.counting import (
-    AveragesState,
     CountingLearner,
     Estimates,
+    PricedState,
+    averaged,
     budgets_of_shares,
     estimates,
-    no_sums,
-    sums_after,
 )
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
-from tightrope.storage.state import numbers, part, state
 
 
-@state
-class NPGState(AveragesState):
-    """The state of the natural policy gradient."""
-
-    policy: Policy = part()
-    multipliers: FloatArray = numbers(least=0)  #: (I,) λ
-
-
-class NPGLagrangian(CountingLearner[NPGState]):
+class NPGLagrangian(CountingLearner[PricedState]):
     """Natural policy gradient from counts, a price per budget: a practitioner's attempt, without guarantees.
 
     Parameters
@@ -76,27 +68,19 @@ class NPGLagrangian(CountingLearner[NPGState]):
         self.alpha = budgets_of_shares(self.budgets, self.space)
         self.default_to(policy_step=hedge_step(self.space, self.episodes), dual_step=1 / np.sqrt(self.episodes))
 
-    def initial(self) -> NPGState:
-        n = len(self.budgets)
-        sums = no_sums(self.space, n, self.ties)
-        return NPGState(**sums, policy=Policy.uniform(self.space), multipliers=np.zeros(n))
+    def initial(self) -> PricedState:
+        return PricedState.uniform(self)
 
-    def offer(self, state: NPGState) -> Offer:
+    def offer(self, state: PricedState) -> Offer:
         return Offer(state.policy, state.multipliers, state.counts.epoch)
 
-    def step(self, state: NPGState, seen: Seen) -> NPGState:
+    def step(self, state: PricedState, seen: Seen) -> PricedState:
         """Return the next state (lines 2 to 5)."""
-        counts, cost_sum = sums_after(state, seen, self.space)
-        used, policy = improved(state.policy, estimates(counts, cost_sum), state.multipliers, self.policy_step)
-        return NPGState(
-            observed=state.observed + 1, counts=counts, cost_sum=cost_sum, policy=policy,
-            multipliers=self._prices(state, used),
-        )  # fmt: skip
-
-    def _prices(self, state: NPGState, used: FloatArray) -> FloatArray:
-        """Return λ (I,) of line 5, given the uses of the budgets."""
-        prices: FloatArray = np.maximum(state.multipliers + self.dual_step * (used - self.alpha), 0.0)
-        return prices
+        state = averaged(state, seen, self.space)
+        averages = estimates(state.counts, state.cost_sum)
+        used, policy = improved(state.policy, averages, state.multipliers, self.policy_step)
+        prices = np.maximum(state.multipliers + self.dual_step * (used - self.alpha), 0.0)
+        return replace(state, policy=policy, multipliers=prices)
 
 
 def hedge_step(space: LayeredSpace, episodes: int) -> float:

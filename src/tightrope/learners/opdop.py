@@ -18,6 +18,8 @@ its Y_i; C_1, a constant that it does not specify, is 1; S in β is the size of 
 transitions together, so ties improve P̂ only.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tightrope import core
@@ -26,24 +28,22 @@ from tightrope.confidence import Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLISHED, SHARE, parameter
 from tightrope.learners.shared.counting import (
-    AveragesState,
     CountingLearner,
+    PricedState,
+    averaged,
     budgets_of_shares,
     largest_multiplier,
     no_sums,
-    sums_after,
 )
 from tightrope.model import Policy
 from tightrope.space import FloatArray
-from tightrope.storage.state import numbers, part, state
+from tightrope.storage.state import numbers, state
 
 
 @state
-class OPDOPState(AveragesState):
-    """The state of OPDOP."""
+class OPDOPState(PricedState):
+    """The state of OPDOP; its multipliers are Y."""
 
-    policy: Policy = part()
-    multipliers: FloatArray = numbers(least=0)  #: (I,) Y
     Q: FloatArray = numbers()  #: (1 + I, n_pairs)
     V_first: FloatArray = numbers()  #: (1 + I,) V(s_1)
 
@@ -106,18 +106,10 @@ class OPDOP(CountingLearner[OPDOPState]):
 
     def step(self, state: OPDOPState, seen: Seen) -> OPDOPState:
         """Return the next state (lines 3, 4 and 5 for this episode, and line 1 for the next one)."""
-        counts, cost_sum = sums_after(state, seen, self.space)
+        state = averaged(state, seen, self.space)
         Y = np.clip(state.multipliers + self.dual_step * (self.least - state.V_first[1:]), 0.0, self.largest)
-        V_first, Q = self._evaluate(counts, cost_sum, state.policy)
-        return OPDOPState(
-            observed=state.observed + 1,
-            counts=counts,
-            cost_sum=cost_sum,
-            policy=self._improved(state.policy, Q, Y),
-            multipliers=Y,
-            Q=Q,
-            V_first=V_first,
-        )
+        V_first, Q = self._evaluate(state.counts, state.cost_sum, state.policy)
+        return replace(state, policy=self._improved(state.policy, Q, Y), multipliers=Y, Q=Q, V_first=V_first)
 
     def _improved(self, policy: Policy, Q: FloatArray, Y: FloatArray) -> Policy:
         """Return the next policy (line 1)."""

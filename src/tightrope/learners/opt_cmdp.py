@@ -22,10 +22,10 @@ from tightrope.learners.shared.counting import (
     CountingLearner,
     Estimates,
     Radii,
+    averaged,
     budgets_of_shares,
     estimates,
     no_sums,
-    sums_after,
 )
 from tightrope.planning.dynamic_programming import OptimisticPlan, plan
 
@@ -59,8 +59,7 @@ class OptCMDP(CountingLearner[AveragesState]):
 
     def step(self, state: AveragesState, seen: Seen) -> AveragesState:
         """Return the next state (line 1)."""
-        counts, cost_sum = sums_after(state, seen, self.space)
-        return AveragesState(observed=state.observed + 1, counts=counts, cost_sum=cost_sum)
+        return averaged(state, seen, self.space)
 
     def offer(self, state: AveragesState) -> Offer:
         best = self._plan(estimates(state.counts, state.cost_sum))

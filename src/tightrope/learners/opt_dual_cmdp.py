@@ -14,6 +14,7 @@ Where we depart from the publication: the units of costs (`shared.counting`); V(
 is bounded by H, so ρ = H/γ.
 """
 
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -26,11 +27,11 @@ from tightrope.learners.shared.counting import (
     AveragesState,
     CountingLearner,
     Radii,
+    averaged,
     budgets_of_shares,
     estimates,
     largest_multiplier,
     no_sums,
-    sums_after,
 )
 from tightrope.model import Policy
 from tightrope.planning.dynamic_programming import best_response
@@ -95,9 +96,8 @@ class OptDualCMDP(CountingLearner[OptDualState]):
     def step(self, state: OptDualState, seen: Seen) -> OptDualState:
         """Return the next state (line 4)."""
         over = self._response(state).usage - self.alpha
-        counts, cost_sum = sums_after(state, seen, self.space)
         prices = np.maximum(state.multipliers + self.dual_step * over, 0.0)
-        return OptDualState(observed=state.observed + 1, counts=counts, cost_sum=cost_sum, multipliers=prices)
+        return replace(averaged(state, seen, self.space), multipliers=prices)
 
     def offer(self, state: OptDualState) -> Offer:
         return Offer(self._response(state).policy, state.multipliers, state.counts.epoch)

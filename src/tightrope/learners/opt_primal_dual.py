@@ -16,6 +16,8 @@ Where we depart from the publication: the units of costs (`shared.counting`); ρ
 at most.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tightrope import core
@@ -23,30 +25,20 @@ from tightrope.arithmetic import log
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLISHED, parameter
 from tightrope.learners.shared.counting import (
-    AveragesState,
     CountingLearner,
     Estimates,
+    PricedState,
     Radii,
+    averaged,
     budgets_of_shares,
     estimates,
     largest_multiplier,
-    no_sums,
-    sums_after,
 )
 from tightrope.model import Policy
 from tightrope.space import FloatArray
-from tightrope.storage.state import numbers, part, state
 
 
-@state
-class OptPrimalDualState(AveragesState):
-    """The state of OptPrimalDual-CMDP."""
-
-    policy: Policy = part()
-    multipliers: FloatArray = numbers(least=0)  #: (I,) λ
-
-
-class OptPrimalDual(CountingLearner[OptPrimalDualState]):
+class OptPrimalDual(CountingLearner[PricedState]):
     """Optimistic mirror descent with dual steps on prices: stochastic losses, unknown dynamics, long-run budgets.
 
     Parameters
@@ -86,28 +78,20 @@ class OptPrimalDual(CountingLearner[OptPrimalDualState]):
         )
         self._radii = Radii(self.space, n, K, self.level, self.radius_scale)
 
-    def initial(self) -> OptPrimalDualState:
-        n = len(self.budgets)
-        sums = no_sums(self.space, n, self.ties)
-        return OptPrimalDualState(**sums, policy=Policy.uniform(self.space), multipliers=np.zeros(n))
+    def initial(self) -> PricedState:
+        return PricedState.uniform(self)
 
-    def offer(self, state: OptPrimalDualState) -> Offer:
+    def offer(self, state: PricedState) -> Offer:
         return Offer(state.policy, state.multipliers, state.counts.epoch)
 
-    def step(self, state: OptPrimalDualState, seen: Seen) -> OptPrimalDualState:
+    def step(self, state: PricedState, seen: Seen) -> PricedState:
         """Return the next state (lines 1, 2, 4 and 5)."""
         prices = state.multipliers
         V, Q = self._evaluate(estimates(state.counts, state.cost_sum), state.policy)
-        counts, cost_sum = sums_after(state, seen, self.space)
         gradient = core.weigh(1.0, Q[0], prices, Q[1:], 1.0)
         pi = core.mirror_step(self.space.native, state.policy.probabilities, gradient, self.policy_step)
-        return OptPrimalDualState(
-            observed=state.observed + 1,
-            counts=counts,
-            cost_sum=cost_sum,
-            policy=Policy.unchecked(self.space, pi),
-            multipliers=np.clip(prices + self.dual_step * (V[1:, 0] - self.alpha), 0.0, self.rho),
-        )
+        prices = np.clip(prices + self.dual_step * (V[1:, 0] - self.alpha), 0.0, self.rho)
+        return replace(averaged(state, seen, self.space), policy=Policy.unchecked(self.space, pi), multipliers=prices)
 
     def _evaluate(self, averages: Estimates, policy: Policy) -> tuple[FloatArray, FloatArray]:
         """Return V (1 + I, n_states) and Q (1 + I, n_pairs) of the loss, then of each constraint (lines 1 and 2)."""

@@ -14,30 +14,28 @@ There the gains are tuned for each task; here K_I = 1/√K, the step of `npg-lag
 What the layered form changes: nothing, since prices do not depend on layers.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.npg_lagrangian import hedge_step, improved
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, parameter
 from tightrope.learners.shared.counting import (
-    AveragesState,
     CountingLearner,
+    PricedState,
+    averaged,
     budgets_of_shares,
     estimates,
-    no_sums,
-    sums_after,
 )
-from tightrope.model import Policy
 from tightrope.space import FloatArray
-from tightrope.storage.state import numbers, part, state
+from tightrope.storage.state import numbers, state
 
 
 @state
-class PIDState(AveragesState):
+class PIDState(PricedState):
     """The state of the PID controller."""
 
-    policy: Policy = part()
-    multipliers: FloatArray = numbers(least=0)  #: (I,) λ
     integrals: FloatArray = numbers(least=0)  #: (I,) I
     used: FloatArray = numbers()  #: (I,) u of the episode before
 
@@ -72,22 +70,19 @@ class PIDLagrangian(CountingLearner[PIDState]):
         self.default_to(policy_step=hedge_step(self.space, self.episodes), dual_step=1 / np.sqrt(self.episodes))
 
     def initial(self) -> PIDState:
-        n = len(self.budgets)
-        sums, zeros = no_sums(self.space, n, self.ties), np.zeros(n)
-        return PIDState(**sums, policy=Policy.uniform(self.space), multipliers=zeros, integrals=zeros, used=zeros)
+        zeros = np.zeros(len(self.budgets))
+        return PIDState.uniform(self, integrals=zeros, used=zeros)
 
     def offer(self, state: PIDState) -> Offer:
         return Offer(state.policy, state.multipliers, state.counts.epoch)
 
     def step(self, state: PIDState, seen: Seen) -> PIDState:
         """Return the next state (lines 2 to 5)."""
-        counts, cost_sum = sums_after(state, seen, self.space)
-        used, policy = improved(state.policy, estimates(counts, cost_sum), state.multipliers, self.policy_step)
+        state = averaged(state, seen, self.space)
+        averages = estimates(state.counts, state.cost_sum)
+        used, policy = improved(state.policy, averages, state.multipliers, self.policy_step)
         prices, integrals = self._prices(state, used)
-        return PIDState(
-            observed=state.observed + 1, counts=counts, cost_sum=cost_sum, policy=policy, multipliers=prices,
-            integrals=integrals, used=used,
-        )  # fmt: skip
+        return replace(state, policy=policy, multipliers=prices, integrals=integrals, used=used)
 
     def _prices(self, state: PIDState, used: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Return λ and I of line 5, (I,) each, for the uses of the budgets."""

@@ -15,13 +15,15 @@ bounds assume that every policy visits every state; here a pair without visits h
 tried.
 """
 
+from dataclasses import replace
+
 import numpy as np
 
 from tightrope import core
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PUBLISHED, parameter
 from tightrope.learners.parts import exponential_weights, hedge_rate
-from tightrope.learners.shared.counting import AveragesState, CountingLearner, Estimates, estimates, no_sums, sums_after
+from tightrope.learners.shared.counting import AveragesState, CountingLearner, Estimates, averaged, estimates, no_sums
 from tightrope.model import Policy
 from tightrope.space import FloatArray
 from tightrope.storage.state import numbers, state
@@ -71,15 +73,11 @@ class Politex(CountingLearner[PolitexState]):
 
     def step(self, state: PolitexState, seen: Seen) -> PolitexState:
         """Return the next state: count, and at the end of a phase line 2."""
-        t, (counts, cost_sum), total_values = (
-            state.observed + 1,
-            sums_after(state, seen, self.space),
-            state.total_values,
-        )
-        if self._phases_after(t) > self._phases_after(t - 1):
-            policy = self.offered(state).policy
-            total_values = total_values + self._estimated_values(estimates(counts, cost_sum), policy)
-        return PolitexState(observed=t, counts=counts, cost_sum=cost_sum, total_values=total_values)
+        after = averaged(state, seen, self.space)
+        if self._phases_after(after.observed) == self._phases_after(state.observed):
+            return after
+        values = self._estimated_values(estimates(after.counts, after.cost_sum), self.offered(state).policy)
+        return replace(after, total_values=state.total_values + values)
 
     def _phases_after(self, episodes: int) -> int:
         """Return how many phases have ended: phase i ends in the first episode t >= iτ."""

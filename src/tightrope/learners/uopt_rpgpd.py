@@ -20,6 +20,7 @@ without the factor H. That code also weights the entropy of line 3 by π_k once 
 has π_{k+1} in place of π_k in the V of line 5; here these are as in the equations.
 """
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -30,28 +31,18 @@ from tightrope.arithmetic import log, power
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, SHARE, parameter
 from tightrope.learners.shared.counting import (
-    AveragesState,
     CountingLearner,
     Estimates,
+    PricedState,
+    averaged,
     budgets_of_shares,
     estimates,
-    no_sums,
-    sums_after,
 )
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray
-from tightrope.storage.state import numbers, part, state
 
 
-@state
-class RPGPDState(AveragesState):
-    """The state of UOpt-RPGPD."""
-
-    policy: Policy = part()
-    multipliers: FloatArray = numbers(least=0)  #: (I,) λ
-
-
-class UOptRPGPD(CountingLearner[RPGPDState]):
+class UOptRPGPD(CountingLearner[PricedState]):
     """Decreasing entropy and prices: stochastic losses, unknown dynamics, long-run budgets.
 
     Parameters
@@ -84,27 +75,22 @@ class UOptRPGPD(CountingLearner[RPGPDState]):
         self.alpha = budgets_of_shares(self.budgets, self.space)
         self.unreported = {"episodes"}
 
-    def initial(self) -> RPGPDState:
-        n = len(self.budgets)
-        sums = no_sums(self.space, n, self.ties)
-        return RPGPDState(**sums, policy=Policy.uniform(self.space), multipliers=np.zeros(n))
+    def initial(self) -> PricedState:
+        return PricedState.uniform(self)
 
-    def offer(self, state: RPGPDState) -> Offer:
+    def offer(self, state: PricedState) -> Offer:
         return Offer(state.policy, state.multipliers, state.counts.epoch)
 
-    def step(self, state: RPGPDState, seen: Seen) -> RPGPDState:
+    def step(self, state: PricedState, seen: Seen) -> PricedState:
         """Return the next state (lines 1 to 5)."""
-        counts, cost_sum = sums_after(state, seen, self.space)
         eta, tau = power(state.observed + 3, -self.rate_exponent), power(state.observed + 3, -self.entropy_exponent)
-        V, Q = self._evaluate(estimates(counts, cost_sum), state.policy, tau)
+        state = averaged(state, seen, self.space)
+        V, Q = self._evaluate(estimates(state.counts, state.cost_sum), state.policy, tau)
         worth = core.weigh(1.0, Q[0], state.multipliers, Q[1:], 1.0)
         pi = core.regularised_step(self.space.native, state.policy.probabilities, worth, eta, tau)
         due = self.space.n_layers - self.alpha
         prices = np.maximum(0.0, state.multipliers + eta * (due - V[1:, 0] - tau * state.multipliers))
-        return RPGPDState(
-            observed=state.observed + 1, counts=counts, cost_sum=cost_sum,
-            policy=Policy.unchecked(self.space, pi), multipliers=prices,
-        )  # fmt: skip
+        return replace(state, policy=Policy.unchecked(self.space, pi), multipliers=prices)
 
     def _evaluate(self, averages: Estimates, policy: Policy, tau: float) -> tuple[FloatArray, FloatArray]:
         """Return V (1 + I, n_states) and Q (1 + I, n_pairs) of r, then of each u_i (lines 2 and 3)."""

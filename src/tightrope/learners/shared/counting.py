@@ -10,7 +10,7 @@ the visits of some pair have doubled, or grown by another share, and a new set i
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -21,7 +21,7 @@ from tightrope.confidence import Counts
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase, LearnsFrom, Seen, require
 from tightrope.learners.parts import WarmStart
-from tightrope.model import flat
+from tightrope.model import Policy, flat
 from tightrope.planning.dynamic_programming import Intervals
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.state import State, measure, numbers, part, state
@@ -120,6 +120,24 @@ class AveragesState(CountingState):
     cost_sum: FloatArray = numbers(least=-1e-3)  #: (1 + I, n_pairs) of the loss, then of each constraint; 0 or more
 
 
+A = TypeVar("A", bound=AveragesState)
+
+
+@state
+class PricedState(AveragesState):
+    """Averages, and the policy and the prices of the next episode."""
+
+    policy: Policy = part()
+    multipliers: FloatArray = numbers(least=0)  #: (I,) λ
+
+    @classmethod
+    def uniform(cls, learner: CountingLearner[Any], **more: Any) -> Self:
+        """Return the state before the first episode, with the uniform policy and without prices."""
+        n = len(learner.budgets)
+        sums = no_sums(learner.space, n, learner.ties)
+        return cls(**sums, policy=Policy.uniform(learner.space), multipliers=np.zeros(n), **more)
+
+
 def estimates(counts: Counts, cost_sum: FloatArray) -> Estimates:
     """Return the averages of these sums (1 + I, n_pairs)."""
     visits, _ = counts.totals()
@@ -131,11 +149,11 @@ def no_sums(space: LayeredSpace, n_budgets: int, ties: Ties | None) -> dict[str,
     return {"counts": Counts(space, ties), "cost_sum": np.zeros((1 + n_budgets, space.n_pairs))}
 
 
-def sums_after(state: AveragesState, seen: Seen, space: LayeredSpace) -> tuple[Counts, FloatArray]:
-    """Return counts and cost_sum with one more episode; a new epoch may begin."""
+def averaged(state: A, seen: Seen, space: LayeredSpace) -> A:
+    """Return the state with one more episode in its counts and sums; a new epoch may begin."""
     cost_sum = state.cost_sum.copy()
     cost_sum[:, space.pair_of_tuple[seen.path]] += (np.vstack([seen.loss, seen.constraints]) + 1) / 2
-    return state.counts.counted(seen.path), cost_sum
+    return replace(state, observed=state.observed + 1, counts=state.counts.counted(seen.path), cost_sum=cost_sum)
 
 
 def budgets_of_shares(budgets: FloatArray, space: LayeredSpace) -> FloatArray:
