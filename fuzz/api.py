@@ -269,7 +269,7 @@ def of_problems() -> dict[str, Case]:
 
 
 def of_environments() -> dict[str, Case]:
-    """Gymnasium, both ways."""
+    """Problems as environments, and environments as problems."""
     problem = parts()["problem"]
     return {
         "play_live": (
@@ -332,7 +332,7 @@ def of_registries() -> dict[str, Case]:
 
 
 class Environment:
-    """One that goes nowhere."""
+    """An environment that stays in one state."""
 
     def reset(self, *, seed: int | None = None) -> Any:
         return 0, {}
@@ -387,7 +387,7 @@ def prepare() -> set[str]:
 
 
 def fresh(given: dict[str, Any]) -> dict[str, Any]:
-    """The same arguments; a learner by name is made anew."""
+    """The same arguments; a learner by name is made again."""
     live = given.get("learner") if "env" in given else None
     problem = parts()["problem"]
     return given | ({"learner": tr.make_learner(live, problem, episodes=5)} if isinstance(live, str) else {})

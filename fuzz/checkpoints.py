@@ -277,7 +277,7 @@ def references(rng: random.Random, document: Document, entries: Entries) -> None
 
 
 def extras(rng: random.Random, document: Document, entries: Entries) -> None:
-    """Entries nobody asked for, fewer, or exchanged."""
+    """Add, remove or exchange entries."""
     one, other = rng.choice(list(entries)), rng.choice(list(entries))
     match rng.randrange(4):
         case 0:

@@ -1,4 +1,4 @@
-"""A durable learner, killed again and again: it has the bits of a twin that nobody disturbed.
+"""A durable learner, killed again and again: it has the bits of a twin that was not interrupted.
 
 python -m fuzz.durable --kills 1000 --seed 0
 
@@ -250,7 +250,7 @@ def disturb(name: str, folder: Path, kills: int, seed: int, calls: Sequence[str]
 
 
 def main() -> None:
-    """The command line."""
+    """Parse the command line and run the fuzzer."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.durable", description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0, help="other moments (default 0)")
     parser.add_argument("--kills", type=int, default=1000, help="in all, the same for each learner (default 1000)")

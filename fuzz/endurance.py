@@ -99,7 +99,7 @@ def to_do(given: argparse.Namespace) -> Iterator[Combination]:
 
 
 def main() -> None:
-    """Play until the time is up, and say what came of all that is in the file."""
+    """Play until the time is up, and print a summary of all runs in the file."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.endurance", description=__doc__.partition("\n\n")[2])
     parser.add_argument("--minutes", type=float, default=np.inf, help="none begins after that many (default: all do)")
     parser.add_argument("--patience", type=float, default=np.inf, help="seconds of work on one (default: any)")

@@ -284,7 +284,7 @@ def kinds(rng: random.Random, files: Files) -> None:
 
 
 def sizes(rng: random.Random, files: Files) -> None:
-    """Much of the same."""
+    """Insert one piece many times."""
     name, data = _pick(rng, files)
     n, piece = (
         rng.choice((1000, 30_000)),

@@ -103,7 +103,7 @@ def watch(instrument: Callable[[Any], Any]) -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Parse the command line and run the fuzzer."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.guided", description=str(__doc__).splitlines()[0])
     parser.add_argument("what", choices=READERS)
     parser.add_argument("--seconds", type=int, default=300)

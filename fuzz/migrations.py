@@ -105,7 +105,7 @@ def disturb(archive: Path, name: str, kills: int, seed: int, where: Path | None)
 
 
 def main() -> None:
-    """The command line."""
+    """Parse the command line and run the fuzzer."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.migrations", description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0, help="other moments (default 0)")
     parser.add_argument("--kills", type=int, default=200, help="in all, the same for each directory (default 200)")

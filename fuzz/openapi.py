@@ -30,7 +30,7 @@ TOKEN = "known to schemathesis"
 
 
 def main() -> None:
-    """The command line."""
+    """Parse the command line and run the fuzzer."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.openapi", description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0, help="other requests (default 0)")
     parser.add_argument("--examples", type=int, default=100, help="for each operation (default 100)")

@@ -238,7 +238,7 @@ class Disturbed:
 
 
 def main() -> None:
-    """The command line."""
+    """Parse the command line and run the fuzzer."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.replicas", description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200, help="of replicas (default 200)")
     parser.add_argument("--restarts", type=int, default=50, help="of the database (default 50)")

@@ -2,10 +2,10 @@
 
 python -m fuzz.service --kills 200 --interrupts 50 --seed 0
 
-Clients ask, play and tell, some episodes twice, some never, and try again while nobody answers. SIGKILL, SIGINT and
-SIGTERM come at random moments, also while the service starts. In the end the journal is fed to a plain learner in its
-order: what every client was told is learned is there, once, as it was told, and the learner in the directory has the
-bits of the plain one.
+Clients ask, play and tell, some episodes twice, some never, and try again while the service does not answer. SIGKILL,
+SIGINT and SIGTERM come at random moments, also while the service starts. In the end the journal is fed to a plain
+learner in its order: every outcome that was acknowledged to a client is in it, once and unchanged, and the learner in
+the directory has the bits of the plain one.
 """
 
 import argparse
@@ -47,7 +47,7 @@ GIVEN_UP, TWICE, OTHERWISE = 0.1, 0.3, 0.1
 
 
 def free_port() -> int:
-    """One that nobody listens at."""
+    """Return a port on which no process listens."""
     with socket.create_server(("127.0.0.1", 0)) as found:
         return int(found.getsockname()[1])
 
@@ -76,7 +76,7 @@ class Service:
             )  # fmt: skip
 
     def wait(self) -> None:
-        """Until it answers."""
+        """Wait until the service answers."""
         assert self.process is not None
         while self.process.poll() is None:
             try:
@@ -113,7 +113,7 @@ class Player(Thread):
             self.error = error
 
     def play(self) -> None:
-        """One episode."""
+        """Play one episode as a client."""
         episode = self.client.ask()
         if self.rng.random() < GIVEN_UP:
             self.counted[self.client.give_up(episode)] += 1
@@ -227,7 +227,7 @@ def disturb(
 
 
 def main() -> None:
-    """The command line."""
+    """Parse the command line and run the fuzzer."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.service", description=__doc__.splitlines()[0])
     parser.add_argument("--kills", type=int, default=200, help="so often (default 200)")
     parser.add_argument("--interrupts", type=int, default=50, help="SIGINT so often (default 50)")

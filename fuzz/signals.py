@@ -3,7 +3,7 @@
 python -m fuzz.signals --seed 0 --tries 1000
 
 Most tries are forks of a process that has all imports behind it, with a picture that is blank, for that is where a run
-spends its time: so there are tries by the thousand. A share of them start Python anew (signals come during imports as
+spends its time: so there are tries by the thousand. A share of them start a new Python (signals come during imports as
 well), draw what is to be drawn, or have two seeds, in workers. After a signal the command is run again in a tenth of
 the tries. Some are two commands at once that want the same folder.
 """
@@ -145,7 +145,7 @@ def _child(what: What, folder: Path, out: Path, err: Path) -> NoReturn:
 
 
 def _session(pid: int) -> int | None:
-    """None for one that is gone, or only waits for somebody to ask how it ended."""
+    """None for one that is gone, or has ended and was not waited for yet."""
     try:
         state, _, _, session = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[:4]
     except OSError:
@@ -196,7 +196,7 @@ def attempt(seed: int, number: int, folder: Path) -> str:
 
 
 def beginning(rng: random.Random, folder: Path) -> str:
-    """End a command that is started anew: a run, or one that does little more than import."""
+    """End a command in a new process: a run, or one that does little more than import."""
     if rng.random() < 0.25:
         return interrupted(rng, What(RUN, cold=True, drawn=True), folder)
     return ended(rng, Command(What(LIST, cold=True), folder))[0]
@@ -208,7 +208,7 @@ def workers(rng: random.Random, folder: Path) -> str:
 
 
 def one(rng: random.Random, folder: Path) -> str:
-    """End a run."""
+    """Start a run, end it by a signal, and check what it left."""
     return interrupted(rng, What(RUN, drawn=rng.random() < DRAWN), folder)
 
 

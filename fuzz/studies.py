@@ -1,4 +1,4 @@
-"""A study, killed again and again until it is finished: its table is that of one that nobody disturbed.
+"""A study, killed again and again until it is finished: its table is that of a study without interruptions.
 
 python -m fuzz.studies --seed 0 --runs 200
 
@@ -54,7 +54,7 @@ def start(file: Path, out: Path) -> subprocess.Popen[bytes]:
 
 
 def undisturbed(file: Path, out: Path) -> None:
-    """Play it to its end."""
+    """Play a study without interruptions."""
     code = start(file, out).wait()
     assert code == 0, f"exit code {code}: {(out.parent / 'log').read_text()}"
 
@@ -110,7 +110,7 @@ def children(parent: int) -> list[int]:
 
 
 def kill(pid: int) -> bool:
-    """Whether there was anybody to kill."""
+    """Kill a process; return whether it existed."""
     try:
         os.kill(pid, signal.SIGKILL)
     except ProcessLookupError:
@@ -127,7 +127,7 @@ def compare(one: Path, other: Path) -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Parse the command line and run the fuzzer."""
     parser = argparse.ArgumentParser(prog="python -m fuzz.studies", description=__doc__.splitlines()[0])
     parser.add_argument("--seed", type=int, default=0, help="other moments (default 0)")
     parser.add_argument("--runs", type=int, default=200, help="at least so many (default 200)")

@@ -177,7 +177,7 @@ class Twin:
         return possible(what, number, {name: one.failed for name, one in self.entrants.items()}, self.name)
 
     def refuses(self, number: int) -> bool:
-        """Whether nobody knows who played the episode, and the champion must."""
+        """Return whether the champion needs the policy of an episode and it is unknown."""
         return self.given[number] is None and self.champion.learner.learns_from == "told"
 
     def do(self, what: str, number: int) -> None:
@@ -262,7 +262,7 @@ class Twin:
         return None if amended else twin
 
     def tell(self, played: Policy | None, number: int, version: int = 0) -> None:
-        """All learn from it."""
+        """Have all learners learn from an outcome."""
         parts = story(somebody(0) if played is None else played, self.feedback, number, version)
         path = WORLD.space.path(parts["states"], parts["actions"])
         costs = np.vstack([parts["loss"], parts["constraints"]])

@@ -13,7 +13,7 @@ RELIEF = 1e4
 
 
 class Answer(NamedTuple):
-    """Of the LP."""
+    """The solution of the extended LP."""
 
     value: float  # <c, x>, x(s,a) = Σ_s' q(s,a,s'); and RELIEF for every unit of the excess
     x: FloatArray  # (n_pairs,)

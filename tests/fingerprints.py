@@ -180,7 +180,7 @@ SETS: dict[str, Callable[[np.random.Generator, tr.LayeredSpace], Any]] = {
 
 
 def solve(shape: str, kind: str) -> Iterator[ArrayLike]:
-    """One projection."""
+    """Yield the arrays of one solve of the subproblem."""
     rng, space = np.random.default_rng(2), SHAPES[shape]()
     reference, cost = 0.0625 + rng.random(space.n_tuples), 2 * rng.random(space.n_tuples) - 1
     found = tr.project(space, reference, cost, SETS[kind](rng, space))

@@ -38,14 +38,14 @@ def test_an_option_that_cannot_be_done_without_is_asked_for() -> None:
         check_options("the needy", needy, {"size": 2})
 
 
-def test_a_name_like_nothing_else_gets_the_list_alone() -> None:
+def test_a_name_unlike_all_others_gets_the_list_without_a_suggestion() -> None:
     assert str(unknown("there is no fruit", "zzz", ["pear", "apple"])) == (
         "there is no fruit 'zzz' (known: apple, pear)"
     )
 
 
-def test_what_is_near_to_a_book_is_not_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It would take seconds, and whoever sends such a name to a service has them of us."""
+def test_no_similar_name_is_searched_for_a_very_long_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search would take seconds, which a client could use to slow a service down."""
     monkeypatch.setattr("difflib.get_close_matches", lambda *_, **__: pytest.fail("it was looked for"))
     assert "there is no fruit 'zzz" in str(unknown("there is no fruit", "z" * 8 * 2**20, ["pear", "apple"]))
 
@@ -57,13 +57,13 @@ def test_numbers_of_numpy_count_too() -> None:
 
 
 @pytest.mark.parametrize("value", [0, 3.0, True, "4", None, np.nan])
-def test_what_is_no_whole_number_from_one_on(value: Any) -> None:
+def test_invalid_whole_numbers_are_refused(value: Any) -> None:
     with pytest.raises(InvalidInputError, match=f"size is {value!r}; it must be a whole number of at least 1"):
         whole(value, "size", at_least=1)
 
 
 @pytest.mark.parametrize("value", [-0.1, 2.5, True, "1", None, np.nan, np.inf])
-def test_what_is_no_number_in_the_range(value: Any) -> None:
+def test_numbers_outside_the_range_are_refused(value: Any) -> None:
     with pytest.raises(InvalidInputError, match=f"share is {value!r}; it must be a number from 0 to 2"):
         number(value, "share", 0, 2)
 
@@ -80,7 +80,7 @@ def test_numbers_too_large_to_be_shown_or_held_are_refused() -> None:
 
 
 class Raising:
-    """An object of somebody else's."""
+    """An object of another library that raises in repr."""
 
     def _raise(self, *_: object) -> Any:
         raise RuntimeError("no")
@@ -144,7 +144,7 @@ WRONG_ARRAYS = [
 
 
 @pytest.mark.parametrize("value", WRONG_ARRAYS, ids=range(len(WRONG_ARRAYS)))
-def test_what_is_no_array_of_the_shape(value: Any) -> None:
+def test_arrays_of_another_shape_or_kind_are_refused(value: Any) -> None:
     for read in (floats, wholes):
         with pytest.raises(InvalidInputError, match=r"^x (is no|has shape)"):
             read(value, "x", (3,))

@@ -69,7 +69,7 @@ class Run(NamedTuple):
 
 @pytest.fixture(scope="module")
 def first(tmp_path_factory: pytest.TempPathFactory) -> Run:
-    """SHORT as it stands, with seed 0; shared, so nobody writes to it."""
+    """The results of SHORT with seed 0; shared by tests, which only read them."""
     place = tmp_path_factory.mktemp("first")
     with chdir(place):
         code, out, err = invoke(*UCPD)
@@ -463,7 +463,7 @@ def test_a_signal_is_one_line_and_its_exit_code(tmp_path: Path, number: int, see
         assert process.stderr is not None
         assert process.stderr.readline().startswith("playing")
         os.killpg(process.pid, number)
-        out, err = process.communicate(timeout=60)  # of all who can write there: nobody is left
+        out, err = process.communicate(timeout=60)  # until every process that could write there has ended
     told = f"tightrope: {words}; the same command continues from the last checkpoint\n"
     assert (process.returncode, out, err) == (128 + number, "", told)
 

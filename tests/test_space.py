@@ -251,7 +251,7 @@ def test_every_tuple_is_found_on_a_path(space: LayeredSpace, rng: np.random.Gene
 
 
 @pytest.mark.parametrize("path", [[0], [0, 8], [-1, 4], [[0], [4]], [], [0, 6], [4, 0]])
-def test_what_is_no_path_has_no_trajectory(path: list[int]) -> None:
+def test_an_impossible_path_has_no_trajectory(path: list[int]) -> None:
     """Tuples 0, 4 and 6 are (0,0,1), (1,0,3) and (2,0,3)."""
     with pytest.raises(InvalidInputError, match=r"path is .*; expected (2 tuples out of 8|tuples that form)"):
         LayeredSpace.dense([1, 2, 1], 2).trajectory(np.array(path, np.int64))

@@ -45,7 +45,7 @@ def test_bounds_that_are_none(units: Any, words: str) -> None:
 
 
 @pytest.mark.parametrize("bad", [np.nan, np.inf])
-def test_what_is_no_number_is_not_scaled(bad: float) -> None:
+def test_invalid_numbers_are_not_scaled(bad: float) -> None:
     with pytest.raises(tr.InvalidInputError, match=f"budgets is {bad} at index 1; every entry must be finite"):
         UNITS.scaled_budgets([4, bad])
     with pytest.raises(tr.InvalidInputError, match=f"loss is {bad} at index 2; every entry must be finite"):

@@ -115,6 +115,6 @@ def mixed(space: LayeredSpace, theta: FloatArray, share: float) -> FloatArray:
 
 
 def divergence(theta: FloatArray, other: FloatArray) -> float:
-    """D(θ, θ')."""
+    """Return the divergence D(θ, θ')."""
     here = theta > 0
     return float(theta[here] @ np.log(theta[here] / other[here]) - theta.sum() + other.sum())

@@ -34,7 +34,7 @@ def log(x: Any) -> Any:
 
 
 def power(x: float, y: float) -> float:
-    """Return x^y for x > 0."""
+    """Return x^y for x > 0, with the same bits on every machine."""
     return exp(y * log(x))
 
 

@@ -161,7 +161,7 @@ def directory(folder: Path) -> Path:
     return folder / "it"
 
 
-def test_what_is_no_backup_is_neither_restored_nor_replaced(tmp_path: Path) -> None:
+def test_a_file_that_is_no_backup_is_neither_restored_nor_replaced(tmp_path: Path) -> None:
     it = directory(tmp_path)
     (tmp_path / "notes").write_text("mine")
     for file in (tmp_path / "notes", it / "journal.sqlite"):

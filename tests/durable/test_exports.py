@@ -115,7 +115,7 @@ def along_the_path(parts: dict[str, Any]) -> dict[str, Any]:
     return parts | {"loss": parts["loss"][path], "constraints": parts["constraints"][:, path]}
 
 
-def test_what_is_no_export_or_was_changed_is_refused(tmp_path: Path) -> None:
+def test_a_foreign_or_changed_export_is_refused(tmp_path: Path) -> None:
     with opened(tmp_path, fresh("ucpd-bandit"), keep_journal=1000) as learner:
         tell_some(learner, 6)
     export_episodes(tmp_path / "it", file := tmp_path / "it.jsonl")

@@ -121,12 +121,12 @@ def test_an_interrupt_at_any_return_in_a_correction_allows_another_one(tmp_path:
 
 
 class Alarm(BaseException):
-    """What a signal raises."""
+    """The exception that the signal handler raises."""
 
 
 @UNRAISABLE
 def test_signals_leave_no_call_half_done(tmp_path: Path) -> None:
-    """A real timer interrupts asks and tells at moments that nobody chose; each next call is answered."""
+    """A real timer interrupts asks and tells at moments that the test does not choose; each next call is answered."""
 
     def ring(number: int, frame: object) -> None:
         raise Alarm

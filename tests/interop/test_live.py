@@ -58,7 +58,7 @@ def cell_of(observation: int, step: int) -> int:
     return 1 + 3 * (step - 1) + observation
 
 
-def test_a_bandit_learner_is_told_what_was_met() -> None:
+def test_a_bandit_learner_observes_only_the_costs_of_the_path() -> None:
     env, learner = Corridor(), Listener(corridor_space(), [1.0], "bandit")
     history = play_live(env, learner, episodes=20, state_of=cell_of, seed=3)
     assert env.seeds == [3] + [None] * 19
@@ -111,7 +111,7 @@ def test_without_tables_the_learner_is_told_running_means() -> None:
     means.add(path, np.array([1.0, -1.0]), np.array([[0.5, 0.0]]))
     means.add(path, np.array([0.0, -0.5]), np.array([[0.1, 0.0]]))
     means.add(np.array([0, 8]), np.array([-0.4, 0.2]), np.array([[0.0, 0.3]]))
-    assert not before.any()  # what was handed out stays as it was
+    assert not before.any()  # an array that was returned before does not change
     assert means.loss[[0, 7, 8, 1]] == pytest.approx([0.2, -0.75, 0.2, 0])
     assert means.constraints[0, [0, 7, 8, 1]] == pytest.approx([0.2, 0, 0.3, 0])
 
@@ -169,7 +169,7 @@ def near(cell: int) -> list[int]:
 
 
 def test_ucpd_practical_crosses_the_lake() -> None:
-    """The dry lake, 8 steps: nobody tells the learner where the ice is, and a fall ends the episode early."""
+    """The dry lake, 8 steps: the learner does not know where the ice is, and a fall ends the episode early."""
     moves = [(cell, a, to) for cell in range(16) for a in range(4) for to in near(cell)]
     lake = LiveSpace(n_observations=16, n_actions=4, n_steps=8, start=0, moves=moves)
     history = play_live(

@@ -1,4 +1,4 @@
-"""A learner of somebody else's trains on an environment of ours: neat-python, which evolves small networks."""
+"""A learner of another package trains on an environment of ours: neat-python, which evolves small networks."""
 
 import random
 from pathlib import Path

@@ -52,7 +52,7 @@ class Recorder(UCPD):
 
 
 class Steady(Recorder):
-    """The same policy for ever, so that what is drawn depends on nothing else."""
+    """The same policy in every episode, so that what is drawn depends on nothing else."""
 
     def observe(self, episode: Episode) -> None:
         self.log.append((self.policy, episode, self.multipliers, self.epoch))
@@ -92,7 +92,7 @@ class Noisy:
 
 
 class Still(Noisy):
-    """g^t = mean."""
+    """Constraints that equal their mean in every episode."""
 
     def sample(self, rng: np.random.Generator) -> FloatArray:
         return self.mean
@@ -182,7 +182,7 @@ def test_the_learner_sees_what_happened() -> None:
         draws.append(np.asarray(episode.constraints) / problem.constraints.mean)
     factors = np.array(draws)[:, :, 0]
     np.testing.assert_allclose(draws, np.repeat(factors[:, :, None], SPACE.n_tuples, axis=2))
-    assert len(np.unique(factors)) == factors.size  # drawn anew in every episode
+    assert len(np.unique(factors)) == factors.size  # drawn again in every episode
 
 
 @pytest.mark.parametrize("regret", ["last", "never"])
@@ -543,7 +543,7 @@ def test_with_the_model_known_the_hindsight_value_is_reached_at_the_rate_of_the_
     assert (history["regret"] <= bounds.regret(history["episode"])).all()
     assert (history["violation"] <= bounds.violation).all()
     assert (history["violation"] <= history["multiplier_norm"] + bounds.G).all()
-    # C√T with C = 11: far from trivial, whoever ignores losses or budget is over it
+    # C√T with C = 11 is far from trivial: a learner that ignores losses or the budget exceeds it
     assert bounds.regret(np.array(T)) < 11.1 * np.sqrt(T)
     mdp, total = problem.mdp, scenarios.mean(axis=0) * T
     careless = best_policy(mdp, total)[1]

@@ -56,7 +56,7 @@ def test_the_table_of_several_learners_has_the_same_interval() -> None:
 
 
 def test_learners_with_fewer_seeds_are_named() -> None:
-    """A run of his failed."""
+    """One of the runs of the second learner failed."""
     columns = ["loss", "hindsight", "regret", "violation", "strong_violation"]
     seeds = [{name: np.array([float(value)]) for name in columns} for value in (1, 3)]
     lines = results(9, [0, 1], {"a": seeds, "b": seeds[1:]}, {"a": {}, "b": {}})

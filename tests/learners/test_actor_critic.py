@@ -52,7 +52,7 @@ def test_two_episodes_by_hand() -> None:
     assert learner.policy.probabilities[0] == pytest.approx(0.41378833)  # 1 / (1 + e^0.34832638)
 
 
-def test_it_learns_what_loses_least_and_only_from_its_own() -> None:
+def test_it_closes_half_of_the_gap_and_refuses_other_policies() -> None:
     problem, T = two_choices(), 4000
     learner = ActorCritic(problem.space, problem.budgets, episodes=T)
     history = run(problem, learner, episodes=T, seed=1, regret="never")

@@ -69,7 +69,7 @@ def test_it_follows_losses_that_change() -> None:
     assert regret["dynamic-o-reps"] < 0 < regret["o-reps"]
 
 
-def test_what_is_no_measure_is_refused() -> None:
+def test_an_invalid_measure_is_refused() -> None:
     at = WORLDS["one_step"]()
     learner = DynamicOREPS(at.space, at.budgets, episodes=9, model=at.mdp)
     factor = np.ones(len(learner.rates))

@@ -47,7 +47,7 @@ def two_choices() -> Problem:
 
 
 def episodes_of(problem: Problem, policy: Policy, n: int, seed: int = 0) -> list[BanditEpisode]:
-    """Plays of one policy, whoever may look at them."""
+    """Return episodes of one policy, which do not depend on the learner."""
     space, rng = problem.space, np.random.default_rng(seed)
     adversary, plays = problem.losses.begin(rng), []
     for t in range(1, n + 1):

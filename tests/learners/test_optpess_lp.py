@@ -28,7 +28,7 @@ def flow(space: LayeredSpace, P: FloatArray) -> tuple[FloatArray, FloatArray]:
 
 
 def visits(space: LayeredSpace, pi: FloatArray, P: FloatArray) -> FloatArray:
-    """x(s,a), forwards."""
+    """Return the visits x(s,a) of a policy, from the first layer to the last."""
     mass, x = np.zeros(space.n_states), np.zeros(space.n_pairs)
     mass[0] = 1.0
     for j, (s, _, s_next) in enumerate(space.tuples.tolist()):

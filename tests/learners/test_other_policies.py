@@ -51,7 +51,7 @@ def test_a_learner_of_its_own_episodes_refuses_others() -> None:
 
 
 @pytest.mark.parametrize("name", LEARNERS)
-def test_the_budgets_it_has_change_nothing_and_others_count_from_now_on(name: str) -> None:
+def test_the_same_budgets_change_nothing_and_new_ones_apply_from_the_next_step(name: str) -> None:
     learner, twin = (make_learner(name, WORLD, episodes=30) for _ in range(2))
     drive(WORLD, learner, last=6)
     drive(WORLD, twin, last=6)

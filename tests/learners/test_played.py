@@ -108,7 +108,7 @@ def test_least_prices_against_non_negative_least_squares(rng: np.random.Generato
 
 
 def test_beliefs_by_hand() -> None:
-    """Three visits, one to the first and two to the second successor; θ has it the other way round."""
+    """Three visits, one to the first and two to the second successor; in θ two shares and one."""
     space = LayeredSpace.dense([1, 2, 1], 2)
     N, M = np.array([3, 0, 1, 0, 0, 0]), np.array([1, 2, 0, 0, 1, 0, 0, 0])
     theta = np.array([0.6, 0.2, 0.05, 0.15, 0.65, 0.0, 0.35, 0.0])

@@ -36,7 +36,7 @@ def from_least(f: FloatArray) -> tuple[FloatArray, float, float]:
 
 
 def values(pi: FloatArray, P: FloatArray, f: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """V and Q of a policy."""
+    """Return V and Q of a policy, from the last layer to the first."""
     V, Q = np.zeros(SPACE.n_states), np.zeros(SPACE.n_pairs)
     for s in reversed(range(SPACE.n_states - 1)):
         mine = np.flatnonzero(SPACE.pairs[:, 0] == s)

@@ -59,4 +59,4 @@ def test_the_step_of_the_multipliers(n: int, n_constraints: int, rng: np.random.
     ahead = dual_step(Q, g, theta, c)
     expected = [max(Q[i] + sum(g[i] * theta) - c[i], 0) for i in range(n_constraints)]
     np.testing.assert_allclose(ahead, expected, atol=1e-13)
-    np.testing.assert_array_equal(Q, before)  # what was handed out before stays
+    np.testing.assert_array_equal(Q, before)  # an array that was returned before does not change

@@ -22,7 +22,7 @@ HOMES = ["a_sparse_space", "transitions_of_probability_zero"]
 
 
 def table(at: World) -> Table:
-    """Zeros."""
+    """Return a table of zeros for these pairs."""
     actions: Table = {}
     for s, a in at.space.pairs.tolist():
         actions.setdefault(s, {})[a] = 0.0
@@ -154,7 +154,7 @@ def test_a_whole_run_of_online_ssp(home: str) -> None:
     assert most > 6  # estimates know no bound
 
 
-def test_how_seldom_a_state_can_be_passed() -> None:
+def test_the_least_probability_of_passing_a_state() -> None:
     """From state 0, action 0 leads to state 1 with p, action 1 with 0.6; from there and from state 2, state 3 comes
     with 0.2 or 0.8, and with 0.9.
 

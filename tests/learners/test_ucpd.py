@@ -302,7 +302,7 @@ def assert_same(a: dict[str, Any], b: dict[str, Any]) -> None:
 
 
 def assert_goes_on_like(learner: UCPD, other: UCPD) -> None:
-    """To the last bit."""
+    """Check that both learners continue with the same bits."""
     for episode in episodes_of(6, 12, lambda: other.policy.probabilities):
         learner.observe(episode)
         other.observe(episode)

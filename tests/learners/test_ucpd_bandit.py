@@ -68,7 +68,7 @@ def test_what_is_believed_of_losses() -> None:
 
 
 def test_a_loss_that_falls_is_found_out() -> None:
-    """The arm that was bad for 100 episodes, and then is the better one for ever."""
+    """The arm that was bad for 100 episodes, and is the better one from then on."""
     learner, rng = UCPDBandit(TWO_ARMS, []), np.random.default_rng(1)
     for t in range(1, 1001):
         arm = int(rng.random() < learner.policy.probabilities[1])

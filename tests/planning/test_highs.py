@@ -35,7 +35,7 @@ def pair_costs(mdp: LayeredMDP, values: FloatArray) -> FloatArray:
 
 @contextmanager
 def without_highs() -> Iterator[None]:
-    """Mixtures have to do."""
+    """Make HiGHS fail, so that only mixtures of policies are left."""
 
     def refuse(*args: Any) -> None:
         raise AssertionError("the mixture was not good enough")

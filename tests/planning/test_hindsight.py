@@ -328,7 +328,7 @@ def test_slack_is_attained_never_beaten_and_moves_with_the_budgets(
         assert (c - g @ theta).min() <= slack + 1e-8
     found = most_slack(mdp, g, c)
     assert (c - g @ mdp.occupancy(found.policy)).min() == pytest.approx(slack, abs=1e-8)
-    # nobody does better: what the weights make of all budgets has no more to spare
+    # no policy does better: the weighted sum of the slacks is at most this for every policy
     assert (found.weights >= 0).all() and found.weights.sum() == pytest.approx(1.0)
     assert found.weights @ c - best_policy(mdp, found.weights @ g)[0] == pytest.approx(slack, abs=1e-8)
 

@@ -95,7 +95,7 @@ def test_lower_bound_tosses_fair_coins_but_for_the_gap() -> None:
 
 
 def test_lower_bound_costs_the_order_of_the_root_of_the_episodes() -> None:
-    """Against whoever stays, the good action of the last phase gains 2 ε n = sqrt(A n) / 2 on average."""
+    """Against a fixed policy, the good action of the last phase gains 2 ε n = sqrt(A n) / 2 on average."""
     n = 2048
     gains = []
     for seed in range(40):

@@ -1,4 +1,4 @@
-"""Constraints that change: what each sequence hands out, by hand; and that every problem takes them."""
+"""Constraints that change: the values of each sequence, by hand; and that every problem takes them."""
 
 from typing import Any
 
@@ -71,7 +71,7 @@ def test_the_chaser_makes_dear_where_the_learner_goes() -> None:
     mdp = LayeredMDP(space, np.ones(4))
     play = made("chaser", mdp=mdp, memory=4, swing=0.5).begin(np.random.default_rng(0))
     first, mixed = Policy(space, np.array([1.0, 0, 1, 0])), Policy(space, np.array([0.25, 0.75, 1, 0]))
-    np.testing.assert_allclose(play.constraints(1), CHEAP)  # nobody has been anywhere
+    np.testing.assert_allclose(play.constraints(1), CHEAP)  # no pair was visited yet
     play.watch(first)
     np.testing.assert_allclose(play.constraints(2), MEAN * [1.5, 0.5, 1.5, 0.5])
     play.watch(mixed)

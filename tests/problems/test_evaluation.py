@@ -65,7 +65,7 @@ def test_intervals_are_wider_at_a_higher_level_and_with_fewer_episodes() -> None
 
 def test_what_was_never_tried_is_refused() -> None:
     problem = truth()
-    columns = recorded(50, seed=4, first=1.0)  # nobody ever serviced the machine
+    columns = recorded(50, seed=4, first=1.0)  # the machine was never serviced
     serviced = policies(problem)["near"]
     with pytest.raises(InvalidInputError, match=r"does not have in \d+% of its episodes.*'service' in 'good"):
         tr.evaluate(serviced, columns, budgets=BUDGETS)

@@ -43,7 +43,7 @@ def test_a_form_is_a_sum_of_products() -> None:
         ("1" * 10_001, "10001 characters"),
     ],
 )
-def test_what_is_no_form_is_refused_with_the_column(form: str, words: str) -> None:
+def test_an_invalid_form_is_refused_with_the_column(form: str, words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         parse(form)
 

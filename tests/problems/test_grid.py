@@ -35,7 +35,7 @@ def test_it_is_its_twin() -> None:
     assert_same(grid(), twin(8, 8, 12, anywhere, seed=0))
 
 
-def test_from_one_cell_it_is_its_twin() -> None:
+def test_the_grid_agrees_with_its_twin_from_one_cell_on() -> None:
     problem = grid(n_rows=3, n_columns=5, n_steps=6, start=(1, 2), max_hazards=0.2, seed=3)
     assert problem.space.n_layers == 6
     assert_same(problem, twin(3, 5, 6, {(1, 2): 1.0}, seed=3))

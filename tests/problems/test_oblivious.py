@@ -35,7 +35,7 @@ def which(shown: FloatArray) -> list[int]:
     return [int(k) for k in found.argmax(axis=1)]
 
 
-def test_fixed_is_the_first_scenario_for_ever(rng: np.random.Generator) -> None:
+def test_fixed_is_the_first_scenario_in_every_episode(rng: np.random.Generator) -> None:
     adversary = Fixed(SCENARIOS).begin(rng)
     for episode in (1, 2, 1000, 10**9):
         np.testing.assert_array_equal(adversary.loss(episode), SCENARIOS[0])
@@ -50,7 +50,7 @@ def test_switching_between_the_first_phases_only() -> None:
     assert set(which(played(Switching(SCENARIOS, period=2, phases=1), 8))) == {0}
 
 
-def test_what_is_a_scenario_is_handed_out_as_it_is_held(rng: np.random.Generator) -> None:
+def test_scenarios_are_returned_without_a_copy(rng: np.random.Generator) -> None:
     for losses in (Fixed(SCENARIOS), Switching(SCENARIOS, period=3), Replay(SCENARIOS), IID(SCENARIOS)):
         f = losses.begin(rng).loss(5)
         assert np.shares_memory(f, losses.scenarios)

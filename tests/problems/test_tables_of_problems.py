@@ -1,4 +1,4 @@
-"""The page about the problems says what is so: its tables are computed anew, its lists are whole, its example runs."""
+"""The page about the problems is true: its tables are computed again, its lists are whole, its example runs."""
 
 import re
 from pathlib import Path

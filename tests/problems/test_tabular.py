@@ -314,7 +314,7 @@ def test_an_ending_mdp_costs_what_it_costs_and_nothing_once_it_is_over(
     theta = layout.mdp.occupancy(policy)
     np.testing.assert_allclose(layout.lay_out(charged) @ theta, total, atol=1e-12)
 
-    # whoever waits, waits alone and without a choice
+    # a state that waits has one action and one successor
     waits = np.flatnonzero(layout.waiting[:-1])
     assert len(set(layout.step[waits])) == len(waits)
     assert (layout.state[waits] == MERGED).all()

@@ -199,7 +199,7 @@ def test_any_number_of_threads_gives_the_same_bits_also_after_a_fork() -> None:
 
 
 def test_a_solver_serves_one_thread_at_a_time() -> None:
-    """Who comes while it solves is told so, or comes later; nobody gets a wrong answer."""
+    """A thread that calls during a solve gets an error or waits; no thread gets a wrong answer."""
     instance = random_instance(11, max_steps=6, max_width=8)
     solver, right = solver_of(instance), np.empty(instance.space.n_tuples)
     solver.solve(instance.reference, instance.cost, 1e-12, right)

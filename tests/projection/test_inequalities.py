@@ -264,7 +264,7 @@ def test_from_one_episode_to_the_next() -> None:
         (([[1.0, 2.0]], [np.inf]), "b of the inequalities is inf"),
     ],
 )
-def test_what_is_no_inequality_is_refused(given_: object, said: str) -> None:
+def test_invalid_inequalities_are_refused(given_: object, said: str) -> None:
     space = LayeredSpace.dense([1, 1], 2)
     with pytest.raises(InvalidInputError, match=said):
         project(space, [0.5, 0.5], [0.0, 0.0], L1Ball(np.ones(2), np.full(2, np.inf)), inequalities=given_)  # type: ignore[arg-type]

@@ -201,7 +201,7 @@ def test_a_warm_start_changes_nothing(make: Make) -> None:
         np.testing.assert_allclose(theta, cold, atol=1e-8)
 
 
-def test_what_is_no_ball_is_refused() -> None:
+def test_an_invalid_ball_is_refused() -> None:
     space = tr.LayeredSpace.dense([1, 2, 1], 1)
     good = np.array([0.5, 0.5, 1.0, 1.0])
     for center, radius, words in (

@@ -73,7 +73,7 @@ def ask_core(sets: Sets, log_w: FloatArray, thresholds: FloatArray | None = None
 
 
 def ask_reference(sets: Sets, i: int, log_w: FloatArray) -> reference.Answer:
-    """The answer for pair i."""
+    """Return the answer of the reference for pair i."""
     if sets.kind == "kl":
         return reference.answer_for_kl_ball(log_w, sets.center[i], float(sets.radius[i]))
     lower, upper = (sets.lower[i], sets.upper[i]) if sets.kind != "l1" else (0 * log_w, 0 * log_w + 1)
@@ -81,7 +81,7 @@ def ask_reference(sets: Sets, i: int, log_w: FloatArray) -> reference.Answer:
 
 
 def value(p: FloatArray, log_w: FloatArray) -> float:
-    """Σ p log(w/p)."""
+    """Return the objective Σ p log(w/p)."""
     return float(np.sum(np.where(p > 0, p * (log_w - np.log(np.where(p > 0, p, 1.0))), 0.0)))
 
 

@@ -106,7 +106,7 @@ def main() -> None:
     version = ".".join(tr.__version__.split(".")[:2])
     folder = HERE / version
     if folder.exists():
-        sys.exit(f"{folder} exists. What a release wrote does not change; delete the folder to write it anew.")
+        sys.exit(f"{folder} exists. What a release wrote does not change; delete the folder to write it again.")
     with tempfile.TemporaryDirectory() as scratch:
         writers = {"learners": write_learners, "studies": write_studies, "durable": write_durable}
         for name, write in writers.items():
@@ -218,7 +218,7 @@ def write_durable(folder: Path) -> None:
 
     expected.json has
         inspection: `tightrope inspect --json` of the directory as it is
-        policy: what `ask` hands out, by pair
+        policy: the policy that `ask` returns, by pair
         policies: those of all learners, by name
         open: the policies of the open episodes, by id
         stories: arguments of `tell` for what was told next, each with the `id` of an open episode or null for a new one
@@ -239,7 +239,7 @@ def write_durable(folder: Path) -> None:
 
 
 def copy_files(source: Path, target: Path) -> None:
-    """Copy a directory that nobody writes to."""
+    """Copy a directory while no process writes to it."""
     target.mkdir()
     for path in source.iterdir():
         (target / path.name).write_bytes(path.read_bytes())
@@ -258,7 +258,7 @@ def inspected(directory: Path) -> dict[str, Any]:
 
 
 class Player:
-    """Plays what a durable learner hands out on the problem "random", and remembers what it told."""
+    """Plays the policies of a durable learner on the problem "random", and keeps the outcomes."""
 
     def __init__(self, seed: int) -> None:
         self.problem = CASES["ucpd-practical"].make_problem()
@@ -281,7 +281,7 @@ class Player:
         return {"states": states, "actions": actions, "loss": loss.tolist(), "constraints": constraints.tolist()}
 
     def tell(self, durable: tr.DurableLearner, id_: str, policy: tr.Policy, new: bool = True) -> None:
-        """Play and tell."""
+        """Play some episodes and tell their outcomes."""
         told = self.play(policy)
         durable.tell(id_, **told)
         self.told.append(told | {"id": None if new else id_})
@@ -308,7 +308,7 @@ def write_open(directory: Path) -> tr.DurableLearner:
 
 
 def write_guarded(directory: Path) -> tr.DurableLearner:
-    """A champion that was promoted, challengers, episodes of somebody else, and a stop-loss that has stopped."""
+    """A promoted champion, challengers, episodes that another system played, and a stop-loss that has stopped."""
     player = Player(2)
     problem = player.problem
     learner = tr.make_learner("ucpd", problem, episodes=100, radius_scale=0.1)

@@ -21,7 +21,7 @@ class Answer(NamedTuple):
 
     @property
     def kind(self) -> str:
-        """The kind of an error."""
+        """The kind of the error in the answer."""
         assert self.headers["content-type"] == "application/problem+json"
         assert self.body["status"] == self.status
         return str(self.body["type"].removeprefix("/docs#"))

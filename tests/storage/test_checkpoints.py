@@ -435,7 +435,7 @@ DAMAGE: dict[str, tuple[Callable[[dict[str, Any], dict[str, Any]], Any], str]] =
     "a missing array": (lambda d, a: a.pop("state/x"), "state/x"),
     "an array too long": (lambda d, a: a.update({"state/x": np.zeros(10**6)}), r"shape \(1000000,\); expected float64"),
     "an array of another dtype": (lambda d, a: a.update({"state/x": a["state/x"].astype(np.int64)}), "is int64"),
-    "an array the other way round": (lambda d, a: a.update({"state/x": a["state/x"].astype(">f8")}), "is >f8"),
+    "an array of the other byte order": (lambda d, a: a.update({"state/x": a["state/x"].astype(">f8")}), "is >f8"),
     "an array of another shape": (lambda d, a: a.update({"state/x": np.zeros((10, 1))}), r"\(10, 1\)"),
     "an array of objects": (lambda d, a: a.update({"state/x": np.array([{}] * 10)}), "object"),
     "a budget that is not finite": (lambda d, a: a.update({"parameters/budgets": np.array([np.nan, 0])}), "budget 0"),
@@ -553,7 +553,7 @@ def test_a_file_cut_short_or_turned_over_is_refused(path: Path) -> None:
         load(path)
 
 
-def test_what_is_no_file_of_ours(tmp_path: Path) -> None:
+def test_a_file_that_is_no_checkpoint_is_refused(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("hello")
     np.savez(tmp_path / "other.npz", a=np.zeros(3))
     os.mkfifo(tmp_path / "pipe")

@@ -97,7 +97,7 @@ def test_a_file_keeps_its_permissions(mode: int, tmp_path: Path) -> None:
     assert (tmp_path / "a").read_bytes() == b"new"
 
 
-def test_what_is_no_file_is_not_replaced(tmp_path: Path) -> None:
+def test_only_regular_files_are_replaced(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     os.mkfifo(tmp_path / "pipe")
     (tmp_path / "link").symlink_to("pipe")

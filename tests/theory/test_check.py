@@ -209,7 +209,7 @@ def test_the_page_has_the_bounds_of_the_learners_that_have_some() -> None:
 
 
 def test_the_page_is_in_own_units_and_json_names_its_units(tmp_path: Path) -> None:
-    """A budget of 2 hours: whoever calls nobody spares them all, each worth what the page says."""
+    """A budget of 2 hours: a policy that never calls the technician spares them all, each worth what the page says."""
     write_example(tmp_path / "mine")
     problem = tr.load_problem(tmp_path / "mine")
     found = check(problem, episodes=400)

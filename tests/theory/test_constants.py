@@ -22,7 +22,7 @@ from tightrope.theory import Constants, frontier
 
 
 def test_constants_by_hand() -> None:
-    """media-streaming: 10 steps, and whoever takes no fast step leaves all 5 of the budget."""
+    """media-streaming: 10 steps, and a policy without fast steps leaves all 5 of the budget."""
     assert tr.theory.constants(tr.make("media-streaming")) == Constants(slack=5.0, B=4.0, sigma=2.5, vartheta=16.0)
 
 

@@ -87,7 +87,7 @@ def test_multipliers_are_the_slopes_of_the_best_loss(mdp: LayeredMDP, rng: np.ra
 
 
 def chains() -> st.SearchStrategy[Frontier]:
-    """Any convex chain."""
+    """Return a strategy for convex piecewise linear curves."""
 
     def made(rng: np.random.Generator, n: int) -> Frontier:
         steps, prices = rng.uniform(0.1, 1.0, n), np.cumsum(rng.exponential(0.7, n) + 0.05)

@@ -293,7 +293,7 @@ def test_the_right_hand_sides_of_the_steps_add_up(still: bool) -> None:
 
 @given(st.lists(st.floats(0, 8), min_size=1, max_size=60), st.floats(0.5, 50))
 def test_the_rates_add_up(W: list[float], R: float) -> None:
-    """Σ W_t / (2 ρ_{t−1}) <= √(R Σ W_t), for W_t <= 4L; and mixing costs at most log 2 a layer for ever."""
+    """Σ W_t / (2 ρ_{t−1}) <= √(R Σ W_t), for W_t <= 4L; and mixing costs at most log 2 a layer in all."""
     V = np.cumsum(W)
     before = np.sqrt((8 + V - W) / R)
     assert (np.array(W) / (2 * before)).sum() <= math.sqrt(R * V[-1]) + 1e-9

@@ -150,7 +150,7 @@ def check_problem(
 
 
 def _pairs(flag: str, given: Iterable[str]) -> dict[str, str]:
-    """--unit loss=euros --unit hours=h."""
+    """Parse --unit loss=euros --unit hours=h."""
     found = {}
     for text in given:
         name, separator, value = text.partition("=")
@@ -161,7 +161,7 @@ def _pairs(flag: str, given: Iterable[str]) -> dict[str, str]:
 
 
 def _numbers(flag: str, given: Iterable[str]) -> dict[str, tuple[float, ...]]:
-    """--bins level=10,20,50."""
+    """Parse --bins level=10,20,50 --bins hour=6,12."""
     try:
         return {name: tuple(map(float, value.split(","))) for name, value in _pairs(flag, given).items()}
     except ValueError as error:

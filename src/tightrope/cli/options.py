@@ -28,7 +28,7 @@ class Regret(StrEnum):
 
 
 class Backend(StrEnum):
-    """Where runs are played."""
+    """Where the runs of a study are played."""
 
     PROCESSES = "processes"
     LOKY = "loky"
@@ -37,7 +37,7 @@ class Backend(StrEnum):
 
 
 class LogLevel(StrEnum):
-    """What a service logs."""
+    """The least severe messages that a service logs."""
 
     INFO = "info"
     WARNING = "warning"

@@ -44,7 +44,7 @@ class TensorBoard:
             self._writers.pop(record.run).close()
 
     def close(self) -> None:
-        """Close all files."""
+        """Close the files of all runs."""
         while self._writers:
             self._writers.popitem()[1].close()
 

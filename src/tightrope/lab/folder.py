@@ -112,7 +112,7 @@ def report(
 
 
 class RunFolder:
-    """The files of a run."""
+    """The folder of a run, and the files in it."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -134,7 +134,7 @@ class RunFolder:
         return found if isinstance(found, dict) else {}
 
     def write(self, report: Report) -> None:
-        """Write `run.json`."""
+        """Write the report of the run to `run.json`."""
         write_json(self.path / RUN, msgspec.to_builtins(report))
 
     def write_history(self, configuration: Configuration, problem: Problem, history: History) -> None:

@@ -70,7 +70,7 @@ class Curve:
 
     @property
     def seeds(self) -> list[int]:
-        """The seed of each run."""
+        """The seeds of the runs, in their order."""
         return [run.seed for run in self.runs]
 
     @property

@@ -212,7 +212,7 @@ class Run:
             self.stopped = f"after {self.episode} of {self.episodes} episodes: {answer.reason}"
 
     def step(self) -> None:
-        """Play the next episode."""
+        """Play one episode, and record it if its turn has come."""
         t, player, problem, account = self.episode + 1, self.learner, self.problem, self.account
         observed = getattr(player, "observed", 0)
         if observed > self.episode:

@@ -42,7 +42,7 @@ LINES = (5, 15, 30, 60)
 
 @contextmanager
 def silence(episodes: int, runs: int, episodes_before: int, runs_before: int) -> Iterator[Show]:
-    """Show nothing."""
+    """Show no progress."""
     yield lambda episodes_done, runs_done: None
 
 

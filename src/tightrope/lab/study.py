@@ -151,7 +151,7 @@ class Study(msgspec.Struct, forbid_unknown_fields=True, frozen=True, kw_only=Tru
 
     @property
     def all_seeds(self) -> list[int]:
-        """The distinct seeds."""
+        """The seeds of the study, each once."""
         return list(range(self.seeds)) if isinstance(self.seeds, int) else list(dict.fromkeys(self.seeds))
 
     def run(

@@ -64,7 +64,7 @@ class SafeBaseline(FixedPolicy):
 
 
 class Hindsight(FixedPolicy):
-    """The best fixed policy for the losses of the run, known beforehand: the reference of regret."""
+    """The best fixed policy for the losses of the run, which it is given: the reference of regret."""
 
     name = "hindsight"
     reference = "none"

@@ -32,7 +32,7 @@ from tightrope.storage.state import numbers, state
 
 @state
 class FPOPState(CountingState):
-    """The state of FPOP."""
+    """The state of FPOP between two episodes."""
 
     total_loss: FloatArray = numbers(least=-1e-3)  #: (n_tuples,) R
     perturbation: FloatArray = numbers(least=0)  #: (n_pairs,) Y
@@ -71,7 +71,7 @@ class FPOP(CountingLearner[FPOPState]):
         self.rule = PaperRadius(episodes=self.episodes, level=self.level, scale=self.radius_scale)
 
     def initial(self) -> FPOPState:
-        """Line 1."""
+        """Return the state before the first episode (line 1)."""
         perturbation = deepcopy(self.rng).exponential(1 / self.learning_rate, size=self.space.n_pairs)
         return FPOPState(
             counts=Counts(self.space, self.ties), total_loss=np.zeros(self.space.n_tuples), perturbation=perturbation
@@ -103,7 +103,7 @@ class FPOP(CountingLearner[FPOPState]):
 
 
 def _balanced_rate(space: LayeredSpace, episodes: int) -> float:
-    """η of Theorem 1."""
+    """Return the learning rate η of Theorem 1."""
     n_pairs = space.n_states * space.n_actions
     epochs = log(max(2.0, 8 * episodes / n_pairs)) / log(2)
     logs = log(np.array(space.layer_sizes[:-1]) * space.n_actions)

@@ -34,7 +34,7 @@ ROUNDING = 1e-9
 
 @state
 class LazyFPLState(State):
-    """The state of lazy FPL."""
+    """The state of lazy FPL between two episodes."""
 
     total_loss: FloatArray = numbers(least=-1e-3)  #: (n_tuples,) R
     draws: np.random.Generator = part()

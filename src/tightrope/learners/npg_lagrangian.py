@@ -79,8 +79,12 @@ class NPGLagrangian(CountingLearner[PricedState]):
         state = averaged(state, seen, self.space)
         averages = estimates(state.counts, state.cost_sum)
         used, policy = improved(state.policy, averages, state.multipliers, self.policy_step)
-        prices = np.maximum(state.multipliers + self.dual_step * (used - self.alpha), 0.0)
-        return replace(state, policy=policy, multipliers=prices)
+        return replace(state, policy=policy, multipliers=self._prices(state, used))
+
+    def _prices(self, state: PricedState, used: FloatArray) -> FloatArray:
+        """Return λ (I,) of line 5, given the uses of the budgets."""
+        prices: FloatArray = np.maximum(state.multipliers + self.dual_step * (used - self.alpha), 0.0)
+        return prices
 
 
 def hedge_step(space: LayeredSpace, episodes: int) -> float:

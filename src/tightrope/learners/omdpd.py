@@ -43,7 +43,7 @@ from tightrope.storage.state import measure, numbers, part, state
 
 @state
 class OMDPDState(MirrorState):
-    """The state of OMDPD."""
+    """The state of OMDPD between two episodes."""
 
     excess: FloatArray = numbers(least=0)  #: (I,) λ
     anchor: FloatArray = measure()  #: (n_tuples,) θ̂
@@ -142,7 +142,7 @@ class OMDPD(CountingLearner[OMDPDState]):
         return prices
 
     def _rate(self, surprise: float) -> float:
-        """The step size η."""
+        """Return the step size η of the next step."""
         return float(np.sqrt(self._far / (self.space.n_layers + surprise)))
 
     def _mixed(self, measure: FloatArray) -> FloatArray:

@@ -10,7 +10,7 @@ Each π_k is deterministic; only their average meets the budgets. Regret and vio
 optimal multipliers, (V(π̄) − V*) / γ, where γ is the slack of a policy π̄ in every budget.
 
 Feedback: bandit, as published. Needs to know: the space, the budgets, the number of episodes K and the slack γ.
-Where we depart from the publication: the units of costs (`shared.counting`); V(π̄) − V* is not known beforehand and
+Where we depart from the publication: the units of costs (`shared.counting`); V(π̄) − V* is unknown and
 is bounded by H, so ρ = H/γ.
 """
 

@@ -32,7 +32,7 @@ from tightrope.storage.state import numbers, state
 
 @state
 class OptPOMDState(CountingState):
-    """The state of OPT-POMD."""
+    """The state of OPT-POMD between two episodes."""
 
     total_values: FloatArray = numbers(least=0)  #: (n_pairs,) Σ_t Q_t
 

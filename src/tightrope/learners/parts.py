@@ -371,7 +371,7 @@ class InBlocks(Protocol):
 
     @property
     def observed(self) -> int:
-        """Episodes so far."""
+        """The number of episodes observed so far."""
         ...
 
     @property

@@ -31,7 +31,7 @@ from tightrope.storage.state import numbers, state
 
 @state
 class PolitexState(AveragesState):
-    """The state of POLITEX."""
+    """The state of POLITEX between two episodes."""
 
     total_values: FloatArray = numbers(least=0)  #: (n_pairs,) Σ Q̂ of the phases
 

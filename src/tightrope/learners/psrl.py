@@ -42,7 +42,7 @@ LEAST = 1e-300
 
 @state
 class PSRLState(CountingState):
-    """The state of PSRL."""
+    """The state of PSRL between two episodes."""
 
     total_loss: FloatArray = numbers(least=-1e-3)  #: (n_pairs,) R
     draws: np.random.Generator = part()

@@ -10,7 +10,7 @@ After every block of episodes with one policy π, with f the mean of its losses:
 3. θ ← argmin over θ in Δ with <q_i − V_i, θ> <= [c_i − U_i(π)]_+ of η <f, θ> + D(θ, (1 − λ_m) θ + λ_m even):
    optimistic in the loss, since θ picks its model; pessimistic in the constraints, since another policy uses at most
    <q_i − V_i, its measure> more than π, in the worst case. π itself meets the inequalities, so they can be met; where
-   next to nothing else does and no answer is found, θ stays what it is.
+   almost nothing else does and no answer is found, θ stays what it is.
 4. The next policy is μ π° + (1 − μ) π^θ in every state, π° the safe policy that uses β of the budgets, with the least μ
    that is found (halving an interval) such that U_i <= c_i for all i, or μ₀ if none is: then all L actions are those of
    π° with probability μ₀^L, so the use is at most μ₀^L β_i + (1 − μ₀^L) L = c_i.
@@ -69,7 +69,7 @@ ROUNDING = 1e-9
 
 @state
 class SOPSState(MirrorState):
-    """The state of S-OPS."""
+    """The state of S-OPS between two episodes."""
 
     mean_constraints: FloatArray = numbers()  #: (I, n_tuples) ḡ
     squares: FloatArray = numbers(least=0)  #: (I, n_tuples) Σ (g − ḡ before)²
@@ -99,7 +99,7 @@ class SOPS(CountingLearner[SOPSState]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : not needed, unless the confidence rule has a horizon; nothing else depends on it.
     safe_policy, safe_usage : π°, and its expected use of each budget (I,).
     confidence, radius_scale, renewal, ties : as in `UCPD`, with other defaults. Below a scale of 1 the guarantee is
@@ -224,7 +224,7 @@ class SOPS(CountingLearner[SOPSState]):
         return Stepped(theta, solver, weight, multipliers, F, S)
 
     def _within(self, pi: FloatArray, bounds: Bounds, upper: FloatArray) -> float:
-        """Return μ of line 4."""
+        """Return the largest share μ of line 4."""
 
         def holds(policy: Policy) -> bool:
             return all(

@@ -44,7 +44,7 @@ ROUNDING = 1e-12
 
 @state
 class TripleQState(State):
-    """The state of Triple-Q."""
+    """The state of Triple-Q between two episodes."""
 
     values: FloatArray = numbers(least=0)  #: (1 + I, n_pairs) Q, then each C_i
     visits: NDArray[np.int64] = numbers(least=0)  #: (n_pairs,) of the frame

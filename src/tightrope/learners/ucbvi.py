@@ -30,7 +30,7 @@ from tightrope.storage.state import numbers, part, state
 
 @state
 class UCBVIState(CountingState):
-    """The state of UCBVI."""
+    """The state of UCBVI between two episodes."""
 
     total_loss: FloatArray = numbers(least=-1e-3)  #: (n_pairs,)
     values: FloatArray = numbers()  #: (n_pairs,) Q

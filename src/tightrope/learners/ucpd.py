@@ -49,7 +49,7 @@ __all__ = ["UCPD", "Episode", "UCPDState"]
 
 @state
 class UCPDState(MirrorState):
-    """The state of UCPD."""
+    """The state of UCPD between two episodes."""
 
     multipliers: FloatArray = numbers(least=0)  #: (I,) Q
     mean_constraints: FloatArray = numbers(since=4)  #: (I, n_tuples) of all draws; (0, 0) where the last one counts

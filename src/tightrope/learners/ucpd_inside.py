@@ -12,7 +12,7 @@
                  over the θ in Δ_{t+1} with <g̲_i, θ> <= c_i − δ_{t+1} for all i,     δ_s = κ √(log(s + 1) / s)
 
    If there is none, all right-hand sides are raised by the least amount with which there is one. With κ = 0 and budgets
-   that some policy meets, that happens only if a bound of 1 or 2 fails (probability 2ζ). Where next to nothing meets
+   that some policy meets, that happens only if a bound of 1 or 2 fails (probability 2ζ). Where almost no measure meets
    them, so that the solver finds no prices, they are raised by 1e-5, or by up to 1e-2: the theorem neglects that.
 
 So the best policy within the budgets is allowed in every step, regret is that of optimistic mirror descent, and what is
@@ -42,7 +42,7 @@ from tightrope.projection.priced import PricedProjector, least_excess
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage.state import numbers, state
 
-#: What right-hand sides are raised by where next to nothing meets them, the next one where that is not enough: of a
+#: What right-hand sides are raised by where almost no measure meets them; the next one where that is not enough: of a
 #: single measure no solver finds the prices.
 ROOMS = (1e-5, 1e-4, 1e-3, 1e-2)
 
@@ -98,7 +98,7 @@ class StepInside:
             return self._solve(projector, *subproblem, limits)
         except InfeasibleError:
             limits = limits + max(least_excess(self._space, self.set_of(counts), rows, limits)[0], 0.0)
-        except ConvergenceError:  # next to nothing meets the limits
+        except ConvergenceError:  # almost no measure meets the limits
             pass
         for room in ROOMS[:-1]:
             with suppress(ConvergenceError, InfeasibleError):
@@ -209,7 +209,7 @@ class UCPDInside(CountingLearner[InsideState]):
         )  # fmt: skip
 
     def _rho(self, variation: float) -> float:
-        """ρ_t = 1/η_t."""
+        """Return ρ_t = 1/η_t of the next step."""
         return math.sqrt((4 * self.space.n_layers + variation) / self.range_of_D)
 
 

@@ -64,7 +64,7 @@ class UCPDPractical02(CountingLearner[PracticalState02]):
 
     Parameters
     ----------
-    space, budgets : what is known beforehand.
+    space, budgets : the space and (I,) the limits per episode.
     episodes : not needed, unless the confidence rule has a horizon; nothing else depends on it.
     confidence, level, radius_scale, renewal, ties : as in `UCPD`, with other defaults.
     first_rate, change_rate : h and κ of the learning rate η.

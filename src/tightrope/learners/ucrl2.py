@@ -30,7 +30,7 @@ from tightrope.storage.state import numbers, part, state
 
 @state
 class UCRL2State(CountingState):
-    """The state of UCRL2."""
+    """The state of UCRL2 between two episodes."""
 
     total_loss: FloatArray = numbers(least=-1e-3)  #: (n_pairs,)
     policy: Policy = part()

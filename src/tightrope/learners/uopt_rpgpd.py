@@ -105,7 +105,7 @@ class UOptRPGPD(CountingLearner[PricedState]):
         return V, Q
 
     def _phi(self, visits: NDArray[np.int64]) -> FloatArray:
-        """Return φ(max(1, n))."""
+        """Return φ(max(1, n)) of line 2 for these visits n."""
         n = np.maximum(1, visits)
         log_term = log(log(np.maximum(2 * n, np.e))) + log(48 * self.space.n_tuples / self.level)
         phi: FloatArray = np.sqrt(2 * log_term / n)

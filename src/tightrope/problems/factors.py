@@ -42,7 +42,7 @@ class Factor:
 
 @dataclass(frozen=True)
 class Term:
-    """A number times tables."""
+    """A term of a form: a number times tables."""
 
     coefficient: float
     factors: tuple[Factor, ...]

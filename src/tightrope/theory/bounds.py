@@ -12,7 +12,7 @@ the proof):
     B = gap / ε,   σ̄ = ε / 2,   ϑ̄ = 2 B + 2 gap / ε.
 
 Bounds. The letters are the paper's, the constants those of docs/explanation/errata.md, the derivation is in
-docs/explanation/theory.md. The losses may be any that are fixed beforehand; for losses that depend on the learner no
+docs/explanation/theory.md. The losses may be any that do not depend on the learner; for those that do, no
 bound on the regret is known where constraints are noisy. All bounds except that of the epochs are of the order √T (and
 logarithms). Most are vacuous unless T is large; `trivial` is the bound that always holds.
 """

@@ -43,7 +43,7 @@ class Frontier:
         return np.maximum(-np.diff(self.loss) / np.diff(self.use), 0.0)  # rounding may leave less
 
     def dual(self, price: float, budget: float) -> float:
-        """q(η) of a budget c."""
+        """Return the dual function q(η) for a budget c."""
         eta, c = number(price, "price", 0, EXTREME), number(budget, "budget", -EXTREME, EXTREME)
         return float((self.loss + eta * (self.use - c)).min())
 

@@ -60,7 +60,7 @@ class Check:
 
     @property
     def feasible(self) -> bool:
-        """Assumption 1."""
+        """Whether some policy meets all budgets (Assumption 1)."""
         return self.conflict is None
 
     @property

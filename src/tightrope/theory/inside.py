@@ -52,7 +52,7 @@ def bounds_inside(
     ties : whether the learner is told the ties of the problem.
 
     Raises `InvalidInputError` for constraints that follow no law. Where no policy meets the budgets, the bound on the
-    regret is infinite (it compares with nobody), and those on violation grow in proportion to T, as every
+    regret is infinite (there is no policy to compare with), and those on violation grow in proportion to T, as every
     policy exceeds some budget. With κ > 0 the bound on the regret is infinite as well where no policy leaves slack in
     every budget.
     """

@@ -22,7 +22,7 @@ def conduct(study: Study, folder: Path, said: list[str] | None = None, **how: An
 
 
 class PowerCutError(BaseException):
-    """What no run can catch."""
+    """An error that a run cannot catch."""
 
 
 @contextmanager

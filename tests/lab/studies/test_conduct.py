@@ -142,7 +142,7 @@ def test_an_edited_problem_makes_new_runs_and_a_note(tmp_path: Path) -> None:
 
 
 def test_an_interrupted_run_continues_from_its_checkpoint(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """However often: the table is that of a study that nobody disturbed."""
+    """However often: the table is that of a study without interruptions."""
     conduct(STUDY, tmp_path / "whole")
     cuts = 0
     while not (tmp_path / "cut" / "table.csv").exists():

@@ -66,7 +66,7 @@ class CountingLearner(LearnerBase[C]):
     ties: Ties | None = None
 
     def learn_from(self, log: Logged) -> None:
-        """Count the recorded episodes of a log, whichever policy played them.
+        """Count the recorded episodes of a log. Any policies may have played them.
 
         Only the counts of the dynamics change: losses and constraints of the log are not read, the policy stays, and
         no episode counts as observed. Call it before the first episode.

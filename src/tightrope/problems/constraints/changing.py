@@ -97,7 +97,7 @@ class MixedPlay:
         return {"adversary": self.adversary}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from a state that `state` returned."""
         self.adversary = state["adversary"]
 
 

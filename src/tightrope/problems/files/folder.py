@@ -290,7 +290,7 @@ transitions = "transitions.csv"   # state, action, next_state, probability: what
 [loss]                            # to be minimised, summed over the week
 table = "loss.csv"                # state, action, loss; the column episode tells recorded weeks apart
 unit = "euros"
-bounds = [-100, 60]               # the least and the largest that a day can ever cost, known beforehand
+bounds = [-100, 60]               # the least and the largest that a day can ever cost
 
 [constraints.technician]          # what must stay within a budget in the long run; as many of these as you like
 table = "technician.csv"          # state, action, hours

@@ -48,7 +48,7 @@ class Play:
         return {name: value for name, value in vars(self).items() if name != "losses"}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Continue from a state."""
+        """Continue from a state that `state` returned."""
         self.__dict__.update(state)
 
 
@@ -56,7 +56,7 @@ class Blind:
     """An adversary that ignores the policies played."""
 
     def watch(self, policy: Policy) -> None:
-        """Do nothing."""
+        """Do nothing: the policies have no effect on the losses."""
         return
 
 

@@ -127,7 +127,7 @@ def home_charging() -> tuple[FloatArray, FloatArray]:
     arriving[1:8] = shares[17:24]
     arriving[7] += shares[:2].sum()
     left = arriving.sum() - np.concatenate([[0.0], np.cumsum(arriving)[:-1]])
-    arrives = np.ones(len(HOURS))  # nobody is away after midnight
+    arrives = np.ones(len(HOURS))  # every car is back by midnight
     arrives[:8] = arriving[:8] / left[:8]
     arrives[7] = 1.0
     energy = np.array([float(value) for what, _, value in rows if what.startswith("kWh")][::-1])
