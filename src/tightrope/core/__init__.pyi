@@ -105,12 +105,12 @@ def assess(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.float64], M: N
     """
 
 @overload
-def advantages(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.int64], M: NDArray[numpy.int64], theta: NDArray[numpy.float64], g: NDArray[numpy.float64], optimism: float) -> NDArray[numpy.float64]: ...
+def advantages(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.int64], M: NDArray[numpy.int64], theta: NDArray[numpy.float64], g: NDArray[numpy.float64], optimism: float, steps: NDArray[numpy.int64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]: ...
 
 @overload
-def advantages(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.float64], M: NDArray[numpy.float64], theta: NDArray[numpy.float64], g: NDArray[numpy.float64], optimism: float) -> NDArray[numpy.float64]:
+def advantages(csr: Csr, pi: NDArray[numpy.float64], N: NDArray[numpy.float64], M: NDArray[numpy.float64], theta: NDArray[numpy.float64], g: NDArray[numpy.float64], optimism: float, steps: NDArray[numpy.int64]) -> tuple[NDArray[numpy.float64], NDArray[numpy.float64]]:
     """
-    What the policy uses (I,) under the model that is believed; the rows A of its advantages replace g.
+    What the policy uses (I,) under the model that is believed, and what paths through these tuples, in any order, used more than that (I,); the rows A of its advantages replace g.
     """
 
 @overload

@@ -145,20 +145,24 @@ auto assess_(const Csr& csr, Floats pi, Counts<Count> N, Counts<Count> M, Floats
 // ------------------------------------------------------------------------------------------------- advantages.hpp
 
 template <class Count>
-auto advantages_(const Csr& csr, Floats pi, Counts<Count> N, Counts<Count> M, Floats theta, TableOut g, double optimism) {
+auto advantages_(const Csr& csr, Floats pi, Counts<Count> N, Counts<Count> M, Floats theta, TableOut g, double optimism,
+                 Ints steps) {
     const Space& space = csr;
     auto belief = belief_of(space, N, M, theta);
     belief.D = 1.0;
     const Index n = size(g);
     require_size(pi, space.n_pairs, "pi");
     require_size(g, space.n_tuples, "g", 1);
-    New<double> use(n);
+    require_indices(steps, space.n_tuples, "steps");
+    std::vector<std::int64_t> sorted(steps.data(), steps.data() + size(steps));
+    std::sort(sorted.begin(), sorted.end());
+    New<double> use(n), surprise(n);
     unlocked([&] {
         std::vector<double> d(space.n_states);
         uses(belief, pi.data(), g.data(), n, d.data(), use.data);
-        Advantages(belief, pi.data(), n, optimism)(g.data());
+        Advantages(belief, pi.data(), n, optimism, std::move(sorted))(g.data(), surprise.data);
     });
-    return use.array;
+    return results(use.array, surprise.array);
 }
 
 double mix_gap_(const Csr& csr, Floats theta, Floats x, double eta) {
@@ -308,8 +312,9 @@ void bind_counted(nb::module_& m) {
           "By how much the policy is over each limit (I,) under the model that is believed, its responses b (I,) and A "
           "(I, I), and the spans (I,) of what is charged, which replaces the costs.");
     m.def("advantages", advantages_<Count>, "csr"_a, "pi"_a.noconvert(), "N"_a.noconvert(), "M"_a.noconvert(),
-          "theta"_a.noconvert(), "g"_a.noconvert(), "optimism"_a,
-          "What the policy uses (I,) under the model that is believed; the rows A of its advantages replace g.");
+          "theta"_a.noconvert(), "g"_a.noconvert(), "optimism"_a, "steps"_a.noconvert(),
+          "What the policy uses (I,) under the model that is believed, and what paths through these tuples, in any order, "
+          "used more than that (I,); the rows A of its advantages replace g.");
     m.def("evaluate", evaluate_<Count>, "csr"_a, "pi"_a.noconvert(), "M"_a.noconvert(), "n"_a.noconvert(),
           "R"_a.noconvert(), "V (rows, n_states) and Q (rows, n_pairs) of the policy for every row of R, truncated.");
 }

@@ -8,10 +8,12 @@ losses and π its policy. f, g_i and the budgets c_i are taken from the least of
 2. The use is estimated with P̂(s'|s,a) = (M(s,a,s') + p(s'|s,a)) / (N(s,a) + 1): the counts and one more visit, whose
    successor θ' chooses by its conditionals p, so that untried pairs are tried. Let û_i be the use of π for the mean
    ḡ_i of all draws so far. Then θ' uses û_i + <A_i, θ'>, with A_i the advantages over π (`core/advantages.hpp`).
-   After bad luck a pair looks expensive and would not be tried again; so A_i is lowered by ω standard errors of the
+   After bad luck a pair looks expensive and would not be tried again; so A_i is lowered by ω/κ standard errors of the
    counts.
-3. The target is c_i(t) = c_i − (z σ_i + [V_i]_+ / τ) / √t, and at least half of c_i. σ_i is the standard deviation of
-   the use of a path, from the differences of successive ones, and V_i = Σ (û_i − c_i) is the excess so far.
+3. The target is c_i(t) = c_i − κ min{(z σ_i + [V_i]_+ / τ) / √t, c_i / 2}. σ_i is the standard deviation of the use of
+   a path, from the differences of successive ones. V_i = Σ (û_i + e_i − c_i) is the excess so far. e_i is the surprise
+   of the paths that were played: their use beyond û_i where successors were others than P̂ predicts. So V_i also counts
+   what û_i misses of policies whose pairs only look cheap.
 4. θ ← argmin over θ in Δ of η <f' + f − f'', θ> + D(θ, (1 − λ_m) θ + λ_m even) with <A_i, θ> <= c_i(t) − û_i for all
    i. f'' is the prediction for this block, which was the f before, and f' = f is the prediction for the next. λ_m =
    1/(10 + m); even, which is also θ^1, is the measure of the uniform policy where every successor is equally likely.
@@ -20,6 +22,10 @@ losses and π its policy. f, g_i and the budgets c_i are taken from the least of
 5. η = 1/√(F²/h² + (G/L)²): F is the largest span of an f so far, and G the sum of the gaps between the loss of θ
    under f − f'' and that of the mixture re-weighted by it, Σ_k <θ, f − f''> + log(Σ θ e^{−η (f − f'')}) / η. For
    losses that do not change, η stays at h/F. Otherwise it balances the cost of their changes with the cost of moving.
+6. κ, the caution, is 1 at first. It is halved, down to 1/16, by a step that exceeds a target and goes less than a tenth
+   of the way towards it, because targets exclude each other. Every other step raises it by 3 %, up to 1. With less
+   caution the learner aims closer to its budgets and is more optimistic. So it keeps following its losses, and tries
+   pairs again that had bad luck.
 
 Nothing depends on the units of losses and constraints, or on the number of episodes. docs/explanation/theory.md says
 what is proved of `ucpd-inside`. This preset differs from it in line 2 (there constraints are bounds that hold with high
@@ -40,7 +46,7 @@ from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, SHARE, parameter
 from tightrope.learners.parts import Dynamics, PolicyOfMeasure, block_after, block_loss, no_losses
-from tightrope.learners.shared.budgeted import BudgetedState, BudgetedStep, Prudence
+from tightrope.learners.shared.budgeted import BudgetedState, BudgetedStep, Prudence, no_paths, paths_after
 from tightrope.learners.shared.counting import CountingLearner
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray
@@ -114,9 +120,9 @@ class UCPDPractical(CountingLearner[PracticalState]):
         counts, zeros = Counts(space, self.ties, self.renewal), np.zeros(n)
         return PracticalState(
             counts=counts, theta=self._dynamics.first_measure(), solver=self._step.begin(counts), multipliers=zeros,
-            losses=no_losses(space.n_tuples), waiting=0, last_use=zeros, squares=zeros, steps=0, overspent=zeros,
-            gap=0.0, largest_span=0.0, last_loss=np.zeros(space.n_tuples),
-            mean_constraints=np.zeros((n, space.n_tuples)),
+            losses=no_losses(space.n_tuples), waiting=0, paths=no_paths(space, self.block), last_use=zeros,
+            squares=zeros, steps=0, overspent=zeros, caution=1.0, gap=0.0, largest_span=0.0,
+            last_loss=np.zeros(space.n_tuples), mean_constraints=np.zeros((n, space.n_tuples)),
         )  # fmt: skip
 
     @property
@@ -132,14 +138,14 @@ class UCPDPractical(CountingLearner[PracticalState]):
         """Count the path, add up losses and constraints; at the end of a block take a step."""
         path, f, g, _ = seen
         counts, block = state.counts.counted(path), block_after(state, f, g[:, path], self.block)
-        mean = core.average(state.mean_constraints, g, state.observed + 1)
+        mean, paths = core.average(state.mean_constraints, g, state.observed + 1), paths_after(state, path)
         changes: dict[str, Any] = {}
         if block.waiting == 0:
             loss, pi = block_loss(state, f), self.offered(state).policy.probabilities
-            stepped = self._step(
-                state, pi, counts, block.squares, state.waiting + 1, loss=loss, next_loss=loss, mean=mean.copy()
-            )
+            played = paths[: state.waiting + 1]
+            stepped = self._step(state, pi, counts, block.squares, played, loss=loss, next_loss=loss, mean=mean.copy())
             changes = stepped._asdict() | {"steps": state.steps + 1, "last_loss": loss.copy()}
         return replace(
-            state, observed=state.observed + 1, counts=counts, mean_constraints=mean, **block._asdict(), **changes
-        )
+            state, observed=state.observed + 1, counts=counts, mean_constraints=mean, paths=paths, **block._asdict(),
+            **changes,
+        )  # fmt: skip

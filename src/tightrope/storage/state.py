@@ -27,6 +27,7 @@ class Limits(NamedTuple):
     least: float = -math.inf
     most: float = math.inf
     is_measure: bool = False  #: an occupancy measure of the learner's space
+    are_tuples: bool = False  #: numbers of tuples of the learner's space
     since: int = 0  #: the first schema of checkpoints that has the field
     written_as: str = ""  #: its name in a checkpoint, if it differs
 
@@ -52,6 +53,11 @@ def measure() -> Any:
     return dataclasses.field(metadata={"limits": Limits(0.0, is_measure=True)})
 
 
+def tuples() -> Any:
+    """Declare a field for an array of integers, each the number of a tuple."""
+    return dataclasses.field(metadata={"limits": Limits(0.0, are_tuples=True)})
+
+
 def part(*, written_as: str = "") -> Any:
     """Declare a field for a policy, a generator, or a value with `state` and `restored`, which checks itself."""
     return dataclasses.field(metadata={"limits": Limits(written_as=written_as)})
@@ -60,7 +66,7 @@ def part(*, written_as: str = "") -> Any:
 T = TypeVar("T")
 
 
-@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(numbers, measure, part))
+@dataclass_transform(kw_only_default=True, frozen_default=True, field_specifiers=(numbers, measure, tuples, part))
 def state(cls: type[T]) -> type[T]:
     """Make a class a frozen dataclass with keyword-only fields."""
     return dataclasses.dataclass(frozen=True, slots=True, kw_only=True)(cls)
@@ -82,13 +88,13 @@ def check_field(space: LayeredSpace, name: str, value: Any, limits: Limits) -> N
     """Raise `InvalidInputError` unless a number or array is finite and within its limits; other values pass."""
     if not isinstance(value, int | float | np.ndarray):
         return
-    values = np.asarray(value)
-    outside = ~((limits.least <= values) & (values <= limits.most) & np.isfinite(values))
+    values, most = np.asarray(value), space.n_tuples - 1 if limits.are_tuples else limits.most
+    outside = ~((limits.least <= values) & (values <= most) & np.isfinite(values))
     if outside.any():
         at = np.unravel_index(int(np.argmax(outside)), outside.shape)
         where = f" at index {', '.join(map(str, at))}" if at else ""
         raise InvalidInputError(
-            f"{name} is {values[at]:.6g}{where}; expected a finite number from {limits.least:g} to {limits.most:g}"
+            f"{name} is {values[at]:.6g}{where}; expected a finite number from {limits.least:g} to {most:g}"
         )
     if limits.is_measure and values.ndim == 1:
         check_measure(space, values, name)
