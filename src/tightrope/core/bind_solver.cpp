@@ -223,7 +223,7 @@ public:
     auto divided() {
         Turn solver(*this);
         require_evaluated();
-        divide(space(), solver->lanes(), logarithmic_, solver->work(), theta_.data());
+        divide(space(), solver->lanes(), logarithmic_, solver->work(), solver->work().p.data(), theta_.data());
         return copied(theta_);
     }
 

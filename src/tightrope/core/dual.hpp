@@ -251,12 +251,14 @@ Value evaluate(const Lanes& lanes, const Set& set, const double* beta, bool loga
     return value;
 }
 
-/// θ of every tuple: what its slot has, in proportion to its own u.
-inline void divide(const Space& space, const Lanes& lanes, bool logarithmic, Workspace& work, double* __restrict theta) {
+/// θ of every tuple: what its slot has, in proportion to its own u. Writes θ / u of every slot into `ratio`, which may be p.
+inline void divide(const Space& space, const Lanes& lanes, bool logarithmic, Workspace& work, double* ratio,
+                   double* __restrict theta) {
     work.pool.each(lanes.n_layers(), [&](Index k, int) {
         const Tuples tuples(space, k);
         const std::uint32_t* __restrict slot = lanes.slot.data();
-        double *__restrict u = work.u.data(), *__restrict p = work.p.data();
+        const double* p = work.p.data();
+        double* __restrict u = work.u.data();
         if (logarithmic) {
             for (Index j = tuples.begin; j < tuples.end; ++j) theta[j] = exp(theta[j] - u[slot[j]]);
             // The parts add up to 1 but for the rounding of logarithms, which may be much.
@@ -268,9 +270,9 @@ inline void divide(const Space& space, const Lanes& lanes, bool logarithmic, Wor
             const double* __restrict share = work.share.data() + chunk.pair;
             for (Index row = chunk.first; row < chunk.last; row += chunk.n_lanes)
                 for (Index v = 0; v < chunk.n_lanes; ++v)
-                    p[row + v] = share[v] * p[row + v] / u[row + v];  // in this order: share / u may overflow
+                    ratio[row + v] = share[v] * p[row + v] / u[row + v];  // in this order: share / u may overflow
         }
-        for (Index j = tuples.begin; j < tuples.end; ++j) theta[j] *= p[slot[j]];
+        for (Index j = tuples.begin; j < tuples.end; ++j) theta[j] *= ratio[slot[j]];
     });
 }
 

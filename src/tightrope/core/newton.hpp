@@ -165,7 +165,7 @@ Outcome solve(const Subproblem& problem, const Lanes& lanes, const Set& set, dou
     }
 
     if (now.residual <= tolerance)
-        divide(problem.space, lanes, logarithmic, work, theta);
+        divide(problem.space, lanes, logarithmic, work, work.p.data(), theta);
     else
         std::fill(theta, theta + problem.space.n_tuples, NaN);
     const Extremes found = extremes(beta, lanes.n_states());

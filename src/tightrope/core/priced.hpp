@@ -64,7 +64,7 @@ public:
                  double tolerance, Workspace& work, double* theta, Interrupt& interrupt)
         : space_(problem.space), problem_(problem), rows_(rows), lanes_(lanes), set_(set), free_(free),
           tolerance_(tolerance), work_(work), theta_(theta), interrupt_(interrupt), size_(rows.m), limit_(rows.m),
-          most_(rows.m), cost_(space_.n_tuples), own_(space_.n_tuples), x_(space_.n_tuples), d_(space_.n_tuples),
+          most_(rows.m), cost_(space_.n_tuples), x_(std::max(space_.n_tuples, lanes.n_slots())), d_(space_.n_tuples),
           dbeta_(rows.m * space_.n_states), drained_(space_.n_states), S_(rows.m * rows.m), rho_(rows.m), dy_(rows.m) {
         for (Index i = 0; i < rows.m; ++i) {
             const Extremes found = extremes(row(i), space_.n_tuples);
@@ -145,13 +145,10 @@ private:
     /// Evaluate at a point: the workspace, θ, and what a point knows.
     void evaluate_at(PricedPoint& at) {
         price(at.y);
-        logarithmic_ = tilt(priced_problem(), lanes_, work_, own_.data());
+        logarithmic_ = tilt(priced_problem(), lanes_, work_, theta_);
         const Value value = evaluate(lanes_, set_, at.beta.data(), logarithmic_, work_);
-        std::copy(own_.begin(), own_.end(), theta_);
-        kept_p_ = work_.p;
         if (logarithmic_) kept_u_ = work_.u;
-        divide(space_, lanes_, logarithmic_, work_, theta_);
-        work_.p.swap(kept_p_);
+        divide(space_, lanes_, logarithmic_, work_, x_.data(), theta_);
         if (logarithmic_) work_.u.swap(kept_u_);
         account(at, value);
     }
@@ -337,11 +334,11 @@ private:
     double* theta_;
     Interrupt& interrupt_;
     std::vector<double> size_, limit_, most_;  ///< (m,) the largest coefficient of each row, and b and most in its units
-    std::vector<double> cost_, own_;           ///< (n_tuples,) cost + Σ y_i A_i, and every tuple's own u
-    std::vector<double> x_, d_;                ///< (n_tuples,) a change of log w, and of θ
+    std::vector<double> cost_;                 ///< (n_tuples,) cost + Σ y_i A_i
+    std::vector<double> x_, d_;                ///< (n_tuples,) a change of log w, and of θ; x_ is room for `divide`, too
     std::vector<double> dbeta_, drained_;      ///< (m, n_states) and (n_states,)
     std::vector<double> S_, rho_, dy_;         ///< (m, m), (m,) and (m,)
-    std::vector<double> kept_p_, kept_u_;      ///< by slot, while θ is divided
+    std::vector<double> kept_u_;               ///< by slot, while θ is divided by logarithms
     std::vector<Index> chosen_;                ///< the rows that take part in a step
     PricedPoint here_, there_;
     Index steps_ = 0;

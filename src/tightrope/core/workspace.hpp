@@ -37,7 +37,7 @@ struct Workspace {
 
     // By slot: (n_slots,), p and label with eight more of no meaning, for who reads eight at a time.
     Vector u;                        ///< reference · e^{−cost} (free pairs: summed), 0 in the padding; or its logarithm
-    Vector p;                        ///< w, then W p*, in the end θ / u
+    Vector p;                        ///< w, then W p*, in the end of a plain solve θ / u
     std::vector<std::int8_t> label;  ///< how p* moves (`sets.hpp`)
 
     std::vector<std::uint8_t> clipped;  ///< (n_chunks,) whether some pair of the chunk is not WHOLE

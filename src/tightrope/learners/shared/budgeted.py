@@ -145,15 +145,17 @@ class BudgetedStep:
         G, F, eta = self._rate(state, loss)  # line 5
 
         limits, units = core.in_spans(space.native, mean, self._budgets)
-        rows, laws = mean, self._dynamics.evidence(counts)
+        rows, evidence = mean, self._dynamics.evidence
         counted = paths if self._dynamics.model is None else paths[:0]  # nothing about a known model is a surprise
         optimism = self._optimism / state.caution
-        use, e = core.advantages(space.native, pi, *laws, state.theta, rows, optimism, counted.ravel())  # line 2
+        use, e = core.advantages(
+            space.native, pi, *evidence(counts), state.theta, rows, optimism, counted.ravel()
+        )  # line 2
         V = state.overspent + len(paths) * (use - limits) + e
         targets = self._prudence.targets(limits, V, standard_deviations(squares, t) / units, t, state.caution)  # line 3
 
-        surprise = loss - state.last_loss
-        cost = core.from_least(space.native, next_loss + surprise) * eta
+        cost = core.from_least(space.native, next_loss + (loss - state.last_loss))
+        cost *= eta
         reference = core.mix_pairs(space.native, state.theta, 1 / (11 + state.steps), self._even)
         theta, prices, solver, gets_on = self._move(state, counts, reference, cost, rows, targets - use)  # line 4
         caution = min(1.0, RECOVERY * state.caution) if gets_on else max(state.caution / 2, LEAST_CAUTION)
