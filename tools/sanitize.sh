@@ -20,6 +20,7 @@ rm -rf "$build/package"
 mkdir -p "$build/package"
 cp -r src/tightrope "$build/package/"
 rm -f "$build"/package/tightrope/core/_*.so
+touch "$build/package/_editable_skbc_tightrope.py" # or an editable installation would come first: this is what it imports
 "$cmake" --install "$build" --prefix "$build/package"
 
 compiler=${CXX:-c++}

@@ -98,6 +98,11 @@ TIGHTROPE_INLINE double expm1(double x) {
     return abs(x) <= EXP_RANGE ? within : beyond;
 }
 
+/// a − b of bit patterns, which wraps around where a number is out of the range that is asked for.
+TIGHTROPE_INLINE std::int64_t minus(std::int64_t a, std::int64_t b) {
+    return static_cast<std::int64_t>(static_cast<std::uint64_t>(a) - static_cast<std::uint64_t>(b));
+}
+
 /// log m for m in [√½, √2] as 2 artanh(s), s = (m − 1) / (m + 1), given s.
 TIGHTROPE_INLINE double log_series(double s) {
     const double q = s * s;
@@ -118,8 +123,8 @@ TIGHTROPE_INLINE double log_series(double s) {
 TIGHTROPE_INLINE double log_normal(double x) {
     using namespace constants;
     const std::int64_t bits = std::bit_cast<std::int64_t>(x);
-    const std::int64_t n = (bits - std::bit_cast<std::int64_t>(SQRT_HALF)) >> 52;
-    const double m = std::bit_cast<double>(bits - (n << 52));
+    const std::int64_t n = minus(bits, std::bit_cast<std::int64_t>(SQRT_HALF)) >> 52;
+    const double m = std::bit_cast<double>(minus(bits, n << 52));
     const double s = (m - 1.0) / (m + 1.0);  // at most 0.172
     const double k = std::bit_cast<double>(n + std::bit_cast<std::int64_t>(TO_INTEGER)) - TO_INTEGER;
     return fma(k, LN_2_HIGH, fma(2.0 * s, log_series(s), k * LN_2_LOW));
@@ -128,9 +133,9 @@ TIGHTROPE_INLINE double log_normal(double x) {
 /// log(x / y) to a few units in the last place for normal x, y > 0, with one division.
 TIGHTROPE_INLINE double log_ratio(double x, double y) {
     using namespace constants;
-    const std::int64_t bits = std::bit_cast<std::int64_t>(x), apart = bits - std::bit_cast<std::int64_t>(y);
-    const std::int64_t n = (apart + (std::int64_t{1} << 51)) >> 52;  // x / y is 2^n times 0.66 to 1.5
-    const double m = std::bit_cast<double>(bits - (n << 52));
+    const std::int64_t bits = std::bit_cast<std::int64_t>(x), apart = minus(bits, std::bit_cast<std::int64_t>(y));
+    const std::int64_t n = minus(apart, -(std::int64_t{1} << 51)) >> 52;  // x / y is 2^n times 0.66 to 1.5
+    const double m = std::bit_cast<double>(minus(bits, n << 52));
     const double s = (m - y) / (m + y);  // at most 0.2
     const double k = std::bit_cast<double>(n + std::bit_cast<std::int64_t>(TO_INTEGER)) - TO_INTEGER;
     return fma(k, LN_2_HIGH, fma(2.0 * s, log_series(s), k * LN_2_LOW));

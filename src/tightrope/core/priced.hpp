@@ -255,9 +255,8 @@ private:
         bool all = true;
         for (Index i = 0; i < rows_.m; ++i) all &= here_.y[i] > 0.0 || !(most_[i] > 0.0);
         if (!all) {
-            for (Index s = 0; s < space_.n_states; ++s)
-                for (Index j = space_.pair_ptr[space_.state_ptr[s]]; j < space_.pair_ptr[space_.state_ptr[s + 1]]; ++j)
-                    x_[j] = work_.step[space_.successor[j]] - work_.step[s];
+            std::fill(x_.begin(), x_.end(), 0.0);
+            add_moves(space_, work_.step.data(), x_.data());
             move(space_, lanes_, set_, free_, work_.label.data(), theta_, x_.data(), d_.data());
         }
         for (Index i = 0; i < rows_.m; ++i) {
@@ -273,8 +272,9 @@ private:
         const Index i = chosen_[c], first = lanes_.first_state(1), last = lanes_.first_state(lanes_.n_layers());
         interrupt_.check();
         const double* __restrict A = row(i);
+        double* __restrict x = x_.data();
         const double size = size_[i];
-        for (Index j = 0; j < space_.n_tuples; ++j) x_[j] = -A[j] / size;
+        for (Index j = 0; j < space_.n_tuples; ++j) x[j] = -A[j] / size;
         move(space_, lanes_, set_, free_, work_.label.data(), theta_, x_.data(), d_.data());
         double* b = dbeta(i);
         drain(space_, d_.data(), b);
@@ -285,9 +285,7 @@ private:
             conjugate_gradients(lanes_, set_, choice.assembled, false, choice.damping, priced::ACCURACY, work_, b,
                                 interrupt_);
         keep_if_sound(lanes_, b);
-        for (Index s = 0; s < space_.n_states; ++s)
-            for (Index j = space_.pair_ptr[space_.state_ptr[s]]; j < space_.pair_ptr[space_.state_ptr[s + 1]]; ++j)
-                x_[j] += b[space_.successor[j]] - b[s];
+        add_moves(space_, b, x_.data());
         move(space_, lanes_, set_, free_, work_.label.data(), theta_, x_.data(), d_.data());
         drain(space_, d_.data(), drained_.data());
         rho_[i] = here_.slack[i];

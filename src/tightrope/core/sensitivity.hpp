@@ -66,20 +66,25 @@ void move(const Space& space, const Lanes& lanes, const Set& set, const bool* fr
 }
 
 /// outflow − inflow of every state under d.
-inline void drain(const Space& space, const double* d, double* out) {
+inline void drain(const Space& space, const double* __restrict d, double* __restrict out) {
     std::fill(out, out + space.n_states, 0.0);
-    for (Index s = 0; s < space.n_states; ++s)
+    for (Index s = 0; s < space.n_states; ++s) {
+        double own = out[s];  // complete: what leads to s comes from the layer before
         for (Index j = space.pair_ptr[space.state_ptr[s]]; j < space.pair_ptr[space.state_ptr[s + 1]]; ++j) {
-            out[s] += d[j];
+            own += d[j];
             out[space.successor[j]] -= d[j];
         }
+        out[s] = own;
+    }
 }
 
-/// x = −A + dβ(s') − dβ(s).
-inline void tilt_along(const Space& space, const double* A, const double* dbeta, double* x) {
-    for (Index s = 0; s < space.n_states; ++s)
+/// x += dβ(s') − dβ(s).
+inline void add_moves(const Space& space, const double* __restrict dbeta, double* __restrict x) {
+    for (Index s = 0; s < space.n_states; ++s) {
+        const double own = dbeta[s];
         for (Index j = space.pair_ptr[space.state_ptr[s]]; j < space.pair_ptr[space.state_ptr[s + 1]]; ++j)
-            x[j] = dbeta[space.successor[j]] - dbeta[s] - A[j];
+            x[j] += dbeta[space.successor[j]] - own;
+    }
 }
 
 /// Set dβ to 0 outside of the inner states, and everywhere if it is rounding.
@@ -118,7 +123,7 @@ void sensitivities(const Subproblem& problem, const Lanes& lanes, const Set& set
         else
             conjugate_gradients(lanes, set, true, i == 0, 0.0, sensitivity::ACCURACY, work, dbeta, interrupt);
         keep_if_sound(lanes, dbeta);
-        tilt_along(space, A, dbeta, x.data());
+        add_moves(space, dbeta, x.data());
         move(space, lanes, set, free, work.label.data(), theta, x.data(), dtheta);
     }
 }
