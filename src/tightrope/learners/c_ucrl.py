@@ -29,8 +29,8 @@ from tightrope.confidence import Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.counting import (
+    AveragesState,
     CountingLearner,
-    PricedState,
     averaged,
     budgets_of_shares,
     estimates,
@@ -39,13 +39,15 @@ from tightrope.learners.shared.counting import (
 from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.dynamic_programming import Intervals, plan
 from tightrope.space import FloatArray
-from tightrope.storage.state import numbers, state
+from tightrope.storage.state import numbers, part, state
 
 
 @state
-class CUCRLState(PricedState):
-    """The state of C-UCRL; its multipliers are those of the last linear program."""
+class CUCRLState(AveragesState):
+    """The state of C-UCRL between two episodes."""
 
+    policy: Policy = part()
+    multipliers: FloatArray = numbers(least=0)  #: (I,) of the last linear program
     phase: int = numbers(least=1)  #: k
     played: int = numbers(least=0)  #: episodes of the phase so far
 

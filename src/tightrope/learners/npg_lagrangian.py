@@ -36,6 +36,7 @@ from tightrope.learners.shared.counting import (
     averaged,
     budgets_of_shares,
     estimates,
+    uniform_start,
 )
 from tightrope.model import Policy
 from tightrope.space import FloatArray, LayeredSpace
@@ -69,7 +70,7 @@ class NPGLagrangian(CountingLearner[PricedState]):
         self.default_to(policy_step=hedge_step(self.space, self.episodes), dual_step=1 / np.sqrt(self.episodes))
 
     def initial(self) -> PricedState:
-        return PricedState.uniform(self)
+        return PricedState(**uniform_start(self))
 
     def offer(self, state: PricedState) -> Offer:
         return Offer(state.policy, state.multipliers, state.counts.epoch)

@@ -28,8 +28,8 @@ from tightrope.confidence import Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import ANY, NOT_NEGATIVE, PROBABILITY, PUBLISHED, SHARE, parameter
 from tightrope.learners.shared.counting import (
+    AveragesState,
     CountingLearner,
-    PricedState,
     averaged,
     budgets_of_shares,
     largest_multiplier,
@@ -37,13 +37,15 @@ from tightrope.learners.shared.counting import (
 )
 from tightrope.model import Policy
 from tightrope.space import FloatArray
-from tightrope.storage.state import numbers, state
+from tightrope.storage.state import numbers, part, state
 
 
 @state
-class OPDOPState(PricedState):
-    """The state of OPDOP; its multipliers are Y."""
+class OPDOPState(AveragesState):
+    """The state of OPDOP."""
 
+    policy: Policy = part()
+    multipliers: FloatArray = numbers(least=0)  #: (I,) Y
     Q: FloatArray = numbers()  #: (1 + I, n_pairs)
     V_first: FloatArray = numbers()  #: (1 + I,) V(s_1)
 

@@ -33,6 +33,7 @@ from tightrope.learners.shared.counting import (
     budgets_of_shares,
     estimates,
     largest_multiplier,
+    uniform_start,
 )
 from tightrope.model import Policy
 from tightrope.space import FloatArray
@@ -79,7 +80,7 @@ class OptPrimalDual(CountingLearner[PricedState]):
         self._radii = Radii(self.space, n, K, self.level, self.radius_scale)
 
     def initial(self) -> PricedState:
-        return PricedState.uniform(self)
+        return PricedState(**uniform_start(self))
 
     def offer(self, state: PricedState) -> Offer:
         return Offer(state.policy, state.multipliers, state.counts.epoch)

@@ -22,20 +22,24 @@ from tightrope.learners.base import Offer, Seen
 from tightrope.learners.npg_lagrangian import hedge_step, improved
 from tightrope.learners.parameters import NOT_NEGATIVE, PUBLISHED, parameter
 from tightrope.learners.shared.counting import (
+    AveragesState,
     CountingLearner,
-    PricedState,
     averaged,
     budgets_of_shares,
     estimates,
+    uniform_start,
 )
+from tightrope.model import Policy
 from tightrope.space import FloatArray
-from tightrope.storage.state import numbers, state
+from tightrope.storage.state import numbers, part, state
 
 
 @state
-class PIDState(PricedState):
+class PIDState(AveragesState):
     """The state of the PID controller."""
 
+    policy: Policy = part()
+    multipliers: FloatArray = numbers(least=0)  #: (I,) λ
     integrals: FloatArray = numbers(least=0)  #: (I,) I
     used: FloatArray = numbers()  #: (I,) u of the episode before
 
@@ -71,7 +75,7 @@ class PIDLagrangian(CountingLearner[PIDState]):
 
     def initial(self) -> PIDState:
         zeros = np.zeros(len(self.budgets))
-        return PIDState.uniform(self, integrals=zeros, used=zeros)
+        return PIDState(**uniform_start(self), integrals=zeros, used=zeros)
 
     def offer(self, state: PIDState) -> Offer:
         return Offer(state.policy, state.multipliers, state.counts.epoch)

@@ -37,6 +37,7 @@ from tightrope.learners.shared.counting import (
     averaged,
     budgets_of_shares,
     estimates,
+    uniform_start,
 )
 from tightrope.model import LayeredMDP, Policy
 from tightrope.space import FloatArray
@@ -76,7 +77,7 @@ class UOptRPGPD(CountingLearner[PricedState]):
         self.unreported = {"episodes"}
 
     def initial(self) -> PricedState:
-        return PricedState.uniform(self)
+        return PricedState(**uniform_start(self))
 
     def offer(self, state: PricedState) -> Offer:
         return Offer(state.policy, state.multipliers, state.counts.epoch)

@@ -10,7 +10,7 @@ the visits of some pair have doubled, or grown by another share, and a new set i
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, NamedTuple, Protocol, Self, TypeVar
+from typing import Any, ClassVar, NamedTuple, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -130,13 +130,6 @@ class PricedState(AveragesState):
     policy: Policy = part()
     multipliers: FloatArray = numbers(least=0)  #: (I,) λ
 
-    @classmethod
-    def uniform(cls, learner: CountingLearner[Any], **more: Any) -> Self:
-        """Return the state before the first episode, with the uniform policy and without prices."""
-        n = len(learner.budgets)
-        sums = no_sums(learner.space, n, learner.ties)
-        return cls(**sums, policy=Policy.uniform(learner.space), multipliers=np.zeros(n), **more)
-
 
 def estimates(counts: Counts, cost_sum: FloatArray) -> Estimates:
     """Return the averages of these sums (1 + I, n_pairs)."""
@@ -147,6 +140,13 @@ def estimates(counts: Counts, cost_sum: FloatArray) -> Estimates:
 def no_sums(space: LayeredSpace, n_budgets: int, ties: Ties | None) -> dict[str, Any]:
     """Return the counts and sums before the first episode, by field of `AveragesState`."""
     return {"counts": Counts(space, ties), "cost_sum": np.zeros((1 + n_budgets, space.n_pairs))}
+
+
+def uniform_start(learner: CountingLearner[Any]) -> dict[str, Any]:
+    """Return the fields of a `PricedState` before the first episode: the uniform policy, and no prices."""
+    n = len(learner.budgets)
+    sums = no_sums(learner.space, n, learner.ties)
+    return sums | {"policy": Policy.uniform(learner.space), "multipliers": np.zeros(n)}
 
 
 def averaged(state: A, seen: Seen, space: LayeredSpace) -> A:
