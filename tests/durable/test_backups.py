@@ -56,7 +56,7 @@ def test_a_backup_restores_the_same_learner(tmp_path: Path) -> None:
 def test_a_backup_is_restored_though_the_clock_went_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """An episode whose outcome is kept stays, though it was opened later than that by the clock."""
     clock = [2_000_000_000]
-    monkeypatch.setattr("tightrope.ops.learner._now", lambda: clock[0])
+    monkeypatch.setattr("tightrope.ops.engine._now", lambda: clock[0])
     with opened(tmp_path, fresh(), keep_journal=1000) as learner:
         one_more(learner)
         first, second = learner.ask(), learner.ask()

@@ -171,7 +171,7 @@ def test_a_learner_of_its_own_policy_leaves_out_what_the_retracted_learner_playe
 
 def test_outcomes_are_chosen_by_id_time_and_author(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter(range(1_000_000_000, 2_000_000_000, 1_000_000))
-    monkeypatch.setattr("tightrope.ops.learner._now", lambda: next(clock))  # two readings an episode: 1000 s, 1001 s, …
+    monkeypatch.setattr("tightrope.ops.engine._now", lambda: next(clock))  # two readings an episode: 1000 s, 1001 s, …
     with opened(tmp_path, fresh("uniform"), keep_journal=1000) as learner:
         told = [one for k in range(12) for one in [one_more_by(learner, "sensor 1" if k % 3 else "sensor 2")]]
         numbers = [number_of(episode) for episode in told]

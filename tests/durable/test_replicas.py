@@ -23,8 +23,7 @@ from tests.durable.test_stores import random_call
 from tightrope.cli.commands import app
 from tightrope.durable import DurableLearner
 from tightrope.errors import ConflictError, InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
-from tightrope.ops import corrections, postgres, rebuilding, state
-from tightrope.ops import learner as learners
+from tightrope.ops import corrections, engine, postgres, rebuilding, state
 from tightrope.ops.postgres import Address, PostgreSQL
 
 
@@ -303,7 +302,7 @@ def test_a_replica_that_learns_for_long_keeps_its_connection(database: str, monk
             time.sleep(0.1)
             return apply(*arguments)
 
-        monkeypatch.setattr(learners, "apply", slept)
+        monkeypatch.setattr(engine, "apply", slept)
         monkeypatch.setattr(corrections, "apply", slept)
         tells = [partial(slow.tell, episode.id, **parts) for episode, parts in zip(episodes, outcomes, strict=True)]
         assert slow.together(tells) == ["learned"] * 10

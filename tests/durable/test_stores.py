@@ -13,8 +13,7 @@ from fuzz.twin import Twin, somebody, story
 from tests.durable.stories import fresh, one_more, played
 from tightrope.durable import DurableLearner
 from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
-from tightrope.ops import learner as learners
-from tightrope.ops import state
+from tightrope.ops import engine, state
 from tightrope.ops.sqlite import SQLite
 from tightrope.storage.checkpoints import fingerprint
 
@@ -129,7 +128,7 @@ def test_an_episode_that_cannot_be_learned_undoes_only_itself(place: Place, monk
         episodes = [learner.ask() for _ in range(3)]
         stories = [played(learner, episode) for episode in episodes]
         with monkeypatch.context() as patch:
-            patch.setattr(learners, "apply", failing)
+            patch.setattr(engine, "apply", failing)
             first, failed, third = learner.together(
                 [partial(learner.tell, one.id, **parts) for one, parts in zip(episodes, stories, strict=True)]
             )

@@ -11,8 +11,7 @@ from tests.service.running import Running
 from tests.service.test_faults import connected, post, status_after
 from tests.service.test_service import WEEK
 from tightrope.ops.api import ApiError
-from tightrope.ops.auth import LINGER_BYTES, Limits
-from tightrope.ops.protocol import PatientProtocol
+from tightrope.ops.auth import LINGER_BYTES, Limits, PatientProtocol
 from tightrope.ops.server import Address, refuse_duplicate_keys
 
 

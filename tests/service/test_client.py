@@ -16,7 +16,7 @@ import pytest
 from tests.service.running import Running
 from tests.service.test_service import ACTIONS, STATES
 from tightrope.errors import InvalidInputError
-from tightrope.ops import answers, api
+from tightrope.ops import api, calls
 from tightrope.ops.client import AsyncClient, Client, ServiceError
 from tightrope.ops.server import Address
 
@@ -195,7 +195,7 @@ def test_both_clients_have_the_same_methods() -> None:
 
 @pytest.mark.parametrize("name", ["Acted", "State", "Table", "Rules", "Standing", "Spending"])
 def test_the_answers_of_the_client_have_the_fields_of_the_service(name: str) -> None:
-    assert list(getattr(answers, name).__annotations__) == list(getattr(api, name).__struct_fields__)
+    assert list(getattr(calls, name).__annotations__) == list(getattr(api, name).__struct_fields__)
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")

@@ -10,7 +10,7 @@ from tests.service.test_service import WEEK, metrics
 from tightrope.durable import DurableLearner
 from tightrope.errors import TooManyOpenError
 from tightrope.learners import make_learner
-from tightrope.ops import learner as learner_module
+from tightrope.ops import engine
 from tightrope.ops import server as server_module
 from tightrope.problems.files import load_problem
 
@@ -20,7 +20,7 @@ class Clock:
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.seconds = 1e9
-        monkeypatch.setattr(learner_module, "_now", lambda: round(1e6 * self.seconds))
+        monkeypatch.setattr(engine, "_now", lambda: round(1e6 * self.seconds))
 
 
 @pytest.fixture

@@ -27,10 +27,9 @@ from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
 from tightrope.learners import Episode, make_learner
 from tightrope.ops import corrections
 from tightrope.ops.api import Tell, Values
-from tightrope.ops.auth import Limits
+from tightrope.ops.auth import MOST_CONNECTIONS, Limits
 from tightrope.ops.inputs import ProblemTables, Translator
 from tightrope.ops.metrics import Metrics
-from tightrope.ops.protocol import MOST_CONNECTIONS
 from tightrope.ops.served_learner import MOST_RECORDS, ServedLearner
 from tightrope.ops.server import Address, NewLearner, Server, Service, token_of
 from tightrope.ops.state import State

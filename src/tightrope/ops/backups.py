@@ -5,7 +5,6 @@ snapshots and the other files of the directory.
 """
 
 import os
-import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager
@@ -16,9 +15,9 @@ from tightrope.errors import InvalidInputError, StorageError, in_words
 from tightrope.ops import snapshots
 from tightrope.ops.database import REMEDY
 from tightrope.ops.inspection import MOST_LOOKS, Inspection, inspect
-from tightrope.ops.sqlite import HEAD, JOURNAL, SQLite
+from tightrope.ops.sqlite import JOURNAL, SQLite, appearing, other_files, require_learner
 from tightrope.ops.store import Journal, SnapshotRow, digest_of
-from tightrope.storage.files import is_temporary, replacing, sync_folder, write_bytes
+from tightrope.storage.files import replacing, sync_folder, write_bytes
 
 FILES = "CREATE TABLE files (name TEXT PRIMARY KEY, contents BLOB NOT NULL, digest BLOB NOT NULL)"
 
@@ -39,7 +38,7 @@ def backup(folder: Path, file: Path) -> int:
     InvalidInputError : if the directory contains no learner, or `file` is something else than a backup.
     StorageError : if the directory is damaged, or the file cannot be written.
     """
-    _refuse_empty(folder)
+    require_learner(folder, "back up")
     if file.resolve().is_relative_to(folder.resolve()):
         raise InvalidInputError(f"{printable(file)} is inside {printable(folder)}; write the backup somewhere else")
     if file.exists():
@@ -72,7 +71,7 @@ def _copy(folder: Path, target: Path) -> int:
         sql.execute("PRAGMA journal_mode = OFF")
         sql.execute("BEGIN")
         sql.execute(FILES)
-        files = {path.name: path.read_bytes() for path in folder.iterdir() if _is_other(path)}
+        files = other_files(folder)
         for row in sql.execute("SELECT seq, chain, contents FROM snapshots").fetchall():
             snapshot = SnapshotRow(*row)
             try:
@@ -89,12 +88,6 @@ def _copy(folder: Path, target: Path) -> int:
             raise StorageError(f"the snapshots in {printable(folder)} are missing; {REMEDY}")
         [[last]] = sql.execute("SELECT max(seq) FROM (SELECT seq FROM events UNION ALL SELECT seq FROM snapshots)")
     return int(last)
-
-
-def _is_other(path: Path) -> bool:
-    """Return whether a file of a directory belongs neither to the journal nor to a snapshot."""
-    own = path.name.startswith((JOURNAL, HEAD)) or path.match("snapshot-*.npz") or is_temporary(path)
-    return not own and path.is_file()
 
 
 def restore(file: Path, folder: Path, to_event: int | None = None, classes: tuple[type, ...] = ()) -> Inspection:
@@ -119,27 +112,14 @@ def restore(file: Path, folder: Path, to_event: int | None = None, classes: tupl
     """
     if to_event is not None:
         whole(to_event, "to_event", 0)
-    with _opened(file) as sql:
-        if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-            raise InvalidInputError(f"{printable(folder)} exists and is not empty; restore to a new directory")
-        partial = folder.resolve().with_name(f"{folder.name}.restoring")
-        shutil.rmtree(partial, ignore_errors=True)  # of a restore that was killed
-        try:
-            partial.mkdir(parents=True)
-            _extract(sql, partial)
-            if to_event is not None:
-                with closing(Journal(SQLite(partial))) as journal:
-                    journal.rewind(to_event)
-            found = inspect(partial, classes)
-            if found.damage:
-                raise StorageError(f"{printable(file)} is damaged: {'; '.join(found.damage)}; use another backup")
-            (partial / HEAD).unlink(missing_ok=True)
-            partial.rename(folder)
-            sync_folder(folder.resolve().parent)
-        except OSError as error:
-            raise StorageError(f"cannot write {in_words(error)}") from error
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
+    with _opened(file) as sql, appearing(folder, "restoring", "restore to a new directory") as partial:
+        _extract(sql, partial)
+        if to_event is not None:
+            with closing(Journal(SQLite(partial))) as journal:
+                journal.rewind(to_event)
+        found = inspect(partial, classes)
+        if found.damage:
+            raise StorageError(f"{printable(file)} is damaged: {'; '.join(found.damage)}; use another backup")
     return found
 
 
@@ -156,15 +136,6 @@ def _extract(sql: sqlite3.Connection, folder: Path) -> None:
     with (folder / JOURNAL).open("rb") as file:
         os.fsync(file.fileno())
     sync_folder(folder)
-
-
-def _refuse_empty(folder: Path) -> None:
-    if not (folder / JOURNAL).is_file():
-        words = f"{printable(folder)} contains no durable learner: {JOURNAL} is missing"
-        for path in sorted(folder.glob(f"*/{JOURNAL}")):
-            words += f"; it holds several learners: back up {printable(path.parent)} and the others"
-            break
-        raise InvalidInputError(words)
 
 
 @contextmanager

@@ -17,8 +17,7 @@ from weakref import finalize
 from tightrope.arguments import printable
 from tightrope.errors import InvalidInputError, missing
 from tightrope.ops import calls
-from tightrope.ops.answers import Acted, Rules, Spending, Standing, State, Table
-from tightrope.ops.calls import Answer, Call
+from tightrope.ops.calls import Acted, Answer, Call, Rules, Spending, Standing, State, Table
 
 try:
     import httpx

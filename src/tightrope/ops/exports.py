@@ -6,7 +6,6 @@ makes the same directory of it, bit by bit, or has another learner learn the out
 Numbers are as the learner met them; a use of 1 is `scales[i]` in the unit of budget i (`facts.units` of the header).
 """
 
-import shutil
 from base64 import b64decode, b64encode
 from collections.abc import Iterable, Iterator
 from contextlib import closing, contextmanager
@@ -23,9 +22,9 @@ from tightrope.learners import load
 from tightrope.learners.base import LearnerBase
 from tightrope.ops import corrections, snapshots
 from tightrope.ops.corrections import KINDS, UNLEARNABLE, Corrected
+from tightrope.ops.engine import facts_of
 from tightrope.ops.inspection import inspect
-from tightrope.ops.learner import facts_of
-from tightrope.ops.sqlite import HEAD, JOURNAL, SQLite
+from tightrope.ops.sqlite import SQLite, appearing, other_files, require_learner
 from tightrope.ops.state import EpisodeFormat, State, apply, refuse_foreign
 from tightrope.ops.status import Status
 from tightrope.ops.store import (
@@ -39,7 +38,7 @@ from tightrope.ops.store import (
     digest_of,
     floats_of,
 )
-from tightrope.storage.files import is_temporary, replacing, sync_folder, write_bytes
+from tightrope.storage.files import replacing, write_bytes
 
 VERSION = 1
 
@@ -98,8 +97,7 @@ def export_episodes(folder: Path, file: Path) -> int:
     InvalidInputError : if the directory contains no learner, or the file ends in something else.
     StorageError : if the directory is damaged, or the file cannot be written.
     """
-    if not (folder / JOURNAL).is_file():
-        raise InvalidInputError(f"{printable(folder)} contains no durable learner: {JOURNAL} is missing")
+    require_learner(folder, "export")
     write = _writer(file)
     count = 0
 
@@ -125,7 +123,6 @@ def _exported(folder: Path, journal: Journal) -> tuple[Header, Iterator[Record]]
             continue
     else:
         raise StorageError(f"{journal}: no snapshot can be read")
-    others = {path.name: path.read_bytes() for path in folder.iterdir() if _is_other(path)}
     form = snapshots.format_of(files, load)
     space = form.space
     header = Header(
@@ -140,14 +137,9 @@ def _exported(folder: Path, journal: Journal) -> tuple[Header, Iterator[Record]]
         journal.chain.hex(),
         journal.last_episode,
         [b64encode(data).decode() for data in files],
-        {name: b64encode(data).decode() for name, data in others.items()},
+        {name: b64encode(data).decode() for name, data in other_files(folder).items()},
     )
     return header, _records(journal, form, corrected, base)
-
-
-def _is_other(path: Path) -> bool:
-    own = path.name.startswith((JOURNAL, HEAD)) or path.match("snapshot-*.npz") or is_temporary(path)
-    return not own and path.is_file()
 
 
 def _records(journal: Journal, form: EpisodeFormat, corrected: Corrected, base: SnapshotRow) -> Iterator[Record]:
@@ -220,12 +212,7 @@ def import_episodes(
         was told.
     StorageError : if the directory cannot be written.
     """
-    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise InvalidInputError(f"{printable(folder)} exists and is not empty; import into a new directory")
-    partial = folder.resolve().with_name(f"{folder.name}.importing")
-    shutil.rmtree(partial, ignore_errors=True)  # of an import that was killed
-    try:
-        partial.mkdir(parents=True)
+    with appearing(folder, "importing", "import into a new directory") as partial:
         with closing(Journal(SQLite(partial))) as journal:
             if learner is None:
                 _import_all(file, journal, partial, lambda data: load(data, *classes))
@@ -234,13 +221,6 @@ def import_episodes(
         found = inspect(partial, classes)
         if found.damage or found.status is None:
             raise InvalidInputError(f"{printable(file)} cannot be imported: {'; '.join(found.damage)}")
-        (partial / HEAD).unlink(missing_ok=True)
-        partial.rename(folder)
-        sync_folder(folder.resolve().parent)
-    except OSError as error:
-        raise StorageError(f"cannot write {in_words(error)}") from error
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
     return found.status
 
 
@@ -284,7 +264,7 @@ def _import(journal: Journal, form: EpisodeFormat, record: Record) -> None:
     body = b64decode(record.body)
     event = Event(record.event, record.kind, body, time=record.time, author=record.author)
     if record.states is not None:
-        told, more = form.event(record.event, episode, _parts(record), digest_of)
+        told, more = form.event(record.event, episode, _parts(record))
         arrays |= more
         event = event._replace(
             episode=episode.number, policy=policy, loss=told.loss, constraints=told.constraints,
@@ -337,7 +317,7 @@ def _learned(journal: Journal, state: State, record: Record, outcome: Record, fe
     played = next(iter(arrays), UNKNOWN)
     number = journal.last_episode + 1
     episode = EpisodeRow(number, token_hex(4), played, "told", ZEROS, record.time, record.author)
-    event, more = form.event(journal.last_event + 1, episode, (states, actions, loss, constraints), digest_of)
+    event, more = form.event(journal.last_event + 1, episode, (states, actions, loss, constraints))
     event, arrays = event._replace(time=record.time, author=record.author), arrays | more
     try:
         refuse_foreign(state.learner, played, record.episode)

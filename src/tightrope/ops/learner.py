@@ -1,84 +1,56 @@
 """The durable learner: a learner in a directory. What a call acknowledges is on disk, and is counted once.
 
-A change is applied to the state in memory, committed to the journal, and then published:
-
-    new = apply(state, event); commit(event); self._state = new
-
-Whatever interrupts this (an error, a signal, a full disk), the disk decides: the next call restores the newest snapshot
-and replays the journal, to the same bits. So every event in the journal is one that the learner could learn.
+Each call checks what it is given; `tightrope.ops.engine` does the rest.
 """
 
 import json
-import os
 import secrets
-import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
-from dataclasses import asdict, dataclass
-from datetime import datetime
-from functools import partial, wraps
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from math import inf
 from os import PathLike
-from threading import RLock
 from types import TracebackType
-from typing import Any, Concatenate, Literal, ParamSpec, Self, TypeVar
+from typing import Any, Literal, Self
 
 import msgspec
 from numpy.typing import ArrayLike
 
-from tightrope import __version__
 from tightrope.arguments import (
-    file_path,
     function,
     instance,
     listed,
     number,
-    printable,
     shown,
     text,
-    texts,
     unknown,
     whole,
 )
-from tightrope.errors import ConflictError, InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
-from tightrope.learners import load
+from tightrope.errors import ConflictError, InvalidInputError, StorageError, TooManyOpenError
 from tightrope.learners.base import Feedback, LearnerBase
 from tightrope.learners.episodes import checked_budgets
 from tightrope.model import Policy
-from tightrope.ops import corrections, rebuilding, snapshots
-from tightrope.ops.corrections import Corrected, Correction
-from tightrope.ops.database import POSTGRES, REMEDY, Database
-from tightrope.ops.formats import FORMAT
-from tightrope.ops.rebuilding import Choose, Effect, Rebuild, Selection
-from tightrope.ops.sqlite import SQLite, no_learner, owned_directory
-from tightrope.ops.state import LARGEST_SUM, State, StopLoss, apply, refuse_foreign
-from tightrope.ops.status import BudgetUnits, Status, status_of
+from tightrope.ops import rebuilding, snapshots
+from tightrope.ops.corrections import Correction
+from tightrope.ops.database import Database
+from tightrope.ops.engine import LONGEST_NAME, Engine, Result, check_length, checked_author, exclusive, looking
+from tightrope.ops.state import LARGEST_SUM, StopLoss, refuse_foreign
+from tightrope.ops.status import Status
 from tightrope.ops.store import (
     UNKNOWN,
     EpisodeRow,
-    Event,
-    Journal,
     bytes_of,
-    digest_of_row,
-    floats_of,
 )
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope.space import LayeredSpace
 from tightrope.storage import checkpoints
 
 #: Bytes that a commit may take beside the arrays of an episode, and more.
 COMMIT_BYTES = 2**17
 
-#: Default retention of the journal, its longest one, and microseconds of a day.
-KEEP_DAYS, KEEP_JOURNAL, MOST_DAYS, DAY = 90.0, 100_000, 36_500.0, 86_400_000_000
+#: Default retention of the journal, and its longest one.
+KEEP_DAYS, KEEP_JOURNAL, MOST_DAYS = 90.0, 100_000, 36_500.0
 
-#: Characters of the name of a challenger, of an author and of a key; and names that mean something else in a URL.
-LONGEST_NAME, DOTS = 100, (".", "..")
-
-#: Characters of the reason of a correction.
-LONGEST_REASON = 1000
-
-Arguments = ParamSpec("Arguments")
-Result = TypeVar("Result")
+#: Names that mean something else in a URL.
+DOTS = (".", "..")
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,52 +61,7 @@ class OpenEpisode:
     policy: Policy  #: the policy to play
 
 
-def exclusive(
-    method: Callable[Concatenate["DurableLearner", Arguments], Result],
-) -> Callable[Concatenate["DurableLearner", Arguments], Result]:
-    """Let one thread at a time run a method: in a transaction, with memory and disk in agreement."""
-
-    @wraps(method)
-    def call(self: "DurableLearner", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        if self._grouping and self._lock._is_owned():  # type: ignore[attr-defined]
-            self._grouping = False
-            try:
-                return method(self, *args, **kwargs)
-            finally:
-                self._grouping = True
-        [result] = self.together([partial(call, self, *args, **kwargs)])
-        if isinstance(result, Exception):
-            raise result
-        return result
-
-    return call
-
-
-def looking(
-    method: Callable[Concatenate["DurableLearner", Arguments], Result],
-) -> Callable[Concatenate["DurableLearner", Arguments], Result]:
-    """Let one thread at a time run a method that changes nothing, after it learned what other replicas committed."""
-
-    @wraps(method)
-    def call(self: "DurableLearner", /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
-        if self._grouping and self._lock._is_owned():  # type: ignore[attr-defined]
-            return method(self, *args, **kwargs)
-        self._refuse_nested()
-        with self._lock:
-            self._check_open()
-            self._make_usable()
-            with self._store.database.reading():
-                self._stale = True
-                changed = self._catch_up()
-                self._stale = False
-                if changed:
-                    self._publish()
-                return method(self, *args, **kwargs)
-
-    return call
-
-
-class DurableLearner:
+class DurableLearner(Engine):
     """A learner in a directory of its own.
 
     Calls from several threads run one after another; `status` and `policy` never wait.
@@ -206,72 +133,22 @@ class DurableLearner:
         author: str = "",
         progress: Callable[[int], None] | None = None,
     ) -> None:
-        self._progress = None if progress is None else function(progress, "progress")
-        self._snapshot_every = whole(snapshot_every, "snapshot_every", 1)
-        self._keep_days = number(keep_days, "keep_days", 0.0, MOST_DAYS)
-        self._keep_journal = whole(keep_journal, "keep_journal", 0)
-        self._remember = whole(remember, "remember", 0)
         self._most_open = whole(most_open, "most_open", 1)
         self._expire_after = number(expire_after, "expire_after", 0.0, inf)
-        self._expired, self._opened = 0, _now()
-        self._author = _checked_author(author)
-        self._classes = tuple(instance(kind, "classes", type) for kind in listed(classes, "classes"))
         if learner is not None:
             _check_learner(learner)
-        self._lock = RLock()
-        self._process = os.getpid()
-        self._state: State
-        self._status: Status
-        self._corrected: Corrected
-        self._open: dict[str, EpisodeRow]  #: open episodes by id
-        self._stale = True  #: memory may differ from disk
-        self._torn = False  #: learners in memory may have learned from an event that was not stored
-        self._grouping = False  #: the methods that are called now belong to the transaction of `together`
-        self._correction: Rebuild | None = None  #: being prepared
-        self._since_snapshot = 0  #: events
-        self._snapshot_due = False
-        self._snapshot_error = ""
-        with ExitStack() as stack:
-            database = stack.enter_context(self._database(address, create=learner is not None))
-            self._store = Journal(stack.enter_context(closing(database)))
-            with self._store.transaction():
-                self._store.read_end()
-                self._store.check_end()
-                for damage in database.damage():
-                    raise StorageError(f"{damage}; {REMEDY}")
-                damaged_rows: list[str] = []
-                if self._store.snapshots(damaged_rows) or damaged_rows:
-                    _refuse_other(self._store.facts(), learner, self.name)
-                else:
-                    self._create(learner, problem)
-            self._units = BudgetUnits.read(self._store.facts()["units"])
-            with database.reading():
-                self._store.read_end()
-                self._recover()
-            self._resources: ExitStack | None = stack.pop_all()
-
-    @contextmanager
-    def _database(self, address: str | PathLike[str], *, create: bool) -> Iterator[Database]:
-        """Open the database for this process."""
-        if isinstance(address, str) and address.startswith(POSTGRES):
-            from tightrope.ops.postgres import PostgreSQL
-
-            database = PostgreSQL(address, create=create)
-            self.name = str(database)  #: the address, without a password
-            yield database
-            return
-        with owned_directory(file_path(address, "directory"), create=create) as self.directory:
-            self.name = printable(self.directory)
-            yield SQLite(self.directory)
-
-    def _create(self, learner: LearnerBase | None, problem: Any) -> None:
-        """Store the facts, then snapshot 0, without which the directory is not complete."""
-        if learner is None:
-            raise no_learner(self.name)
-        if self._store.last_event or self._store.last_episode:
-            raise StorageError(f"{self._store}: the snapshots are missing; {REMEDY}")
-        self._store.create(facts_of(learner, problem))
-        snapshots.write(self._store, State.new(learner))
+        super().__init__(
+            address,
+            learner,
+            problem,
+            classes=tuple(instance(kind, "classes", type) for kind in listed(classes, "classes")),
+            snapshot_every=whole(snapshot_every, "snapshot_every", 1),
+            keep_days=number(keep_days, "keep_days", 0.0, MOST_DAYS),
+            keep_journal=whole(keep_journal, "keep_journal", 0),
+            remember=whole(remember, "remember", 0),
+            author=checked_author(author),
+            progress=None if progress is None else function(progress, "progress"),
+        )
 
     def together(self, calls: Sequence[Callable[[], Result]]) -> list[Result | Exception]:
         """Run calls of methods of this object one after another, and sync them to disk together.
@@ -289,184 +166,7 @@ class DurableLearner:
         The result of each call, or its exception. If the disk fails, nothing is stored of all the calls that have a
         StorageError.
         """
-        self._refuse_nested()
-        with self._lock:
-            results: list[Result | Exception] = []
-            while len(results) < len(calls):
-                results += self._commit_together(calls[len(results) :])
-        return results
-
-    def _commit_together(self, calls: Sequence[Callable[[], Result]]) -> list[Result | Exception]:
-        """Run calls in one transaction, as far as the state in memory remains whole; return their results."""
-        self._check_open()
-        results: list[Result | Exception] = []
-        try:
-            self._make_usable()
-            self._stale, self._torn, event = True, False, self._store.last_event
-            with self._store.transaction():
-                self._catch_up()
-                for call in calls:
-                    self._store.database.keep_alive()
-                    try:
-                        self._grouping = True
-                        results.append(call())
-                    except Exception as error:
-                        if isinstance(error, StorageError) or self._store.broken:
-                            raise
-                        results.append(error)
-                    finally:
-                        self._grouping = False
-                    if self._torn:
-                        break
-        except Exception as error:  # nothing is stored
-            return [error] * (min(len(results) + 1, len(calls)) if results else len(calls))
-        if self._torn:
-            with suppress(StorageError):  # which the next call reports
-                self._make_usable()
-            return results
-        self._publish()
-        if self._snapshot_due or (self._store.last_event > event and self._since_snapshot >= self._snapshot_every):
-            self._snapshot()
-        return results
-
-    def _refuse_nested(self) -> None:
-        """Refuse a call from a signal handler that interrupts another call in the same thread."""
-        if self._lock._is_owned():  # type: ignore[attr-defined]
-            raise ConflictError("a call is in progress in this thread; a signal handler cannot make another one")
-
-    def _check_open(self) -> None:
-        """Refuse a learner that is closed or was opened by another process."""
-        if self._resources is None:
-            raise InvalidInputError(f"the learner in {self.name} is closed")
-        if os.getpid() != self._process:
-            raise InvalidInputError(f"another process opened {self.name} before it forked; open it in this process")
-
-    def _make_usable(self) -> None:
-        """Recover after an interrupted call."""
-        if self._stale:
-            self._store.reload()
-            with self._store.database.reading():
-                self._store.read_end()
-                self._recover()
-
-    def _recover(self) -> None:
-        """Restore memory from disk."""
-        self._state, self._since_snapshot = snapshots.restore(self._store, self._load, self._progress)
-        self._open = {episode.id: episode for episode in self._store.open_episodes()}
-        self._corrected = Corrected(corrections.read(self._store.corrections()))
-        self._publish()
-
-    def _catch_up(self) -> bool:
-        """Learn what other replicas committed since this one looked; return whether there was anything."""
-        store = self._store
-        end = store.database.head() if store.database.shared else store.head
-        if end == store.head:
-            return False
-        lost = end.event < store.last_event or end.episode < store.last_episode  # an older state was restored there
-        if lost or (end.event > store.last_event and not store.reaches_back()):
-            store.read_end()
-            self._recover()
-            return True
-        for event in store.new_events():
-            if event.kind in corrections.KINDS:  # the state is another one now
-                store.read_end()
-                self._recover()
-                return True
-            store.database.keep_alive()
-            self._state = apply(self._state, event, store.array, self._load)
-            self._since_snapshot += 1
-            if event.kind == "tell":
-                self._open = {id: one for id, one in self._open.items() if one.number != event.episode}
-        self._open |= {episode.id: episode for episode in store.new_episodes()}
-        if end.given_up != store.given_up:
-            store.given_up = end.given_up
-            self._open = {episode.id: episode for episode in store.open_episodes()}
-        return True
-
-    def _publish(self) -> None:
-        """Make the state on disk visible."""
-        self._status = self._status_of(self._state, self._corrected)
-        self._stale = False
-
-    def _status_of(self, state: State, corrected: Corrected) -> Status:
-        store, open_, trouble = self._store, len(self._open), self._snapshot_error
-        last, asked = store.last_event, store.last_episode
-        return status_of(state, self._units, last, asked, open_, corrected, trouble, self._expired)
-
-    def _load(self, checkpoint: bytes) -> LearnerBase:
-        return load(checkpoint, *self._classes)
-
-    def _apply_and_commit(self, event: Event, arrays: Mapping[bytes, bytes] | None = None, id: str = "") -> None:
-        """Apply an event in memory, commit it to disk with the arrays it refers to, and publish the new state.
-
-        If it is the outcome of an episode, that has this id.
-        """
-        store, new_arrays = self._store, arrays or {}
-
-        def array(digest: bytes) -> FloatArray:
-            return floats_of(new_arrays[digest]) if digest in new_arrays else store.array(digest)
-
-        self._torn = True
-        try:
-            new = apply(self._state, event, array, self._load)
-        except InvalidInputError as error:
-            self._torn = type(error) is not InvalidInputError  # a learner that refuses an episode stays as it was
-            raise
-        events = [event]
-        for name, one in new.entrants.items():
-            if one.failed and not self._state.entrants[name].failed:  # recorded, so that every replay agrees
-                body = f"{name}\0{one.failed}".encode()
-                events.append(Event(event.seq + len(events), "failed", body, time=event.time, author=event.author))
-        store.append(events, new_arrays)
-        self._state = new
-        self._open.pop(id, None)
-        self._since_snapshot += len(events)
-        self._torn = False
-
-    def _event(self, kind: str, body: bytes, author: str | None = None) -> Event:
-        """Return the next event; it is not about an episode."""
-        return Event(self._store.last_event + 1, kind, body, time=self._now(), author=self._author_of(author))
-
-    def _now(self) -> int:
-        """Return the time of the database, which is the same for all replicas, as the journal stores it."""
-        return _now() + self._store.database.clock_offset
-
-    def _author_of(self, author: str | None) -> str:
-        return self._author if author is None else _checked_author(author)
-
-    def _snapshot(self) -> None:
-        """Write a snapshot. An error is reported in the status, and the next event tries again: no event is lost."""
-        due, self._snapshot_due = self._snapshot_due, False
-        self._stale = True
-        try:
-            with self._store.transaction():
-                self._catch_up()
-                newest = self._store.snapshots()[:1] if self._store.database.shared else []  # of another replica
-                if due or not newest or self._store.last_event - newest[0].seq >= self._snapshot_every:
-                    snapshots.write(self._store, self._state)
-            if not self.correcting:  # what a correction reads is kept until it is done
-                since = self._now() - round(self._keep_days * DAY)
-                with self._store.transaction():
-                    self._catch_up()
-                    snapshots.prune(self._store, snapshots.Retention(self._keep_journal, since), self._remember)
-            self._store.database.tidy()
-            self._since_snapshot, self._snapshot_error = 0, ""
-        except StorageError as error:
-            self._snapshot_error = str(error)
-        self._publish()
-
-    def _find(self, id: str) -> EpisodeRow:
-        if isinstance(id, str) and id in self._open:
-            return self._open[id]
-        number, *_ = text(id, "id").partition("-")
-        if number.isascii() and number.isdecimal() and len(number) < 19:
-            episode = self._store.episode(int(number))
-            if episode is not None and episode.id == id:
-                return episode
-        raise UnknownEpisodeError(
-            f"there is no episode {shown(id)} here; it was opened in another directory, or closed more than "
-            f"{self._remember} episodes ago"
-        )
+        return self._together(calls)
 
     def _open_episode(self, policy: Policy | None, author: str | None, key: str = "") -> EpisodeRow:
         """Commit a new episode; None: the policy that plays it is not known."""
@@ -497,7 +197,7 @@ class DurableLearner:
             If `most_open` episodes are open.
         """
         if text(key, "key"):
-            _check_length(key, "key")
+            check_length(key, "key")
             for found in self._open.values():
                 if found.key == key:
                     return OpenEpisode(found.id, Policy.unchecked(self.space, self._store.array(found.policy)))
@@ -548,7 +248,7 @@ class DurableLearner:
         """
         episode = self._find(id)
         outcome, seq = (states, actions, loss, constraints), self._store.last_event + 1
-        event, arrays = self._state.format.event(seq, episode, outcome, self._store.digest)
+        event, arrays = self._state.format.event(seq, episode, outcome)
         if episode.fate != "open":
             if episode.contents == event.contents:
                 return "already"
@@ -739,156 +439,7 @@ class DurableLearner:
             raise InvalidInputError(f"{name} is the champion; promote another learner first")
         self._apply_and_commit(self._event("dismiss", name.encode(), author))
 
-    def retract(
-        self,
-        episodes: Iterable[str] | None = None,
-        *,
-        since: datetime | float | None = None,
-        until: datetime | float | None = None,
-        told_by: str | None = None,
-        reason: str = "",
-        author: str | None = None,
-        dry_run: bool = False,
-    ) -> Effect:
-        """Take outcomes back: the learner becomes one that never learned them.
-
-        The outcomes are those that meet all conditions given. Other calls are answered meanwhile, with the old
-        policies; the outcomes that they tell are learned. The episodes count as told: telling one of them again
-        answers "already".
-
-        Parameters
-        ----------
-        episodes : iterable of str, optional
-            Ids.
-        since, until : datetime or float, optional
-            When they were told: at `since` or later, before `until`; in seconds since 1970, or with a time zone.
-        told_by : str, optional
-            The author who told them.
-        reason : str
-            Recorded with the correction, for the audit trail.
-        author : str, optional
-            Recorded with the correction; by default the author of this object.
-        dry_run : bool
-            Find out what would be the effect, and change nothing.
-
-        Returns
-        -------
-        What was retracted and left out, and the status before and after.
-
-        Raises
-        ------
-        InvalidInputError
-            If no outcome is selected, or one was told before the journal begins.
-        UnknownEpisodeError
-            If there is no episode of an id.
-        ConflictError
-            If all of them are retracted already, another correction is in progress, or something else in the journal
-            could not have happened without them (such as a promotion of a learner that now failed before).
-        """
-        numbers = None
-        if episodes is not None:
-            ids = texts(episodes, "episodes")
-            numbers = frozenset(episode.number for episode in self._locked(lambda: [self._find(id) for id in ids]))
-        selection = Selection.of(numbers, since, until, told_by)
-        return self._correct(rebuilding.retraction(selection, _checked_reason(reason)), author, dry_run)
-
-    def amend(
-        self,
-        id: str,
-        states: ArrayLike,
-        actions: ArrayLike,
-        loss: ArrayLike,
-        constraints: ArrayLike,
-        *,
-        reason: str = "",
-        author: str | None = None,
-        dry_run: bool = False,
-    ) -> Effect:
-        """Replace the outcome of an episode that was told: the learner becomes one that was told this outcome then.
-
-        Parameters
-        ----------
-        id : str
-            The id of the episode.
-        states, actions, loss, constraints : array_like
-            The outcome, as for `tell`.
-        reason, author, dry_run
-            As for `retract`.
-
-        Returns
-        -------
-        What was left out, and the status before and after.
-
-        Raises
-        ------
-        InvalidInputError, UnknownEpisodeError, ConflictError
-            As for `retract`, and if the learner cannot learn from the outcome, or the episode is retracted.
-        """
-        outcome = (states, actions, loss, constraints)
-
-        def told() -> tuple[Event, dict[bytes, bytes]]:
-            episode = self._find(id)
-            if episode.fate != "told":
-                raise ConflictError(f"episode {id} is {episode.fate}; only an outcome that was told can be amended")
-            return self._state.format.event(0, episode, outcome, self._store.digest)
-
-        event, arrays = self._locked(told)
-        assert event.episode is not None
-        choose = rebuilding.amendment(event.episode, event, arrays, _checked_reason(reason))
-        return self._correct(choose, author, dry_run)
-
-    def undo(self, event: int, *, reason: str = "", author: str | None = None, dry_run: bool = False) -> Effect:
-        """Undo a correction, by the number of its event. An undoing can be undone, too.
-
-        Returns
-        -------
-        What was left out, and the status before and after.
-
-        Raises
-        ------
-        InvalidInputError, ConflictError
-            As for `retract`, and if there is no such correction, or it is undone already.
-        """
-        return self._correct(rebuilding.undoing(event, _checked_reason(reason)), author, dry_run)
-
-    def _correct(self, choose: Choose, author: str | None, dry_run: bool) -> Effect:
-        name, correction = self._author_of(author), Rebuild(self)
-        try:  # an interrupt may come as soon as it has begun
-            self._locked(partial(self._begin_correction, correction))
-            return correction.run(choose, name, self._now, dry_run)
-        finally:
-            if self._correction is correction:
-                self._correction = None
-
-    def _begin_correction(self, correction: Rebuild) -> None:
-        if self._correction is not None:
-            raise ConflictError("another correction is in progress; wait until it is done")
-        self._correction = correction
-
-    def _locked(self, function: Callable[[], Result]) -> Result:
-        """Call a function that reads, as `exclusive` does; in a directory without a transaction."""
-        self._refuse_nested()
-        with self._lock:
-            self._check_open()
-            self._make_usable()
-            if not self.database.shared:
-                return function()
-            self._stale = True
-            with self._store.transaction():
-                self._catch_up()
-                result = function()
-            self._publish()
-            return result
-
-    def _put(self, state: State, correction: Event, arrays: Mapping[bytes, bytes]) -> None:
-        """Commit a correction with a snapshot of the corrected state, and continue from that."""
-        self._stale = True
-        with self._store.transaction():
-            self._store.append([correction], arrays)
-            snapshots.write(self._store, state)
-        self._state, self._since_snapshot, self._snapshot_error = state, 0, ""
-        self._corrected = Corrected(corrections.read(self._store.corrections()))
-        self._publish()
+    retract, amend, undo = rebuilding.retract, rebuilding.amend, rebuilding.undo
 
     @looking
     def corrections(self) -> tuple[Correction, ...]:
@@ -1001,11 +552,7 @@ class DurableLearner:
 
     def close(self) -> None:
         """Release the directory. Everything that was acknowledged is on disk already."""
-        self._refuse_nested()
-        with self._lock:
-            if self._resources is not None:
-                resources, self._resources = self._resources, None
-                resources.close()
+        self._close()
 
     def __enter__(self) -> Self:
         return self
@@ -1027,70 +574,5 @@ class DurableLearner:
         return Policy(self.space, policy.probabilities)  # checks the probabilities again, which may have been changed
 
 
-def _now() -> int:
-    """Return the time as the journal stores it, in microseconds since 1970."""
-    return time.time_ns() // 1000
-
-
-def _checked_author(author: str) -> str:
-    return _check_length(text(author, "author"), "author")
-
-
-def _check_length(words: str, name: str) -> str:
-    if len(words) > LONGEST_NAME or not (words.isprintable() or not words):
-        raise InvalidInputError(f"{name} is {shown(words)}; expected at most {LONGEST_NAME} printable characters")
-    return words
-
-
-def _checked_reason(reason: str) -> str:
-    if len(text(reason, "reason")) > LONGEST_REASON or not (reason.isprintable() or not reason):
-        raise InvalidInputError(f"reason is {shown(reason)}; expected at most {LONGEST_REASON} printable characters")
-    return reason
-
-
 def _check_learner(learner: LearnerBase) -> LearnerBase:
     return instance(learner, "learner", LearnerBase)  # type: ignore[type-abstract]
-
-
-def facts_of(learner: LearnerBase, problem: Any) -> dict[str, Any]:
-    """Return what is stored of a new directory: to show it, and to refuse another learner."""
-    units = BudgetUnits.of(problem, len(learner.budgets))
-    return {
-        "format": FORMAT,
-        "tightrope": __version__,
-        "learner": learner.settings,
-        "budgets": learner.budgets.tolist(),
-        "space": _digest_of_space(learner.space),
-        "problem": str(getattr(problem, "name", "")),
-        "units": asdict(units),
-        "states": texts(getattr(problem, "state_names", ()), "problem.state_names"),
-        "actions": texts(getattr(problem, "action_names", ()), "problem.action_names"),
-    }
-
-
-def _refuse_other(facts: Mapping[str, Any], learner: LearnerBase | None, name: str) -> None:
-    """Raise InvalidInputError if a learner differs from the one that a directory was created with."""
-    if learner is None:
-        return
-    words = difference(facts["learner"], learner.settings)
-    if not words and learner.budgets.tolist() != facts["budgets"]:
-        words = "other budgets"
-    if not words and _digest_of_space(learner.space) != facts["space"]:
-        words = "another space"
-    if words:
-        raise InvalidInputError(
-            f"the learner in {name} was made with {words}; leave the learner out to continue with the one in the "
-            "directory, or choose another directory"
-        )
-
-
-def difference(here: Mapping[str, Any], given: Mapping[str, Any]) -> str:
-    """Return the first setting that differs between the learner here and the one given, in words; "" if none does."""
-    for name in {**here, **given}:
-        if here.get(name) != given.get(name):
-            return f"{name} = {here.get(name)!r}, the one given with {given.get(name)!r}"
-    return ""
-
-
-def _digest_of_space(space: LayeredSpace) -> str:
-    return digest_of_row(repr(space.layer_sizes), space.n_actions, space.tuples.astype("<i8").tobytes()).hex()

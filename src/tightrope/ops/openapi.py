@@ -13,7 +13,7 @@ from tightrope import __version__
 from tightrope.lab.report import STYLES, whole_page
 from tightrope.lab.report import asset as report_asset
 from tightrope.ops.api import HEADERS, KEY, KINDS, Endpoint, ErrorBody, Health, Names
-from tightrope.ops.learner import LONGEST_NAME
+from tightrope.ops.engine import LONGEST_NAME
 
 #: Endpoints that are not about one learner: summary, type of the response, and errors.
 COMMON: dict[str, tuple[str, Any, tuple[str, ...]]] = {

@@ -8,28 +8,30 @@
 A crash before the commit leaves the old state, a crash after it the new one.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from datetime import datetime
 from functools import partial
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Self, TypeVar
+from typing import Any, NamedTuple, Self, TypeVar
 
 import msgspec
+from numpy.typing import ArrayLike
 
-from tightrope.arguments import number, shown, text, whole
+from tightrope.arguments import number, shown, text, texts, whole
 from tightrope.errors import ConflictError, InvalidInputError
 from tightrope.ops import corrections, snapshots
 from tightrope.ops.corrections import Body, Corrected, Recorded, Tell
+from tightrope.ops.engine import Engine
 from tightrope.ops.state import State
 from tightrope.ops.status import Status
 from tightrope.ops.store import ZEROS, Event, SnapshotRow, digest_of_row, floats_of
 from tightrope.space import FloatArray
 
-if TYPE_CHECKING:
-    from tightrope.ops.learner import DurableLearner
-
 #: Events that are read at once, and how many may be left when the learner is locked for the last of them.
 BATCH, LAST = 200, 20
+
+#: Characters of the reason of a correction.
+LONGEST_REASON = 1000
 
 #: The number of a correction's event while it is prepared: after all others.
 PENDING = 2**62
@@ -170,7 +172,7 @@ def _previous(corrected: Corrected) -> bytes:
 class Rebuild:
     """A correction of a durable learner, from the choice to the commit."""
 
-    def __init__(self, durable: "DurableLearner") -> None:
+    def __init__(self, durable: Engine) -> None:
         self.durable, self.store = durable, durable._store
         self.locked: Any = durable._locked  #: calls a function while nobody else uses the store
         self.left_out: list[Tell] = []
@@ -201,14 +203,14 @@ class Rebuild:
                 raise InvalidInputError(
                     "the learner cannot learn from the amended outcome; nothing was changed: retract the episode"
                 )
-            before, event = self.durable.status, 0
+            before, event = self.durable._status, 0
             body = msgspec.structs.replace(draft.body, left_out=tuple(self.left_out))
             if not dry_run:
                 event = self.store.last_event + 1
                 self.durable._put(
                     last, body.event(draft.event._replace(seq=event, time=now(), author=author)), draft.arrays
                 )
-            after = self.durable._status_of(last, corrected.with_last(body)) if dry_run else self.durable.status
+            after = self.durable._status_of(last, corrected.with_last(body)) if dry_run else self.durable._status
             episodes = tuple(episode for _, episode in draft.body.tells)
             return Effect(event, episodes, tuple(episode for _, episode in self.left_out), self.replayed, before, after)
 
@@ -253,3 +255,140 @@ def _at_once(function: Callable[[], Result]) -> Result:
 
 def _row(after: SnapshotRow, event: Event) -> SnapshotRow:
     return SnapshotRow(event.seq, digest_of_row(after.chain, *event.row), b"")
+
+
+def retract(
+    self: Engine,
+    episodes: Iterable[str] | None = None,
+    *,
+    since: datetime | float | None = None,
+    until: datetime | float | None = None,
+    told_by: str | None = None,
+    reason: str = "",
+    author: str | None = None,
+    dry_run: bool = False,
+) -> Effect:
+    """Take outcomes back: the learner becomes one that never learned them.
+
+    The outcomes are those that meet all conditions given. Other calls are answered meanwhile, with the old
+    policies; the outcomes that they tell are learned. The episodes count as told: telling one of them again
+    answers "already".
+
+    Parameters
+    ----------
+    episodes : iterable of str, optional
+        Ids.
+    since, until : datetime or float, optional
+        When they were told: at `since` or later, before `until`; in seconds since 1970, or with a time zone.
+    told_by : str, optional
+        The author who told them.
+    reason : str
+        Recorded with the correction, for the audit trail.
+    author : str, optional
+        Recorded with the correction; by default the author of this object.
+    dry_run : bool
+        Find out what would be the effect, and change nothing.
+
+    Returns
+    -------
+    What was retracted and left out, and the status before and after.
+
+    Raises
+    ------
+    InvalidInputError
+        If no outcome is selected, or one was told before the journal begins.
+    UnknownEpisodeError
+        If there is no episode of an id.
+    ConflictError
+        If all of them are retracted already, another correction is in progress, or something else in the journal
+        could not have happened without them (such as a promotion of a learner that now failed before).
+    """
+    numbers = None
+    if episodes is not None:
+        ids = texts(episodes, "episodes")
+        numbers = frozenset(episode.number for episode in self._locked(lambda: [self._find(id) for id in ids]))
+    selection = Selection.of(numbers, since, until, told_by)
+    return _correct(self, retraction(selection, _checked_reason(reason)), author, dry_run)
+
+
+def amend(
+    self: Engine,
+    id: str,
+    states: ArrayLike,
+    actions: ArrayLike,
+    loss: ArrayLike,
+    constraints: ArrayLike,
+    *,
+    reason: str = "",
+    author: str | None = None,
+    dry_run: bool = False,
+) -> Effect:
+    """Replace the outcome of an episode that was told: the learner becomes one that was told this outcome then.
+
+    Parameters
+    ----------
+    id : str
+        The id of the episode.
+    states, actions, loss, constraints : array_like
+        The outcome, as for `tell`.
+    reason, author, dry_run
+        As for `retract`.
+
+    Returns
+    -------
+    What was left out, and the status before and after.
+
+    Raises
+    ------
+    InvalidInputError, UnknownEpisodeError, ConflictError
+        As for `retract`, and if the learner cannot learn from the outcome, or the episode is retracted.
+    """
+    outcome = (states, actions, loss, constraints)
+
+    def told() -> tuple[Event, dict[bytes, bytes]]:
+        episode = self._find(id)
+        if episode.fate != "told":
+            raise ConflictError(f"episode {id} is {episode.fate}; only an outcome that was told can be amended")
+        return self._state.format.event(0, episode, outcome)
+
+    event, arrays = self._locked(told)
+    assert event.episode is not None
+    choose = amendment(event.episode, event, arrays, _checked_reason(reason))
+    return _correct(self, choose, author, dry_run)
+
+
+def undo(self: Engine, event: int, *, reason: str = "", author: str | None = None, dry_run: bool = False) -> Effect:
+    """Undo a correction, by the number of its event. An undoing can be undone, too.
+
+    Returns
+    -------
+    What was left out, and the status before and after.
+
+    Raises
+    ------
+    InvalidInputError, ConflictError
+        As for `retract`, and if there is no such correction, or it is undone already.
+    """
+    return _correct(self, undoing(event, _checked_reason(reason)), author, dry_run)
+
+
+def _correct(self: Engine, choose: Choose, author: str | None, dry_run: bool) -> Effect:
+    name, correction = self._author_of(author), Rebuild(self)
+
+    def begin() -> None:
+        if self._correction is not None:
+            raise ConflictError("another correction is in progress; wait until it is done")
+        self._correction = correction
+
+    try:  # an interrupt may come as soon as it has begun
+        self._locked(begin)
+        return correction.run(choose, name, self._now, dry_run)
+    finally:
+        if self._correction is correction:
+            self._correction = None
+
+
+def _checked_reason(reason: str) -> str:
+    if len(text(reason, "reason")) > LONGEST_REASON or not (reason.isprintable() or not reason):
+        raise InvalidInputError(f"reason is {shown(reason)}; expected at most {LONGEST_REASON} printable characters")
+    return reason

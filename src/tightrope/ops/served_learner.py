@@ -26,8 +26,9 @@ from tightrope.learners.registry import learner_for
 from tightrope.model import Policy
 from tightrope.ops import api, served_corrections
 from tightrope.ops.api import CHANGE, WITH_BODY, ApiError, endpoint
+from tightrope.ops.engine import difference
 from tightrope.ops.inputs import ProblemTables, Translator, digits
-from tightrope.ops.learner import DurableLearner, OpenEpisode, difference
+from tightrope.ops.learner import DurableLearner, OpenEpisode
 from tightrope.ops.state import LARGEST_SUM, StopLoss
 from tightrope.ops.status import Spending
 from tightrope.streams import streams

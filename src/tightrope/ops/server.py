@@ -31,9 +31,8 @@ try:
     from starlette.routing import Route
 
     from tightrope.ops import openapi
-    from tightrope.ops.auth import DATA_POLICY, Auth, Limits, error_response, is_loopback
+    from tightrope.ops.auth import DATA_POLICY, Auth, Limits, PatientProtocol, error_response, is_loopback
     from tightrope.ops.metrics import CONTENT_TYPE, Metrics
-    from tightrope.ops.protocol import PatientProtocol
     from tightrope.ops.served_learner import NewLearner as NewLearner
     from tightrope.ops.served_learner import ServedLearner
 except ImportError as error:

@@ -7,6 +7,7 @@ head              the numbers of the last event and the last episode, not synced
 
 import json
 import os
+import shutil
 import sqlite3
 from collections.abc import Iterator
 from contextlib import ExitStack, closing, contextmanager, suppress
@@ -65,6 +66,47 @@ def owned_directory(folder: Path, *, create: bool) -> Iterator[Path]:
 def no_learner(folder: Path | str) -> InvalidInputError:
     """Return the error for a directory without a learner."""
     return InvalidInputError(f"{printable(folder)} contains no learner yet; pass one to create it")
+
+
+def require_learner(folder: Path, do: str) -> None:
+    """Raise InvalidInputError if a directory contains no learner; if it holds several, say what to `do` with them."""
+    if not (folder / JOURNAL).is_file():
+        words = f"{printable(folder)} contains no durable learner: {JOURNAL} is missing"
+        for path in sorted(folder.glob(f"*/{JOURNAL}"))[:1]:
+            words += f"; it holds several learners: {do} {printable(path.parent)} and the others"
+        raise InvalidInputError(words)
+
+
+def other_files(folder: Path) -> dict[str, bytes]:
+    """Return the files of a directory, by name, that belong neither to the journal nor to a snapshot."""
+    return {
+        path.name: path.read_bytes()
+        for path in folder.iterdir()
+        if path.is_file()
+        and not (path.name.startswith((JOURNAL, HEAD)) or path.match("snapshot-*.npz") or is_temporary(path))
+    }
+
+
+@contextmanager
+def appearing(folder: Path, doing: str, advice: str) -> Iterator[Path]:
+    """Yield a folder to fill, which replaces an empty one or none when the block ends without an error.
+
+    Until then its name ends in `doing`. If there is such a folder already, `advice` says what to do.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise InvalidInputError(f"{printable(folder)} exists and is not empty; {advice}")
+    partial = folder.resolve().with_name(f"{folder.name}.{doing}")
+    shutil.rmtree(partial, ignore_errors=True)  # of a process that was killed
+    try:
+        partial.mkdir(parents=True)
+        yield partial
+        (partial / HEAD).unlink(missing_ok=True)
+        partial.rename(folder)
+        sync_folder(folder.resolve().parent)
+    except OSError as error:
+        raise StorageError(f"cannot write {in_words(error)}") from error
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 class HighWaterMark:

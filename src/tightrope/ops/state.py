@@ -58,9 +58,7 @@ class EpisodeFormat(NamedTuple):
     n_constraints: int
     feedback: Feedback
 
-    def event(
-        self, seq: int, episode: EpisodeRow, outcome: Sequence[ArrayLike], digest: Callable[[bytes], bytes]
-    ) -> tuple[Event, dict[bytes, bytes]]:
+    def event(self, seq: int, episode: EpisodeRow, outcome: Sequence[ArrayLike]) -> tuple[Event, dict[bytes, bytes]]:
         """Return the event for the outcome of an episode, and the arrays that it refers to by digest.
 
         The outcome is states, actions, loss and constraints. Whole functions are often the same in many episodes and
@@ -71,7 +69,7 @@ class EpisodeFormat(NamedTuple):
         body, stored = path.astype("<i8", copy=False).tobytes(), [bytes_of(f), bytes_of(g)]
         if self.feedback == "bandit":
             return Event(seq, "tell", body + b"".join(stored), episode.number, episode.policy), {}
-        loss, constraints = (digest(data) for data in stored)
+        loss, constraints = map(digest_of, stored)
         event = Event(seq, "tell", body, episode.number, episode.policy, loss, constraints)
         return event, dict(zip((loss, constraints), stored, strict=True))
 

@@ -247,7 +247,7 @@ class Journal:
         self, token: str, policy: FloatArray | None, time: int | None = None, author: str = "", key: str = ""
     ) -> EpisodeRow:
         """Open an episode to be played with these probabilities (n_pairs,); None if they are not known."""
-        arrays = {} if policy is None else {self.digest(data := bytes_of(policy)): data}
+        arrays = {} if policy is None else {digest_of(data := bytes_of(policy)): data}
         with self.transaction():
             self.last_episode += 1
             played_by = next(iter(arrays), UNKNOWN)
@@ -281,11 +281,6 @@ class Journal:
         self._recent |= arrays
         for digest in list(self._recent)[:-MOST_RECENT]:
             del self._recent[digest]
-
-    def digest(self, data: bytes) -> bytes:
-        """Return the digest of an array; many episodes have the losses and constraints of the one before."""
-        found = [digest for digest, known in self._recent.items() if known == data]
-        return found[0] if found else digest_of(data)
 
     def corrections(self) -> list[Event]:
         """Return the events that correct others, oldest first; they are never deleted."""
