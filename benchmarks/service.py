@@ -8,7 +8,7 @@ loopback, over 1, 10 and 100 connections. In turns, as often as --rounds says, a
     act       GET of an action from `tightrope serve`
     ask       POST that opens an episode
     tell      POST of an outcome; every one is another episode
-    learning  acts over so many connections, while outcomes are told over 10 other ones
+    learning  acts over so many connections, while 10 other ones ask and tell in turns
 
 In `learning` there are two loads: each connection sends its next request at once (which for many connections measures
 the throughput, since all of them wait for one another), or after a pause, so that there are 500 requests a second.
@@ -39,7 +39,7 @@ from tightrope.problems.files import write_example
 
 LEARNER, CONNECTIONS = "ucpd-practical", (1, 10, 100)
 
-#: Connections that tell while acts are measured, and acts a second where they pause.
+#: Connections that learn while acts are measured, and acts a second where they pause.
 TELLERS, PACED = 10, 500
 
 #: Bytes of a row in `inserts`: what the journal stores of an outcome of the example.
@@ -91,6 +91,21 @@ function request()
     k = k + 1
     local headers = {{["Content-Type"] = "application/json"}}
     return wrk.format("POST", "{path}/episodes/" .. (ids[k] or "none-left") .. "/tell", headers, '{body}')
+end
+"""
+
+
+#: An episode is told as soon as there is one, so that few are open.
+IN_TURNS = """
+wrk.method = "POST"
+local ids, headers = {{}}, {{["Content-Type"] = "application/json"}}
+function request()
+    local id = table.remove(ids)
+    if not id then return wrk.format("POST", "{path}/ask") end
+    return wrk.format("POST", "{path}/episodes/" .. id .. "/tell", headers, '{body}')
+end
+function response(status, headers, body)
+    if not string.find(body, "answer") then ids[#ids + 1] = string.match(body, '"episode":"([^"]*)"') end
 end
 """
 
@@ -169,23 +184,20 @@ class Episodes:
         self._ids += self._file.read_text().split()
         return load
 
-    def start_telling(self, connections: int, seconds: float) -> "subprocess.Popen[str]":
-        """Start telling the outcomes of episodes, as many as the time allows."""
+    def start_learning(self, seconds: float) -> "subprocess.Popen[str]":
+        """Start to ask and to tell in turns."""
+        script = IN_TURNS.format(path=self._path, body=json.dumps(WEEK))
+        return self._wrk.start("/", TELLERS, seconds, script)
+
+    def tell(self, connections: int, seconds: float) -> Load:
+        """Tell the outcomes of episodes, as many as the time allows."""
         while len(self._ids) < 4000 * seconds:
             self.ask(20, 2.0)
         self._file.write_text("\n".join(self._ids))
         script = TELL.format(ids=self._file, path=self._path, body=json.dumps(WEEK))
-        return self._wrk.start("/", connections, seconds, script)
-
-    def told(self, wrk: "subprocess.Popen[str]", connections: int) -> Load:
-        """Return what was measured."""
-        load = measured(wrk)
+        load = self._wrk.send("/", connections, seconds, script)
         del self._ids[: load.requests + connections]  # at the end, an outcome of each connection may be under way
         return load
-
-    def tell(self, connections: int, seconds: float) -> Load:
-        """Tell outcomes."""
-        return self.told(self.start_telling(connections, seconds), connections)
 
 
 def inserts(folder: Path, seconds: float) -> float:
@@ -221,10 +233,10 @@ def one_round(
     written = (written + inserts(folder, seconds / 2)) / 2  # before and after
     late = []
     for script in ("", PAUSE.format(pause=1000 * connections // PACED)):
-        telling = episodes.start_telling(TELLERS, seconds + 2)
+        learning = episodes.start_learning(seconds + 2)
         time.sleep(1)
         late.append(1e3 * service.send(act, connections, seconds, script).late)
-        episodes.told(telling, TELLERS)
+        measured(learning)
     rates = (written, empty.rate, acted.rate, acted.rate / empty.rate, asked.rate, told.rate, told.rate / written)
     return [*rates, 1e3 * empty.late, *late]
 
