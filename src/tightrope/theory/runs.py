@@ -3,20 +3,23 @@
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from os import PathLike
+from typing import Any, cast
 
 import numpy as np
 
-from tightrope.arguments import having
+from tightrope.arguments import file_path, having, instance, whole
 from tightrope.lab.account import norm
 from tightrope.lab.history import History
 from tightrope.lab.run import Run, run
+from tightrope.learners import LearnerBase, load
 from tightrope.learners.base import Learner
 from tightrope.model import Policy
 from tightrope.problems.base import Problem
 from tightrope.problems.losses import Adversary, Losses
 from tightrope.problems.losses.oblivious import Blind
 from tightrope.space import FloatArray
+from tightrope.storage import checkpoints
 from tightrope.streams import streams
 
 
@@ -99,44 +102,74 @@ def answering(problem: Problem) -> bool:
     return not isinstance(problem.losses.begin(np.random.default_rng(0)), Blind)
 
 
-class MeasuredRun(Run):
+class MeasuredRun:
     """A run of a learner with a measure θ^t whose history also has, up to every record,
 
     model_error      Σ ‖θ^τ − θ̄^τ‖₁: between the chosen measure and the true measure of its policy
     movement         Σ ‖θ^{τ+1} − θ^τ‖₁
     multiplier_peak  max ‖Q(τ)‖₂, including that of the next episode
+
+    `run` is the run itself; the arguments are those of `tightrope.Run`.
     """
 
     COLUMNS = ("model_error", "movement", "multiplier_peak")
 
     def __init__(self, problem: Problem, learner: str | Learner = "ucpd", **how: Any) -> None:
-        super().__init__(problem, learner, **how)
-        having(self.learner, "learner", "theta")
+        self.run = Run(problem, learner, **how)
+        having(self.run.learner, "learner", "theta")
         self._terms = np.zeros(len(self.COLUMNS))
-        self._measured = np.full((len(self.records), len(self.COLUMNS)), np.nan)
+        self._measured = np.full((len(self.run.records), len(self.COLUMNS)), np.nan)
+
+    @property
+    def done(self) -> bool:
+        """Whether all episodes were played."""
+        return self.run.done
 
     def step(self) -> None:
-        learner: Any = self.learner
+        """Play one episode, and record it if its turn has come."""
+        run, learner = self.run, cast("Any", self.run.learner)
         theta, policy = learner.theta, learner.policy
-        super().step()
-        self._terms[0] += np.abs(theta - self.problem.mdp.occupancy(policy)).sum()
+        run.step()
+        self._terms[0] += np.abs(theta - run.problem.mdp.occupancy(policy)).sum()
         self._terms[1] += np.abs(learner.theta - theta).sum()
         self._terms[2] = max(self._terms[2], norm(learner.multipliers))
-        row = self._rows(self.episode) - 1
-        if self.records[row] == self.episode:
-            self._measured[row] = self._terms
+        if run.episode in run.records:
+            self._measured[run.records.index(run.episode)] = self._terms
+
+    def play(self, until: int | None = None) -> History:
+        """Play to episode `until` or the end; return the history so far."""
+        run = self.run
+        last = run.episodes if until is None else whole(until, "until", run.episode, run.episodes)
+        while run.episode < last:
+            self.step()
+        return self.history
 
     @property
     def history(self) -> History:
-        recorded = super().history
+        """The history of the records so far."""
+        recorded = self.run.history
         measured = self._measured[: len(recorded["episode"])].T.copy()
         return History(dict(recorded) | dict(zip(self.COLUMNS, measured, strict=True)), recorded.settings)
 
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the run to one file."""
+        learner = instance(self.run.learner, "learner", LearnerBase)  # type: ignore[type-abstract]
+        checkpoints.save(learner, file_path(path, "path"), beside=self)
+
+    @classmethod
+    def load(cls, path: str | PathLike[str], problem: Problem, *classes: type, **how: Any) -> "MeasuredRun":
+        """Read the run that was saved at `path`; the arguments are those of `tightrope.Run.load`."""
+        loaded = cls(problem, load(path, *classes), **how)
+        checkpoints.restore(file_path(path, "path"), loaded)
+        return loaded
+
     def state(self) -> dict[str, Any]:
-        return super().state() | {"terms": self._terms, "measured": self._measured}
+        """All that is needed to continue, except for the learner."""
+        return self.run.state() | {"terms": self._terms, "measured": self._measured}
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        super().restore(state)
+        """Continue from the `state` of a run that was made the same way and has the same learner."""
+        self.run.restore(state)
         self._terms, self._measured = state["terms"], state["measured"]
 
 
