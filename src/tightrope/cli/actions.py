@@ -56,7 +56,7 @@ def play_study(study: Study, folder: Path, conduct: Conduct, *, beside: Path = P
         raise InvalidInputError("--jobs is 0; give a number of parallel runs, or -1 for one for each core")
     if conduct.address is not None and conduct.backend not in ("dask", "ray"):
         raise InvalidInputError(f"--address needs --backend dask or ray; the backend is {conduct.backend}")
-    engine = Engine(conduct.jobs, conduct.backend.value, conduct.address)
+    engine = Engine(conduct.jobs, conduct.backend, conduct.address)
     if conduct.dry_run:
         show("\n".join(estimate(study, folder, engine, beside)))
         return

@@ -22,11 +22,9 @@ LISTS = ("problems", "learners", "losses", "noises")
 def list_(
     kind: Annotated[
         str | None,
-        typer.Argument(metavar="KIND", help="problems, learners, losses or noises.", show_default="all four"),
+        options.argument("KIND", "problems, learners, losses or noises.", show_default="all four"),
     ] = None,
-    name: Annotated[
-        str | None, typer.Argument(metavar="NAME", help="Show one of them with its options.", show_default=False)
-    ] = None,
+    name: Annotated[str | None, options.argument("NAME", "Show one of them with its options.")] = None,
 ) -> None:
     """List problems, learners, loss sequences and noises of the constraints; or show the options of one of them."""
     from tightrope.cli.listings import details, listing
@@ -50,21 +48,45 @@ def run(
     episodes: options.Episodes = None,
     seed: Annotated[int, options.whole("Random seed of the first run.", 0, LARGEST)] = 0,
     seeds: Annotated[int, options.whole("Number of seeds: seed, seed + 1, and so on.", 1, MOST_RUNS)] = 1,
-    learner: options.Learners = None,
-    losses: options.Losses = None,
-    noise: options.Noises = None,
+    learner: Annotated[
+        list[str] | None,
+        options.value(
+            "NAMES",
+            "Learners to run, separated by commas; see: tightrope list learners.",
+            "--learner",
+            "--learners",
+            default="ucpd-practical, ucpd",
+            names="learners",
+        ),
+    ] = None,
+    losses: Annotated[
+        list[str] | None,
+        options.value(
+            "NAMES",
+            "Loss sequences to run, separated by commas; see: tightrope list losses.",
+            default="the problem's own",
+            names="losses",
+        ),
+    ] = None,
+    noise: Annotated[
+        list[str] | None,
+        options.value(
+            "NAMES",
+            "Laws of the constraints to run, separated by commas; see: tightrope list noises.",
+            "--noise",
+            "--constraints",
+            default="the problem's own",
+            names="noises",
+        ),
+    ] = None,
     records: Annotated[int, options.whole("Number of episodes to record.", 1, MANY)] = 60,
-    spacing: Annotated[
-        options.Spacing,
-        typer.Option(metavar=options.choices(options.Spacing), help="Spacing of the recorded episodes."),
-    ] = options.Spacing.LOG,
+    spacing: Annotated[options.Spacing, options.one_of(options.Spacing, "Spacing of the recorded episodes.")] = "log",
     regret: Annotated[
         options.Regret,
-        typer.Option(
-            metavar=options.choices(options.Regret),
-            help="Compute the regret (a linear program) at all records, only at the last, or never.",
+        options.one_of(
+            options.Regret, "Compute the regret (a linear program) at all records, only at the last, or never."
         ),
-    ] = options.Regret.RECORDS,
+    ] = "records",
     *,
     conduct: options.Conduct,
 ) -> None:
@@ -83,7 +105,7 @@ def run(
         noises=[*options.listed("--noise", noise)],
         episodes=options.episodes_of(problem, episodes),
         seeds=list(range(seed, seed + seeds)),
-        records=Records(count=records, spacing=spacing.value, regret=regret.value),
+        records=Records(count=records, spacing=spacing, regret=regret),
     )
     study = actions.with_options(study, conduct)
     actions.play_study(study, conduct.out or Path("runs", folder_name(study)), conduct, draw=True)
@@ -92,7 +114,7 @@ def run(
 @app.command(epilog=EXIT_CODES, cls=Command)
 @options.conducts
 def sweep(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A study file (docs/how-to/studies.md).")],
+    file: Annotated[Path, options.argument("FILE", "A study file (docs/how-to/studies.md).")],
     *,
     conduct: options.Conduct,
 ) -> None:
@@ -117,53 +139,35 @@ def check(
     seed: Annotated[int, options.whole("Random seed of the losses and constraints to examine.", 0, LARGEST)] = 0,
     losses: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Loss sequence; see: tightrope list losses.",
-            show_default="the problem's own",
-            autocompletion=options.complete("losses"),
+        options.value(
+            "NAME", "Loss sequence; see: tightrope list losses.", default="the problem's own", names="losses"
         ),
     ] = None,
     noise: Annotated[
         str | None,
-        typer.Option(
+        options.value(
+            "NAME",
+            "Law of the constraints; see: tightrope list noises.",
             "--noise",
             "--constraints",
-            metavar="NAME",
-            help="Law of the constraints; see: tightrope list noises.",
-            show_default="the problem's own",
-            autocompletion=options.complete("noises"),
+            default="the problem's own",
+            names="noises",
         ),
     ] = None,
     level: Annotated[
         float | None,
-        typer.Option(
-            metavar="PROBABILITY",
-            help="Confidence level ζ that you intend to give to ucpd.",
-            show_default="ucpd's default",
-        ),
+        options.value("PROBABILITY", "Confidence level ζ that you intend to give to ucpd.", default="ucpd's default"),
     ] = None,
     budget: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=LIMIT", help="Check the problem with this limit of a budget; repeatable.", show_default=False
-        ),
+        list[str] | None, options.value("NAME=LIMIT", "Check the problem with this limit of a budget; repeatable.")
     ] = None,
     learner: Annotated[
         str,
-        typer.Option(
-            metavar="NAME",
-            help="Learner to simulate where the losses depend on the policies played.",
-            autocompletion=options.complete("learners"),
-        ),
+        options.value("NAME", "Learner to simulate where the losses depend on the policies played.", names="learners"),
     ] = "ucpd",
     figure: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="Draw the least loss against each budget to this .png, .svg or .pdf file.",
-            show_default=False,
-        ),
+        options.value("FILE", "Draw the least loss against each budget to this .png, .svg or .pdf file."),
     ] = None,
     as_json: options.AsJson = False,
 ) -> None:
@@ -182,15 +186,9 @@ def report(
     folder: options.Folder,
     figures: Annotated[
         options.Form | None,
-        typer.Option(
-            metavar=options.choices(options.Form),
-            help="Also write figures for a paper in this format, to DIR/figures.",
-            show_default="none",
-        ),
+        options.one_of(options.Form, "Also write figures for a paper in this format, to DIR/figures.", default="none"),
     ] = None,
-    out: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="File to write the page to.", show_default="DIR/report.html")
-    ] = None,
+    out: Annotated[Path | None, options.value("FILE", "File to write the page to.", default="DIR/report.html")] = None,
 ) -> None:
     """Write a study as one HTML page that works offline: figures, tables, parameters, policies."""
     from tightrope.lab.report import write_page
@@ -221,96 +219,70 @@ def watch(folder: options.Folder, port: options.Port = 0) -> None:
 def serve(
     directory: Annotated[
         str,
-        typer.Argument(
-            metavar="DIR",
-            help="The directory of a durable learner, or a directory that holds several of them; or the address of a "
+        options.argument(
+            "DIR",
+            "The directory of a durable learner, or a directory that holds several of them; or the address of a "
             "PostgreSQL database, postgresql://USER@HOST/DATABASE, that several replicas serve.",
         ),
     ],
     problem: Annotated[
         str | None,
-        typer.Option(
-            metavar="PROBLEM",
-            help="Create the learner for this problem if it does not exist: a name, or a folder (tightrope new).",
-            autocompletion=options.complete("problems"),
-            show_default=False,
+        options.value(
+            "PROBLEM",
+            "Create the learner for this problem if it does not exist: a name, or a folder (tightrope new).",
+            names="problems",
         ),
     ] = None,
-    learner: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="Learner to create; see: tightrope list learners.",
-            autocompletion=options.complete("learners"),
-        ),
-    ] = "ucpd-practical",
-    episodes: Annotated[
-        int | None,
-        options.whole("Planned number of episodes, for a learner that depends on it.", 1, LARGEST, show_default=False),
-    ] = None,
+    learner: options.Learner = "ucpd-practical",
+    episodes: options.Planned = None,
     name: Annotated[
         str | None,
-        typer.Option(
-            metavar="NAME",
-            help="Create the learner in DIR/NAME, to serve several; in a database, the schema.",
-            show_default="DIR itself",
+        options.value(
+            "NAME", "Create the learner in DIR/NAME, to serve several; in a database, the schema.", default="DIR itself"
         ),
     ] = None,
     host: Annotated[
-        str,
-        typer.Option(metavar="ADDRESS", help="Address to listen on; any but a loopback address requires a token."),
+        str, options.value("ADDRESS", "Address to listen on; any but a loopback address requires a token.")
     ] = "127.0.0.1",
     port: Annotated[int, options.whole("Port to listen on; 0 takes a free one.", 0, 65535)] = 8000,
     token_file: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="File that holds a token with all roles.",
-            show_default="the environment variable TIGHTROPE_TOKEN",
+        options.value(
+            "FILE", "File that holds a token with all roles.", default="the environment variable TIGHTROPE_TOKEN"
         ),
     ] = None,
     tokens_file: Annotated[
         Path | None,
-        typer.Option(
+        options.value(
+            "FILE",
+            "File with the tokens that clients may send, each with its roles (tightrope token).",
             "--tokens",
-            metavar="FILE",
-            help="File with the tokens that clients may send, each with its roles (tightrope token).",
-            show_default=False,
         ),
     ] = None,
     certificate: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="TLS certificate in PEM format.", show_default="no TLS")
+        Path | None, options.value("FILE", "TLS certificate in PEM format.", default="no TLS")
     ] = None,
     key: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Private key of the certificate.", show_default="in the file of the certificate"
-        ),
+        options.value("FILE", "Private key of the certificate.", default="in the file of the certificate"),
     ] = None,
-    rate: Annotated[
-        float, typer.Option(min=1.0, metavar="N", help="Most requests per second from one address.")
-    ] = 5000.0,
+    rate: Annotated[float, options.value("N", "Most requests per second from one address.", min=1.0)] = 5000.0,
     max_body: Annotated[int, options.whole("Most bytes of a request.", 1, LARGEST)] = 8 * 2**20,
     max_open: Annotated[int, options.whole("Most episodes open at once.", 1, LARGEST)] = 1000,
     log_level: Annotated[
         options.LogLevel,
-        typer.Option(
-            metavar=options.choices(options.LogLevel),
-            help="What to log: every request (info), or those that failed (warning).",
-        ),
-    ] = options.LogLevel.WARNING,
+        options.one_of(options.LogLevel, "What to log: every request (info), or those that failed (warning)."),
+    ] = "warning",
     log_format: Annotated[
-        options.LogFormat, typer.Option(metavar=options.choices(options.LogFormat), help="Format of the log on stderr.")
-    ] = (options.LogFormat.TEXT),
+        options.LogFormat, options.one_of(options.LogFormat, "Format of the log on stderr.")
+    ] = "text",
     expire_after: Annotated[
         float | None,
-        typer.Option(
-            min=1.0, metavar="SECONDS", help="Give up episodes that are open for longer.", show_default="never"
-        ),
+        options.value("SECONDS", "Give up episodes that are open for longer.", default="never", min=1.0),
     ] = None,
     snapshot_every: Annotated[int, options.whole("Number of events between two snapshots.", 1, LARGEST)] = 1000,
     keep_days: Annotated[
-        float, typer.Option(min=0.0, max=36_500.0, metavar="N", help="How long events are kept, to be corrected.")
+        float, options.value("N", "How long events are kept, to be corrected.", min=0.0, max=36_500.0)
     ] = 90.0,
     keep_journal: Annotated[int, options.whole("How many events are kept for that, at most.", 0, LARGEST)] = 100_000,
 ) -> None:
@@ -328,7 +300,7 @@ def serve(
         from tightrope.cli.production import new_learner
 
         new = new_learner(place, problem, learner, episodes, name)
-    configure(log_level.value, log_format.value)
+    configure(log_level, log_format)
     limits = Limits(body=max_body, rate=rate)
     address = Address(host, port, token_of(token_file), tokens_file, certificate, key, limits)
     if address.guarded and certificate is None and not address.loopback:
@@ -345,42 +317,27 @@ def serve(
 
 @app.command(epilog=EXIT_CODES, cls=Command)
 def new(
-    folder: Annotated[Path, typer.Argument(metavar="NAME", help="A new folder; parent folders are created as needed.")],
+    folder: Annotated[Path, options.argument("NAME", "A new folder; parent folders are created as needed.")],
     from_log: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Recorded episodes, CSV or Parquet.", show_default="a commented example"),
+        Path | None, options.value("FILE", "Recorded episodes, CSV or Parquet.", default="a commented example")
     ] = None,
     budget: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="NAME=LIMIT", help="A column of the log that is a budget, and its limit.", show_default=False
-        ),
+        list[str] | None, options.value("NAME=LIMIT", "A column of the log that is a budget, and its limit.")
     ] = None,
     column: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="ROLE=COLUMNS",
-            help="A column of the log with another name: loss=cost, state=level,hour.",
-            show_default=False,
-        ),
+        options.value("ROLE=COLUMNS", "A column of the log with another name: loss=cost, state=level,hour."),
     ] = None,
     bins: Annotated[
-        list[str] | None,
-        typer.Option(metavar="COLUMN=EDGES", help="Edges for a column of numbers: level=10,20,50.", show_default=False),
+        list[str] | None, options.value("COLUMN=EDGES", "Edges for a column of numbers: level=10,20,50.")
     ] = None,
-    unit: Annotated[
-        list[str] | None, typer.Option(metavar="NAME=UNIT", help="For headings: loss=euros.", show_default=False)
-    ] = None,
+    unit: Annotated[list[str] | None, options.value("NAME=UNIT", "For headings: loss=euros.")] = None,
     bounds: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="NAME=LEAST,MOST", help="What a step can ever have: loss=-5,20.", show_default="what was recorded"
-        ),
+        options.value("NAME=LEAST,MOST", "What a step can ever have: loss=-5,20.", default="what was recorded"),
     ] = None,
-    terminal: Annotated[
-        list[str] | None, typer.Option(metavar="STATE", help="Where an episode is over.", show_default=False)
-    ] = None,
-    by_step: Annotated[bool, typer.Option("--by-step", help="Every step has laws and losses of its own.")] = False,
+    terminal: Annotated[list[str] | None, options.value("STATE", "Where an episode is over.")] = None,
+    by_step: Annotated[bool, options.flag("--by-step", "Every step has laws and losses of its own.")] = False,
 ) -> None:
     """Write a problem in files of your own: a small commented example, or what a log says there is."""
     if from_log is None:
@@ -400,21 +357,15 @@ def new(
     )  # fmt: skip
 
 
+Recorded = Annotated[Path, options.argument("DIR", "A problem made from a log: tightrope new --from-log.")]
+
+
 @app.command(epilog=EXIT_CODES, cls=Command)
 def learn(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A problem made from a log: tightrope new --from-log.")],
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="Where to write the learner; tr.load reads it.")],
-    learner: Annotated[
-        str,
-        typer.Option(
-            metavar="NAME",
-            help="The learner. See: tightrope list learners.",
-            autocompletion=options.complete("learners"),
-        ),
-    ] = "ucpd-practical",
-    episodes: Annotated[
-        int | None, options.whole("How many are planned, for a learner that needs to know.", 1, LARGEST)
-    ] = None,
+    folder: Recorded,
+    file: Annotated[Path, options.argument("FILE", "Where to write the learner; tr.load reads it.")],
+    learner: options.Learner = "ucpd-practical",
+    episodes: options.Planned = None,
 ) -> None:
     """Make a learner that has counted the episodes of a log, and write it to a file."""
     from tightrope.cli.actions import learn_from_log
@@ -424,16 +375,16 @@ def learn(
 
 @app.command(epilog=EXIT_CODES, cls=Command)
 def evaluate(
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="A problem made from a log: tightrope new --from-log.")],
+    folder: Recorded,
     policy: Annotated[
         str,
-        typer.Argument(
-            metavar="POLICY",
-            help="best (the problem's own, within the budgets), uniform, a learner's file, or a .csv of a policy.",
+        options.argument(
+            "POLICY",
+            "best (the problem's own, within the budgets), uniform, a learner's file, or a .csv of a policy.",
         ),
     ] = "best",
     level: Annotated[
-        float, typer.Option(metavar="P", min=0.5, max=0.999999, help="The probability that the intervals hold.")
+        float, options.value("P", "The probability that the intervals hold.", min=0.5, max=0.999999)
     ] = 0.95,
 ) -> None:
     """Estimate from the log what a policy would cost and use, with intervals."""

@@ -24,20 +24,16 @@ def directory(text: str) -> Path:
     return Path(text)
 
 
-Directory = Annotated[Path, typer.Argument(metavar="DIR", help="The directory of a durable learner.", parser=directory)]
-Place = Annotated[
-    str, typer.Argument(metavar="DIR", help="The directory of a durable learner, or the address of its database.")
-]
+Directory = Annotated[Path, options.argument("DIR", "The directory of a durable learner.", parser=directory)]
+NewDirectory = Annotated[Path, options.argument("DIR", "The directory to create.")]
+Place = Annotated[str, options.argument("DIR", "The directory of a durable learner, or the address of its database.")]
 
 
 @app.command(epilog="Exit code: 0 no damage, 1 something is damaged, 2 wrong usage or input.", cls=Command)
 def inspect(
     folder: Directory,
     as_json: options.AsJson = False,
-    policy: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="Write the current policy to this .csv file.", show_default=False),
-    ] = None,
+    policy: Annotated[Path | None, options.value("FILE", "Write the current policy to this .csv file.")] = None,
 ) -> None:
     """Show the state of a durable learner: episodes, budget use, multipliers, confidence sets, integrity."""
     from tightrope.cli.production import inspect_directory
@@ -48,9 +44,7 @@ def inspect(
 @app.command(epilog=EXIT_CODES, cls=Command)
 def migrate(
     folder: Directory,
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Check whether it can be migrated; change nothing.")
-    ] = False,
+    dry_run: Annotated[bool, options.flag("--dry-run", "Check whether it can be migrated; change nothing.")] = False,
 ) -> None:
     """Bring a directory of an earlier release to the format of this version. Opening it does the same."""
     from tightrope.cli.production import migrate_directory
@@ -61,7 +55,7 @@ def migrate(
 @app.command(epilog=EXIT_CODES, cls=Command)
 def backup(
     folder: Directory,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The backup to write; an earlier one is replaced.")],
+    file: Annotated[Path, options.argument("FILE", "The backup to write; an earlier one is replaced.")],
 ) -> None:
     """Write a durable learner to one file, while it runs. To read it back: tightrope restore."""
     from tightrope.cli.production import backup_directory
@@ -71,11 +65,10 @@ def backup(
 
 @app.command(epilog=EXIT_CODES, cls=Command)
 def restore(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A backup: tightrope backup.")],
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The directory to create.")],
+    file: Annotated[Path, options.argument("FILE", "A backup: tightrope backup.")],
+    folder: NewDirectory,
     to_event: Annotated[
-        int | None,
-        options.whole("Leave out everything after this event.", 0, LARGEST, show_default="the last one"),
+        int | None, options.whole("Leave out everything after this event.", 0, LARGEST, "the last one")
     ] = None,
 ) -> None:
     """Restore a durable learner from a backup to a new directory, in the state after the last or an earlier event."""
@@ -84,35 +77,23 @@ def restore(
     restore_directory(file, folder, to_event)
 
 
-Reason = Annotated[str, typer.Option(metavar="TEXT", help="Recorded with the correction.", show_default=False)]
+Reason = Annotated[str, options.value("TEXT", "Recorded with the correction.")]
 Author = Annotated[
-    str | None,
-    typer.Option(metavar="NAME", help="Who corrects, recorded with the correction.", show_default="your login name"),
+    str | None, options.value("NAME", "Who corrects, recorded with the correction.", default="your login name")
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Show what would change; change nothing.")]
+DryRun = Annotated[bool, options.flag("--dry-run", "Show what would change; change nothing.")]
 
 
 @app.command(epilog=EXIT_CODES, cls=Command)
 def retract(
     place: Place,
-    episodes: Annotated[
-        list[str] | None, typer.Argument(metavar="EPISODE", help="Ids of episodes to retract.", show_default=False)
-    ] = None,
+    episodes: Annotated[list[str] | None, options.argument("EPISODE", "Ids of episodes to retract.")] = None,
     since: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="Retract what was told then or later: 2026-11-18T09:00Z.", show_default=False
-        ),
+        str | None, options.value("TIME", "Retract what was told then or later: 2026-11-18T09:00Z.")
     ] = None,
-    until: Annotated[
-        str | None, typer.Option(metavar="TIME", help="Retract what was told before that time.", show_default=False)
-    ] = None,
-    told_by: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Retract what this author told.", show_default=False)
-    ] = None,
-    undo: Annotated[
-        int | None, options.whole("Undo the correction of this event instead.", 1, LARGEST, show_default=False)
-    ] = None,
+    until: Annotated[str | None, options.value("TIME", "Retract what was told before that time.")] = None,
+    told_by: Annotated[str | None, options.value("NAME", "Retract what this author told.")] = None,
+    undo: Annotated[int | None, options.whole("Undo the correction of this event instead.", 1, LARGEST)] = None,
     reason: Reason = "",
     author: Author = None,
     dry_run: DryRun = False,
@@ -126,11 +107,8 @@ def retract(
 @app.command(epilog=EXIT_CODES, cls=Command)
 def amend(
     place: Place,
-    episode: Annotated[str, typer.Argument(metavar="EPISODE", help="The id of an episode that was told.")],
-    file: Annotated[
-        Path,
-        typer.Argument(metavar="FILE", help="The outcome as JSON, as for HTTP (docs/how-to/service.md)."),
-    ],
+    episode: Annotated[str, options.argument("EPISODE", "The id of an episode that was told.")],
+    file: Annotated[Path, options.argument("FILE", "The outcome as JSON, as for HTTP (docs/how-to/service.md).")],
     reason: Reason = "",
     author: Author = None,
     dry_run: DryRun = False,
@@ -144,7 +122,7 @@ def amend(
 @app.command(epilog=EXIT_CODES, cls=Command)
 def export(
     folder: Directory,
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="The .jsonl or .parquet file to write.")],
+    file: Annotated[Path, options.argument("FILE", "The .jsonl or .parquet file to write.")],
 ) -> None:
     """Write the episodes of a durable learner, with policies, outcomes, times and authors, while it runs."""
     from tightrope.cli.production import export_directory
@@ -154,17 +132,17 @@ def export(
 
 @app.command("import", epilog=EXIT_CODES, cls=Command)
 def import_(
-    file: Annotated[Path, typer.Argument(metavar="FILE", help="A .jsonl or .parquet file: tightrope export.")],
-    folder: Annotated[Path, typer.Argument(metavar="DIR", help="The directory to create.")],
+    file: Annotated[Path, options.argument("FILE", "A .jsonl or .parquet file: tightrope export.")],
+    folder: NewDirectory,
     problem: Annotated[
         str | None,
-        typer.Option(
-            metavar="PROBLEM",
-            help="Make a new learner for this problem, which learns the outcomes: a name, or a folder.",
-            show_default="the learner that was exported",
+        options.value(
+            "PROBLEM",
+            "Make a new learner for this problem, which learns the outcomes: a name, or a folder.",
+            default="the learner that was exported",
         ),
     ] = None,
-    learner: Annotated[str, typer.Option(metavar="NAME", help="The new learner.")] = "ucpd-practical",
+    learner: options.Learner = "ucpd-practical",
     episodes: options.Episodes = None,
 ) -> None:
     """Make the directory that was exported, with the same bits; or a new learner with its outcomes as history."""
@@ -188,10 +166,8 @@ class Role(StrEnum):
     OPERATE = "operate"
 
 
-File = Annotated[Path, typer.Argument(metavar="FILE", help="The file of tokens (tightrope serve --tokens FILE).")]
-Name = Annotated[
-    str, typer.Argument(metavar="NAME", help="Name of the token; it is the author of what its holder changes.")
-]
+File = Annotated[Path, options.argument("FILE", "The file of tokens (tightrope serve --tokens FILE).")]
+Name = Annotated[str, options.argument("NAME", "Name of the token; it is the author of what its holder changes.")]
 
 
 @tokens.command(epilog=EXIT_CODES, cls=Command)
@@ -200,17 +176,14 @@ def add(
     name: Name,
     role: Annotated[
         list[Role],
-        typer.Option(
-            metavar="ROLE",
-            help="read: status, policies, metrics; act: open episodes, draw actions; tell: report outcomes; operate: "
+        options.value(
+            "ROLE",
+            "read: status, policies, metrics; act: open episodes, draw actions; tell: report outcomes; operate: "
             "budgets, stop-loss, challengers. Repeatable.",
         ),
     ],
     expires: Annotated[
-        str | None,
-        typer.Option(
-            metavar="TIME", help="End of its validity, as 2027-01-31 or 2027-01-31T12:00Z.", show_default="never"
-        ),
+        str | None, options.value("TIME", "End of its validity, as 2027-01-31 or 2027-01-31T12:00Z.", default="never")
     ] = None,
 ) -> None:
     """Make a token, add its hash to the file, and print it. A running service accepts it within a second."""
@@ -224,7 +197,7 @@ def add(
 def rotate(
     file: File,
     name: Name,
-    keep: Annotated[float, typer.Option(min=0.0, metavar="HOURS", help="How long the old token stays valid.")] = 24.0,
+    keep: Annotated[float, options.value("HOURS", "How long the old token stays valid.", min=0.0)] = 24.0,
 ) -> None:
     """Make a new token with the name, the roles and the expiry of an old one, and print it."""
     from tightrope.ops import tokens as token_file

@@ -2,69 +2,52 @@
 
 import inspect
 from collections.abc import Callable, Iterable
-from enum import StrEnum
 from functools import wraps
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, get_type_hints
+from typing import Annotated, Any, Literal, NamedTuple, get_args, get_type_hints
 
 import typer
 
 from tightrope.arguments import LARGEST
 
-
-class Spacing(StrEnum):
-    """How records are spaced."""
-
-    LOG = "log"
-    LINEAR = "linear"
-
-
-class Regret(StrEnum):
-    """At which records the hindsight LP is solved."""
-
-    RECORDS = "records"
-    LAST = "last"
-    NEVER = "never"
+Spacing = Literal["log", "linear"]
+Regret = Literal["records", "last", "never"]
+Backend = Literal["processes", "loky", "dask", "ray"]
+LogLevel = Literal["info", "warning", "error"]
+LogFormat = Literal["text", "json"]
+Form = Literal["svg", "png", "pdf"]
 
 
-class Backend(StrEnum):
-    """Where the runs of a study are played."""
-
-    PROCESSES = "processes"
-    LOKY = "loky"
-    DASK = "dask"
-    RAY = "ray"
+def argument(metavar: str, help_: str, **how: Any) -> Any:
+    """An argument of a command: its name and description in the help."""
+    return typer.Argument(metavar=metavar, help=help_, **how)
 
 
-class LogLevel(StrEnum):
-    """The least severe messages that a service logs."""
+def value(metavar: str, help_: str, *flags: str, default: str | None = None, names: str = "", **how: Any) -> Any:
+    """An option that takes a value.
 
-    INFO = "info"
-    WARNING = "warning"
-    ERROR = "error"
-
-
-class LogFormat(StrEnum):
-    """How a service writes its log."""
-
-    TEXT = "text"
-    JSON = "json"
-
-
-class Form(StrEnum):
-    """File format of a figure."""
-
-    SVG = "svg"
-    PNG = "png"
-    PDF = "pdf"
+    Parameters
+    ----------
+    flags : by default the name of the argument.
+    default : what the help shows as the default where the value is None.
+    names : the kind of names that complete it, as in `complete`.
+    """
+    if names:
+        how["autocompletion"] = complete(names)
+    return typer.Option(*flags, metavar=metavar, help=help_, show_default=default or True, **how)
 
 
-def choices(kind: type[StrEnum]) -> str:
-    """Return the values of an option for its help."""
-    return "|".join(kind)
+def one_of(kind: Any, help_: str, **how: Any) -> Any:
+    """An option that takes one of the values of a Literal."""
+    return value("|".join(get_args(kind)), help_, **how)
 
 
-def whole(help_: str, at_least: int, at_most: int, **how: Any) -> Any:
+def flag(name: str, help_: str) -> Any:
+    """An option without a value."""
+    return typer.Option(name, help=help_)
+
+
+def whole(help_: str, at_least: int, at_most: int, default: str | None = None) -> Any:
     """An option that takes a whole number as people write it: 20000, 20_000, 2e4."""
 
     def parse(text: str | int) -> int:
@@ -81,7 +64,7 @@ def whole(help_: str, at_least: int, at_most: int, **how: Any) -> Any:
             raise typer.BadParameter(f"{text!r} is too large; the most is {at_most}.")
         return exact
 
-    return typer.Option(parser=parse, metavar="N", help=help_, **how)
+    return value("N", help_, default=default, parser=parse)
 
 
 def listed(flag: str, given: Iterable[str] | None) -> list[str]:
@@ -141,42 +124,23 @@ def complete(kind: str) -> Callable[[str], list[str]]:
     return completed
 
 
-def _several(what: str, kind: str, *flags: str, default: str) -> object:
-    help_ = f"{what}, separated by commas; see: tightrope list {kind}."
-    return typer.Option(*flags, metavar="NAMES", help=help_, show_default=default, autocompletion=complete(kind))
-
-
 Problem = Annotated[
     str,
-    typer.Argument(
-        metavar="PROBLEM",
-        help="The name of a problem (tightrope list problems), or a folder that holds one (tightrope new).",
+    argument(
+        "PROBLEM",
+        "The name of a problem (tightrope list problems), or a folder that holds one (tightrope new).",
         autocompletion=complete("problems"),
     ),
 ]
 Episodes = Annotated[
     int | None,
-    whole(
-        "Number of episodes T of a run, for example 20000 or 2e4.",
-        1,
-        LARGEST,
-        show_default="20000; of recorded days, all",
-    ),
+    whole("Number of episodes T of a run, for example 20000 or 2e4.", 1, LARGEST, "20000; of recorded days, all"),
 ]
-Learners = Annotated[
-    list[str] | None,
-    _several("Learners to run", "learners", "--learner", "--learners", default="ucpd-practical, ucpd"),
-]
-Losses = Annotated[
-    list[str] | None, _several("Loss sequences to run", "losses", "--losses", default="the problem's own")
-]
-Noises = Annotated[
-    list[str] | None,
-    _several("Laws of the constraints to run", "noises", "--noise", "--constraints", default="the problem's own"),
-]
-Folder = Annotated[Path, typer.Argument(metavar="DIR", help="The folder of a run or of a study.")]
-AsJson = Annotated[bool, typer.Option("--json", help="Print all numbers as JSON instead of the page.")]
-Port = Annotated[int, whole("Port of the page; 0 takes a free one.", 0, 65535, show_default="a free port")]
+Learner = Annotated[str, value("NAME", "Learner to create; see: tightrope list learners.", names="learners")]
+Planned = Annotated[int | None, whole("Planned number of episodes, for a learner that depends on it.", 1, LARGEST)]
+Folder = Annotated[Path, argument("DIR", "The folder of a run or of a study.")]
+AsJson = Annotated[bool, flag("--json", "Print all numbers as JSON instead of the page.")]
+Port = Annotated[int, whole("Port of the page; 0 takes a free one.", 0, 65535, "a free port")]
 
 
 class Conduct(NamedTuple):
@@ -184,60 +148,41 @@ class Conduct(NamedTuple):
 
     set_: Annotated[
         list[str] | None,
-        typer.Option(
+        value(
+            "KEY=VALUES",
+            "Run every one of these values of an option: learner.radius_scale=0.1,0.3. Keys begin with learner., "
+            "problem., losses. or noise.; repeat for several options.",
             "--set",
-            metavar="KEY=VALUES",
-            help="Run every one of these values of an option: learner.radius_scale=0.1,0.3. Keys begin with "
-            "learner., problem., losses. or noise.; repeat for several options.",
         ),
     ] = None
     budget: Annotated[
         list[str] | None,
-        typer.Option(
-            "--budget",
-            metavar="NAME=LIMITS",
-            help="Run the problem with every one of these limits of a budget, in its own unit: delay=12,14; repeat for "
+        value(
+            "NAME=LIMITS",
+            "Run the problem with every one of these limits of a budget, in its own unit: delay=12,14; repeat for "
             "several budgets.",
         ),
     ] = None
     jobs: Annotated[int, whole("Number of runs to play in parallel; -1 is one for each core.", -1, LARGEST)] = -1
     backend: Annotated[
         Backend,
-        typer.Option(
-            metavar="BACKEND",
-            help="Where to play the runs: processes or loky (on this machine), dask or ray (on a cluster).",
-        ),
-    ] = Backend.PROCESSES
+        value("BACKEND", "Where to play the runs: processes or loky (on this machine), dask or ray (on a cluster)."),
+    ] = "processes"
     address: Annotated[
-        str | None,
-        typer.Option(
-            metavar="URL", help="Address of the Dask or Ray cluster.", show_default="a cluster on this machine"
-        ),
+        str | None, value("URL", "Address of the Dask or Ray cluster.", default="a cluster on this machine")
     ] = None
-    fresh: Annotated[bool, typer.Option("--fresh", help="Discard existing results of these runs and start over.")] = (
+    fresh: Annotated[bool, flag("--fresh", "Discard existing results of these runs and start over.")] = False
+    dry_run: Annotated[bool, flag("--dry-run", "Print the runs and an estimate of their duration; play nothing.")] = (
         False
     )
-    dry_run: Annotated[
-        bool, typer.Option("--dry-run", help="Print the runs and an estimate of their duration; play nothing.")
-    ] = False
-    checkpoint_every: Annotated[
-        float, typer.Option(min=0.0, metavar="SECONDS", help="Time between two checkpoints of a run.")
-    ] = 10.0
-    watch: Annotated[
-        bool, typer.Option("--watch", help="Serve a live page of the study on this machine while it is played.")
-    ] = False
+    checkpoint_every: Annotated[float, value("SECONDS", "Time between two checkpoints of a run.", min=0.0)] = 10.0
+    watch: Annotated[bool, flag("--watch", "Serve a live page of the study on this machine while it is played.")] = (
+        False
+    )
     port: Port = 0
-    tensorboard: Annotated[
-        Path | None,
-        typer.Option(
-            "--tensorboard", metavar="DIR", help="Write TensorBoard logs to this folder.", show_default="none"
-        ),
-    ] = None
+    tensorboard: Annotated[Path | None, value("DIR", "Write TensorBoard logs to this folder.", default="none")] = None
     out: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="DIR", help="Folder for the results.", show_default="a folder in runs/ named after the study"
-        ),
+        Path | None, value("DIR", "Folder for the results.", default="a folder in runs/ named after the study")
     ] = None
 
 
