@@ -24,23 +24,21 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.learners.base import Offer, Seen
+from tightrope.learners.base import Offer
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.counting import (
     AveragesState,
-    CountingLearner,
+    AveragingLearner,
     Radii,
-    averaged,
     budgets_of_shares,
     estimates,
-    no_sums,
     safe_slack,
 )
 from tightrope.model import Policy
 from tightrope.planning.dynamic_programming import plan
 
 
-class DOPE(CountingLearner[AveragesState]):
+class DOPE(AveragingLearner):
     """Optimistic losses, pessimistic constraints, from a safe policy: budgets hold in every episode.
 
     Parameters
@@ -60,8 +58,6 @@ class DOPE(CountingLearner[AveragesState]):
     constants = "declared departure"
     needs = ("safe_policy", "safe_usage")
 
-    feedback = "bandit"
-
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     safe_policy: Policy
@@ -71,13 +67,6 @@ class DOPE(CountingLearner[AveragesState]):
         self.alpha = budgets_of_shares(self.budgets, self.space)
         self.gamma, _ = safe_slack(self.safe_usage, self.budgets)
         self._radii = Radii(self.space, len(self.budgets), self.episodes, self.level, self.radius_scale)
-
-    def initial(self) -> AveragesState:
-        return AveragesState(**no_sums(self.space, len(self.budgets), self.ties))
-
-    def step(self, state: AveragesState, seen: Seen) -> AveragesState:
-        """Return the next state (line 1)."""
-        return averaged(state, seen, self.space)
 
     def offer(self, state: AveragesState) -> Offer:
         """Return the next policy (lines 2 to 4)."""

@@ -25,10 +25,9 @@ from tightrope.arithmetic import log
 from tightrope.confidence import ConfidenceSet, Counts, KnownModel
 from tightrope.learners.base import LearnerBase, Offer, Seen
 from tightrope.learners.parameters import POSITIVE, PUBLISHED, parameter
-from tightrope.learners.parts import FLOOR, MirrorStep, policy_of_measure, positive, unbiased
-from tightrope.learners.shared.counting import MirrorState
+from tightrope.learners.parts import FLOOR, MirrorStep, policy_of_measure, unbiased
+from tightrope.learners.shared.counting import MirrorState, stepped
 from tightrope.model import LayeredMDP
-from tightrope.space import FloatArray
 
 
 def first_state(mirror_step: MirrorStep, model: LayeredMDP) -> MirrorState:
@@ -72,12 +71,6 @@ class KnownModelSearch(LearnerBase[MirrorState]):
     def offer(self, state: MirrorState) -> Offer:
         return Offer(policy_of_measure(self.space, state.theta), np.zeros(len(self.budgets)))
 
-    def _stepped(self, state: MirrorState, seen: Seen, cost: FloatArray) -> MirrorState:
-        """Return the state after a mirror step with this cost (n_tuples,), η times a loss (line 3)."""
-        counts = state.counts.counted(seen.path)
-        theta, solver = self._mirror_step(state.solver, counts, positive(self.space, state.theta), cost)
-        return MirrorState(observed=state.observed + 1, counts=counts, theta=theta, solver=solver)
-
 
 class OREPS(KnownModelSearch):
     """Online relative entropy policy search: adversarial losses, known dynamics, no budgets.
@@ -98,7 +91,7 @@ class OREPS(KnownModelSearch):
 
     def step(self, state: MirrorState, seen: Seen) -> MirrorState:
         """Return the next state (line 3)."""
-        return self._stepped(state, seen, self.learning_rate * seen.loss)
+        return stepped(self._mirror_step, state, seen.path, self.learning_rate * seen.loss)
 
 
 class BanditOREPS(KnownModelSearch):
@@ -124,4 +117,4 @@ class BanditOREPS(KnownModelSearch):
     def step(self, state: MirrorState, seen: Seen) -> MirrorState:
         """Return the next state (lines 2 and 3)."""
         estimate = unbiased(self.model, seen.policy, seen.path, (seen.loss + 1) / 2, state.observed + 1)
-        return self._stepped(state, seen, self.learning_rate * estimate)
+        return stepped(self._mirror_step, state, seen.path, self.learning_rate * estimate)

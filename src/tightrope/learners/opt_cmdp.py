@@ -15,22 +15,20 @@ solved exactly by a few passes of dynamic programming, fast enough for every epi
 solution; if it has none, the mixture with the least excess is played.
 """
 
-from tightrope.learners.base import Offer, Seen
+from tightrope.learners.base import Offer
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.counting import (
     AveragesState,
-    CountingLearner,
+    AveragingLearner,
     Estimates,
     Radii,
-    averaged,
     budgets_of_shares,
     estimates,
-    no_sums,
 )
 from tightrope.planning.dynamic_programming import OptimisticPlan, plan
 
 
-class OptCMDP(CountingLearner[AveragesState]):
+class OptCMDP(AveragingLearner):
     """Optimistic linear programming: stochastic losses, unknown dynamics, no compensation between episodes.
 
     Parameters
@@ -45,21 +43,12 @@ class OptCMDP(CountingLearner[AveragesState]):
     reference = "Efroni, Mannor, Pirotta: Exploration-exploitation in constrained MDPs (2020)"
     constants = "published"
 
-    feedback = "bandit"
-
     level: float = parameter(PROBABILITY, default=0.01)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
 
     def configure(self) -> None:
         self.alpha = budgets_of_shares(self.budgets, self.space)
         self._radii = Radii(self.space, len(self.budgets), self.episodes, self.level, self.radius_scale)
-
-    def initial(self) -> AveragesState:
-        return AveragesState(**no_sums(self.space, len(self.budgets), self.ties))
-
-    def step(self, state: AveragesState, seen: Seen) -> AveragesState:
-        """Return the next state (line 1)."""
-        return averaged(state, seen, self.space)
 
     def offer(self, state: AveragesState) -> Offer:
         best = self._plan(estimates(state.counts, state.cost_sum))

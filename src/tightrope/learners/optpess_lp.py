@@ -25,15 +25,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from tightrope.arithmetic import dot, log
-from tightrope.learners.base import Offer, Seen
+from tightrope.learners.base import Offer
 from tightrope.learners.parameters import NOT_NEGATIVE, PROBABILITY, parameter
 from tightrope.learners.shared.counting import (
     AveragesState,
-    CountingLearner,
-    averaged,
+    AveragingLearner,
     budgets_of_shares,
     estimates,
-    no_sums,
     safe_slack,
 )
 from tightrope.model import LayeredMDP, Policy
@@ -41,7 +39,7 @@ from tightrope.planning.dynamic_programming import Intervals, plan
 from tightrope.space import FloatArray
 
 
-class OptPessLP(CountingLearner[AveragesState]):
+class OptPessLP(AveragingLearner):
     """Pessimistic constraints on the estimated model, from a safe policy: budgets hold in every episode.
 
     Parameters
@@ -61,8 +59,6 @@ class OptPessLP(CountingLearner[AveragesState]):
     constants = "balanced by us"
     needs = ("safe_policy", "safe_usage")
 
-    feedback = "bandit"
-
     safe_policy: Policy
     safe_usage: Any
     level: float = parameter(PROBABILITY, default=0.01)
@@ -72,13 +68,6 @@ class OptPessLP(CountingLearner[AveragesState]):
         self.alpha = budgets_of_shares(self.budgets, self.space)
         self.gamma, usage = safe_slack(self.safe_usage, self.budgets)
         self._half_way = self.alpha - (self.budgets - usage) / 4  # (τ + C_b)/2
-
-    def initial(self) -> AveragesState:
-        return AveragesState(**no_sums(self.space, len(self.budgets), self.ties))
-
-    def step(self, state: AveragesState, seen: Seen) -> AveragesState:
-        """Return the next state (line 1)."""
-        return averaged(state, seen, self.space)
 
     def offer(self, state: AveragesState) -> Offer:
         """Return the next policy (lines 2 to 4)."""

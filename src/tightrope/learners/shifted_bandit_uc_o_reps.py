@@ -27,8 +27,8 @@ from tightrope.confidence import Box, ConfidenceSet, Counts, L1Ball, PaperRadius
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, POSITIVE_SHARE, PROBABILITY, PUBLISHED, parameter
-from tightrope.learners.parts import NEVER, MirrorStep, even_measure, importance_weighted, policy_of_measure, positive
-from tightrope.learners.shared.counting import CountingLearner, MirrorState
+from tightrope.learners.parts import NEVER, MirrorStep, even_measure, importance_weighted, policy_of_measure
+from tightrope.learners.shared.counting import CountingLearner, MirrorState, stepped
 from tightrope.space import FloatArray, LayeredSpace
 
 
@@ -101,9 +101,7 @@ class ShiftedBanditUCOREPS(CountingLearner[MirrorState]):
         """Return the next state (lines 2 to 4)."""
         self._check_played(state, seen.path)
         cost = self.learning_rate * self.estimate(state.theta, seen.path, (seen.loss + 1) / 2)
-        counts, reference = state.counts.counted(seen.path), positive(self.space, state.theta)
-        theta, solver = self._mirror_step(state.solver, counts, reference, cost)
-        return MirrorState(observed=state.observed + 1, counts=counts, theta=theta, solver=solver)
+        return stepped(self._mirror_step, state, seen.path, cost)
 
     def _check_played(self, state: MirrorState, path: NDArray[np.int64]) -> None:
         """Refuse actions with probability 0 under the policy, since losses are divided by the probability."""

@@ -21,8 +21,8 @@ from tightrope.arithmetic import log
 from tightrope.confidence import ConfidenceRule, ConfidenceSet, Counts
 from tightrope.learners.base import Offer, Seen
 from tightrope.learners.parameters import NOT_NEGATIVE, POSITIVE, PROBABILITY, PUBLISHED, parameter
-from tightrope.learners.parts import Dynamics, MirrorStep, policy_of_measure, positive
-from tightrope.learners.shared.counting import CountingLearner, MirrorState
+from tightrope.learners.parts import Dynamics, MirrorStep, policy_of_measure
+from tightrope.learners.shared.counting import CountingLearner, MirrorState, stepped
 from tightrope.model import LayeredMDP
 
 
@@ -75,6 +75,4 @@ class UCOREPS(CountingLearner[MirrorState]):
 
     def step(self, state: MirrorState, seen: Seen) -> MirrorState:
         """Return the next state (lines 2 and 3)."""
-        counts, reference = state.counts.counted(seen.path), positive(self.space, state.theta)
-        theta, solver = self._mirror_step(state.solver, counts, reference, self.learning_rate * seen.loss)
-        return MirrorState(observed=state.observed + 1, counts=counts, theta=theta, solver=solver)
+        return stepped(self._mirror_step, state, seen.path, self.learning_rate * seen.loss)

@@ -27,11 +27,10 @@ from tightrope.learners.parts import (
     estimated,
     even_measure,
     policy_of_measure,
-    positive,
     published_exploration,
     upper_bounds,
 )
-from tightrope.learners.shared.counting import CountingLearner, MirrorState
+from tightrope.learners.shared.counting import CountingLearner, MirrorState, stepped
 from tightrope.model import Policy
 from tightrope.space import FloatArray
 
@@ -80,9 +79,7 @@ class UOBREPS(CountingLearner[MirrorState]):
         """Return the next state (lines 2 to 5)."""
         box = self.set_of(state.counts)
         estimate = estimated(seen.policy, box, seen.path, (seen.loss + 1) / 2, self.exploration)
-        counts, reference = state.counts.counted(seen.path), positive(self.space, state.theta)
-        theta, solver = self._mirror_step(state.solver, counts, reference, self.learning_rate * estimate)
-        return MirrorState(observed=state.observed + 1, counts=counts, theta=theta, solver=solver)
+        return stepped(self._mirror_step, state, seen.path, self.learning_rate * estimate)
 
     def set_of(self, counts: Counts) -> Box:
         """Return Δ of the epoch of these counts."""

@@ -20,7 +20,7 @@ from tightrope.arithmetic import log
 from tightrope.confidence import Counts
 from tightrope.errors import InvalidInputError
 from tightrope.learners.base import LearnerBase, LearnsFrom, Seen, require
-from tightrope.learners.parts import WarmStart
+from tightrope.learners.parts import MirrorStep, WarmStart, positive
 from tightrope.model import Policy, flat
 from tightrope.planning.dynamic_programming import Intervals
 from tightrope.space import FloatArray, LayeredSpace
@@ -44,6 +44,13 @@ class MirrorState(CountingState):
 
 
 C = TypeVar("C", bound=CountingState)
+
+
+def stepped(mirror_step: MirrorStep, state: MirrorState, path: NDArray[np.int64], cost: FloatArray) -> MirrorState:
+    """Return the state after this path (L,) is counted, and after a mirror step from θ with this cost (n_tuples,)."""
+    counts = state.counts.counted(path)
+    theta, solver = mirror_step(state.solver, counts, positive(mirror_step.space, state.theta), cost)
+    return MirrorState(observed=state.observed + 1, counts=counts, theta=theta, solver=solver)
 
 
 class Logged(Protocol):
@@ -154,6 +161,19 @@ def averaged(state: A, seen: Seen, space: LayeredSpace) -> A:
     cost_sum = state.cost_sum.copy()
     cost_sum[:, space.pair_of_tuple[seen.path]] += (np.vstack([seen.loss, seen.constraints]) + 1) / 2
     return replace(state, observed=state.observed + 1, counts=state.counts.counted(seen.path), cost_sum=cost_sum)
+
+
+class AveragingLearner(CountingLearner[AveragesState]):
+    """A learner that plans anew in every episode, from averages over its own visits; `offer` is the plan."""
+
+    feedback = "bandit"
+
+    def initial(self) -> AveragesState:
+        return AveragesState(**no_sums(self.space, len(self.budgets), self.ties))
+
+    def step(self, state: AveragesState, seen: Seen) -> AveragesState:
+        """Return the next state: count the visits, and add up the costs."""
+        return averaged(state, seen, self.space)
 
 
 def budgets_of_shares(budgets: FloatArray, space: LayeredSpace) -> FloatArray:
