@@ -14,7 +14,7 @@ import numpy as np
 from fuzz import watchdog
 from tightrope import InvalidInputError
 from tightrope.problems.files import load_problem
-from tightrope.problems.files.folder import LOSS, TECHNICIAN, TOML, TRANSITIONS
+from tightrope.problems.files.folder import EXAMPLE, example_text
 
 #: What a file of a folder is: its bytes; or where a link leads, that it is a pipe or a folder, or that it has a hole.
 Link = tuple[str, str]
@@ -51,15 +51,16 @@ MOVES = "state,action,next_state,step,probability,loss,outcome\n" + "".join(
     for t, p in targets
 )
 USES = "state,action,left,right\na,go,1,2\nb,go,-0.5,-4\na,stay,0.5,1\nb,stay,1,0.25\n"
+SHOP = {name: example_text(name).replace("FOLDER", "shop") for name in EXAMPLE}
+TECHNICIAN = SHOP["technician.csv"]
 RECORDED = "episode,state,action,hours\n" + "".join(
     f"{t},{line.rpartition(',')[0]},{t * int(line[-1])}\n" for t in (1, 2) for line in TECHNICIAN.split()[1:]
 )
 #: Larger files are tried as holes, which take no time to write.
 LARGEST = 2_000_000
 
-SHOP = {"problem.toml": TOML.format(folder="shop"), "transitions.csv": TRANSITIONS, "loss.csv": LOSS}
 BASES: tuple[dict[str, str], ...] = (
-    SHOP | {"technician.csv": TECHNICIAN},
+    SHOP,
     SHOP | {"technician.csv": RECORDED},
     {"problem.toml": WALK, "moves.csv": MOVES, "uses.csv": USES},
 )
