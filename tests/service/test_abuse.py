@@ -11,7 +11,8 @@ from tests.service.running import Running
 from tests.service.test_faults import connected, post, status_after
 from tests.service.test_service import WEEK
 from tightrope.ops.api import ApiError
-from tightrope.ops.auth import LINGER_BYTES, Limits, PatientProtocol
+from tightrope.ops.auth import Limits
+from tightrope.ops.http import LINGER_BYTES, Connection
 from tightrope.ops.server import Address, refuse_duplicate_keys
 
 
@@ -59,7 +60,7 @@ def test_two_lengths_of_a_body_are_refused_and_the_connection_is_closed(running:
         text = answer.read()  # to its end: the connection is closed
     assert text.count(b"HTTP/1.1") == 1
     assert b" 400 " in text.splitlines()[0]
-    assert b"both Transfer-Encoding and Content-Length are given" in text
+    assert b"Transfer-Encoding can't be present with Content-Length" in text
     assert running.of("/episodes")["open"] == []
 
 
@@ -75,7 +76,7 @@ def test_every_answer_has_security_headers_and_no_page_can_frame_it(running: Run
 
 
 def test_connections_that_drip_headers_are_closed(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(PatientProtocol, "headers_within", 0.05)
+    monkeypatch.setattr(Connection, "headers_within", 0.05)
     ask = post("/learners/machine/ask", "Content-Length: 0")
     for start in (b"", b"GET /heal", ask + b"GET /heal"):  # also the second request of a connection
         with connected(running) as connection:
@@ -99,7 +100,7 @@ def test_connections_that_drip_headers_are_closed(running: Running, monkeypatch:
 def test_slow_connections_do_not_keep_others_out(
     running: Running, monkeypatch: pytest.MonkeyPatch, start: bytes
 ) -> None:
-    monkeypatch.setattr(PatientProtocol, "most_connections", 5)
+    monkeypatch.setattr(Connection, "most_connections", 5)
     with ExitStack() as stack:
         for _ in range(20):
             stack.enter_context(connected(running)).sendall(start)

@@ -15,8 +15,9 @@ from tightrope.errors import InvalidInputError
 from tightrope.ops import auth
 from tightrope.ops.api import ApiError
 from tightrope.ops.auth import MOST_ADDRESSES, Auth, Bucket, Limits
+from tightrope.ops.http import Request
 from tightrope.ops.metrics import Metrics
-from tightrope.ops.server import Address, Service
+from tightrope.ops.server import Address
 from tightrope.ops.tokens import Tokens
 from tightrope.service import Client, ServiceError
 
@@ -38,9 +39,8 @@ def guarded(tmp_path: Path, machine: Path) -> Iterator[Running]:
 
 
 def test_only_health_and_readiness_answer_without_the_token(guarded: Running) -> None:
-    service = Service(guarded.server.learners, Limits(), print)
     names = {"name": "guarded", "episode": "1-x", "challenger": "other", "event": "4"}
-    places = {route.path.format(**names) for route in service.routes()}
+    places = {route.path.format(**names) for route in guarded.server.service.routes}
     assert len(places) == 27
     for place in places | {"/nowhere", "/health/", "/learners/other/state", "/docs#x"}:
         for method in ("GET", "POST", "PUT", "DELETE", "OPTIONS"):
@@ -106,12 +106,15 @@ def test_a_bucket_refills_with_time() -> None:
 
 def test_each_address_has_its_own_rate() -> None:
     now = [0.0]
-    admission = Auth(None, Tokens(), Limits(rate=2), Metrics(), lambda: now[0])  # type: ignore[arg-type]
+    admission = Auth(Tokens(), Limits(rate=2), Metrics(), lambda: now[0])
+
+    async def receive() -> None: ...
 
     def asks(address: str, path: str = "/learners") -> bool:
         scope = {"path": path, "raw_path": path.encode(), "query_string": b"", "client": (address, 1)}
+        scope |= {"method": "GET", "headers": [(b"host", b"localhost")]}
         try:
-            admission._admit(scope, {b"host": b"localhost"})
+            admission.admit(Request(scope, receive), 1)
             return True
         except ApiError as refusal:
             assert refusal.kind == "too-many-requests"

@@ -78,7 +78,7 @@ def test_every_request_is_a_line_of_json_with_an_id_and_no_secrets(tmp_path: Pat
 
 def test_a_failure_is_a_warning_once_per_second(running: Running, log: Log, monkeypatch: pytest.MonkeyPatch) -> None:
     clock = [1e9]
-    monkeypatch.setattr(running.server._auth, "_clock", lambda: clock[0])
+    monkeypatch.setattr(running.server.service.auth, "clock", lambda: clock[0])
     monkeypatch.setattr(running.server.learners["machine"].learner, "ask", failing)
     for now in (0.0, 0.0, 0.0, SELDOM):
         clock[0] = 1e9 + now

@@ -191,7 +191,7 @@ def test_an_expired_token_is_refused_and_rotation_ends_with_the_old_expiry(file:
 def test_wrong_tokens_are_logged_counted_and_limited(
     guarded: Running, secrets: dict[str, str], caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(guarded.server._auth, "_clock", lambda: 1e9)
+    monkeypatch.setattr(guarded.server.service.auth, "clock", lambda: 1e9)
     wrong = "a guess of many characters"
     answers = [guarded.get("/learners?secret=1", **bearing(wrong)) for _ in range(15)]
     assert [answer.status for answer in answers] == [401] * 10 + [429] * 5

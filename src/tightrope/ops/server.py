@@ -1,4 +1,4 @@
-"""`tightrope serve`: learners over HTTP, with Starlette on uvicorn."""
+"""`tightrope serve`: learners over HTTP, on uvicorn."""
 
 import asyncio
 import json
@@ -7,11 +7,12 @@ import os
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager, suppress
+from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CoroutineType, MappingProxyType
+from time import perf_counter
+from types import CoroutineType
 from typing import Any
 
 import msgspec
@@ -19,19 +20,29 @@ import msgspec
 from tightrope.arguments import printable, shown
 from tightrope.errors import InvalidInputError, TightropeError, UnknownEpisodeError, in_words, missing
 from tightrope.ops.api import HEADERS, ApiError, Endpoint, Health, Names, Role, endpoints_of
+from tightrope.ops.logs import REQUEST, Seldom
 from tightrope.ops.sqlite import JOURNAL
 from tightrope.ops.tokens import Tokens, private_text
 
 try:
     import uvicorn
-    from starlette.applications import Starlette
-    from starlette.exceptions import HTTPException
-    from starlette.requests import ClientDisconnect, Request
-    from starlette.responses import HTMLResponse, Response
-    from starlette.routing import Route
 
     from tightrope.ops import openapi
-    from tightrope.ops.auth import DATA_POLICY, Auth, Limits, PatientProtocol, error_response, is_loopback
+    from tightrope.ops.auth import HEALTH, READY, Auth, Limits, is_loopback
+    from tightrope.ops.http import (
+        Connection,
+        Handler,
+        Receive,
+        Request,
+        Response,
+        Route,
+        Routes,
+        Scope,
+        Send,
+        encoded,
+        error_response,
+        json_response,
+    )
     from tightrope.ops.metrics import CONTENT_TYPE, Metrics
     from tightrope.ops.served_learner import NewLearner as NewLearner
     from tightrope.ops.served_learner import ServedLearner
@@ -52,16 +63,8 @@ SWITCH_INTERVAL = 0.0005
 #: Seconds between two looks at what no request causes: episodes that expire, a disk that has room again.
 MAINTAIN_EVERY = 5.0
 
-#: Bytes of the headers of a request.
-MOST_HEADERS = 16 * 2**10
-
 #: Bytes of a body that are checked for duplicate keys in the event loop; larger ones in a thread.
 SMALL_BODY = 2**16
-
-#: Exceptions that are answered; all others are bugs, logged with their traceback.
-EXPECTED = (
-    HTTPException, msgspec.DecodeError, UnicodeDecodeError, ClientDisconnect, MemoryError, TightropeError, ApiError,
-)  # fmt: skip
 
 #: Headers of every response.
 SECURITY = {
@@ -162,12 +165,12 @@ def _learners_in(directory: Path, new: NewLearner | None) -> dict[str, Path]:
 
 
 class Service:
-    """The endpoints of all learners, by name.
+    """An ASGI app: the endpoints of all learners, by name.
 
     Parameters
     ----------
     learners : by name.
-    limits : of requests.
+    address : with the tokens and the limits of requests.
     failed : called with the error if a learner cannot be opened.
     reload : called at SIGHUP, which does not end the service.
     """
@@ -175,27 +178,68 @@ class Service:
     def __init__(
         self,
         learners: Mapping[str, ServedLearner],
-        limits: Limits,
+        address: Address,
         failed: Callable[[Exception], None],
         reload: Callable[[], None] = lambda: None,
     ) -> None:
-        self.learners, self.limits, self._failed, self._reload = learners, limits, failed, reload
-        self.metrics, self.endpoints = Metrics(learners.values()), endpoints_of(ServedLearner)
-        self._document = openapi.document(self.endpoints, list(learners))
-        self._docs = openapi.docs_page(self._document)
+        self.learners, self.limits, self._failed, self._reload = learners, address.limits, failed, reload
+        self.metrics = Metrics(learners.values())
+        self.auth = Auth(Tokens(address.token, address.tokens), address.limits, self.metrics)
+        self._endpoints = endpoints_of(ServedLearner)
+        self._document = openapi.document(self._endpoints, list(learners))
+        self._docs = openapi.docs_page(self._document).encode()
+        self.routes = self._made_routes()
+        self._handlers, self._seldom = Routes(self.routes), Seldom()
+        self._answering = 0  #: requests
 
-    @asynccontextmanager
-    async def lifespan(self, app: Starlette) -> AsyncIterator[None]:
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        """Answer a request, count it and log it."""
+        if scope["type"] == "lifespan":
+            return await self._live(receive, send)
+        began, status, request = perf_counter(), 500, Request(scope, receive)
+        fields = {"request": request.id.decode(), "address": request.address}
+        fields |= {"method": scope["method"], "path": request.path}
+        REQUEST.set(fields)
+        self._answering += 1
+        try:
+            try:
+                self.auth.admit(request, self._answering)
+                fields["author"] = request.author
+                found = self._handlers.handler(request)(request)
+                response = found if isinstance(found, Response) else await found
+            except Exception as error:
+                response = error_response(_error(error))
+            status = response.status
+            await response.send(receive, send, request.id)
+        finally:
+            self._answering -= 1
+            seconds = perf_counter() - began
+            self.metrics.count(request.place, scope["method"], status, seconds)
+            self._log(request, status, seconds)
+
+    def _log(self, request: Request, status: int, seconds: float) -> None:
+        """Log a request; one that failed as a warning, of which each address causes one per second at most."""
+        level, before = logging.INFO, 0
+        if status >= 500 and request.path not in (HEALTH, READY):
+            found = self._seldom.due((request.address, status), self.auth.clock())
+            if found is not None:
+                level, before = logging.WARNING, found
+        if log.isEnabledFor(level):
+            more = {"before": before} if status >= 500 else {}
+            log.log(level, "answered", extra={"fields": {"status": status, "seconds": round(seconds, 6), **more}})
+
+    async def _live(self, receive: Receive, send: Send) -> None:
         """Open the learners while the service answers already; close them at the end."""
         with suppress(AttributeError, NotImplementedError, RuntimeError, ValueError):  # Windows, or not the main thread
             asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, self._reload)
+        await receive()
         tasks = [asyncio.create_task(self._open()), asyncio.create_task(self._maintain())]
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.gather(*(learner.close() for learner in self.learners.values()))
+        await send({"type": "lifespan.startup.complete"})
+        await receive()
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*(learner.close() for learner in self.learners.values()))
+        await send({"type": "lifespan.shutdown.complete"})
 
     async def _open(self) -> None:
         for learner in self.learners.values():
@@ -211,87 +255,69 @@ class Service:
                 if learner.ready:
                     await learner.maintain()
 
-    def routes(self) -> list[Route]:
+    def _made_routes(self) -> list[Route]:
         """Return a route for each path, with all its methods."""
-        by_path: dict[str, dict[str, Endpoint]] = {}
-        for endpoint in self.endpoints:
-            by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint
-        return [
-            *(
-                _route(path, self._answer(methods), {name: one.role for name, one in methods.items()})
-                for path, methods in by_path.items()
-            ),
-            _route("/learners", lambda request: _json(Names(list(self.learners)))),
-            _route("/health", lambda request: _json(Health("ok")), {}),
-            _route("/ready", self._ready, {}),
-            _route("/metrics", lambda request: Response(self.metrics.text(), media_type=CONTENT_TYPE)),
-            _route("/openapi.json", lambda request: _json(self._document)),
-            _route("/docs", lambda request: HTMLResponse(self._docs, headers=PAGE_POLICY)),
-            _route("/", lambda request: HTMLResponse(openapi.live_page(list(self.learners)), headers=PAGE_POLICY)),
-        ]
+        by_path: dict[str, dict[str, tuple[Role | None, Handler]]] = {}
+        for endpoint in self._endpoints:
+            by_path.setdefault(endpoint.path, {})[endpoint.method] = endpoint.role, self._handler(endpoint)
+        pages = encoded({"Content-Type": "text/html; charset=utf-8", **PAGE_POLICY})
+        text = encoded({"Content-Type": CONTENT_TYPE})
+        common: dict[str, tuple[Role | None, Handler]] = {
+            "/learners": ("read", lambda request: json_response(Names(list(self.learners)))),
+            HEALTH: (None, lambda request: json_response(Health("ok"))),
+            READY: (None, self._ready),
+            "/metrics": ("read", lambda request: Response(self.metrics.text(), text)),
+            "/openapi.json": ("read", lambda request: json_response(self._document)),
+            "/docs": ("read", lambda request: Response(self._docs, pages)),
+            "/": ("read", lambda request: Response(openapi.live_page(list(self.learners)).encode(), pages)),
+        }
+        by_path |= {path: {"GET": found} for path, found in common.items()}
+        return [Route(path, methods) for path, methods in by_path.items()]
 
-    def _answer(self, methods: Mapping[str, Endpoint]) -> Callable[[Request], Awaitable[Response]]:
-        decoders = {one.method: msgspec.json.Decoder(one.body) for one in methods.values() if one.body is not None}
+    def _handler(self, endpoint: Endpoint) -> Handler:
+        """Return the handler of an endpoint: it collects the arguments, calls the method, and encodes the result."""
+        decode = None if endpoint.body is None else msgspec.json.Decoder(endpoint.body).decode
+        headers = {name: HEADERS[name].lower().encode() for name in endpoint.headers}
 
         async def answer(request: Request) -> Response:
-            endpoint = methods["GET" if request.method == "HEAD" else request.method]
-            path, query, headers = request.path_params, request.query_params, request.headers
-            self._refuse_large(headers)
-            arguments: dict[str, Any] = {name: path[name] for name in endpoint.path_parameters}
-            for name in endpoint.query:
-                arguments[name] = query.get(name)
-            for name in endpoint.headers:
-                arguments[name] = headers.get(HEADERS[name])
+            request.refuse_larger(self.limits.body)
+            arguments: dict[str, Any] = {name: request.parameters[name] for name in endpoint.path_parameters}
+            query = request.query if endpoint.query else {}
+            arguments |= {name: query.get(name) for name in endpoint.query}
+            arguments |= {name: request.header(header) for name, header in headers.items()}
             if endpoint.takes_author:
-                arguments["author"] = request.scope.get("author", "")
-            if endpoint.body is not None:
-                _refuse_media_type(request)
-                data = await self._body(request)
-                arguments["body"] = decoders[endpoint.method].decode(data)
-                if len(data) > SMALL_BODY:
-                    await asyncio.to_thread(refuse_duplicate_keys, data)
-                else:
-                    refuse_duplicate_keys(data)
-            learner = self._learner(path["name"])
+                arguments["author"] = request.author
+            if decode is not None:
+                arguments["body"] = await self._decoded(request, decode)
+            learner = self._learner(request)
             try:
                 found = endpoint.function(learner, **arguments)
+                return json_response(await found if isinstance(found, CoroutineType) else found)
             except UnknownEpisodeError:
                 if not await learner.catch_up():
                     raise
                 found = endpoint.function(learner, **arguments)  # another replica had opened it
-            return _json(await found if isinstance(found, CoroutineType) else found)
+                return json_response(await found if isinstance(found, CoroutineType) else found)
 
         return answer
 
-    def _learner(self, name: str) -> ServedLearner:
-        learner = self.learners.get(name)
+    async def _decoded(self, request: Request, decode: Callable[[bytes], Any]) -> Any:
+        """Return the body of a request, which must be JSON without duplicate keys."""
+        _refuse_media_type(request)
+        data = await request.body(self.limits.body, self.limits.patience)
+        found = decode(data)
+        if len(data) > SMALL_BODY:
+            await asyncio.to_thread(refuse_duplicate_keys, data)
+        else:
+            refuse_duplicate_keys(data)
+        return found
+
+    def _learner(self, request: Request) -> ServedLearner:
+        learner = self.learners.get(request.parameters["name"])
         if learner is None:
             raise ApiError("unknown-learner", f"the learners here are {', '.join(self.learners)}")
         _refuse_unready(learner)
         return learner
-
-    async def _body(self, request: Request) -> bytes:
-        """Return the body; refuse it as soon as it is too large, whatever its header says."""
-        chunks, size = [], 0
-        try:
-            async with asyncio.timeout(self.limits.patience):
-                async for chunk in request.stream():
-                    size += len(chunk)
-                    if size > self.limits.body:
-                        raise self._too_large()
-                    chunks.append(chunk)
-        except TimeoutError:
-            words = f"the body was not complete after {self.limits.patience:g} s"
-            raise ApiError("too-slow", words, Connection="close") from None
-        return b"".join(chunks)
-
-    def _refuse_large(self, headers: Mapping[str, str]) -> None:
-        length = headers.get("content-length", "0")
-        if length.isdecimal() and int(length[:20]) > self.limits.body:
-            raise self._too_large()
-
-    def _too_large(self) -> ApiError:
-        return ApiError("too-large", f"the limit is {self.limits.body} bytes", Connection="close")
 
     def _ready(self, request: Request) -> Response:
         try:
@@ -301,14 +327,14 @@ class Service:
                     learner.retry_disk()
                     raise ApiError("storage", learner.disk_error)
         except ApiError as error:
-            if request.scope["roles"]:
+            if request.roles:
                 raise
             raise ApiError(error.kind, "send a token to read why") from None
-        return _json(Health("ok"))
+        return json_response(Health("ok"))
 
 
 def _refuse_media_type(request: Request) -> None:
-    given = request.headers.get("content-type", "")
+    given = request.header(b"content-type") or ""
     if given.partition(";")[0].strip().lower() != "application/json":
         what = f"it is {given!r}" if given else "it is missing"
         raise ApiError("wrong-type", f"the header Content-Type must be application/json; {what}", Connection="close")
@@ -332,56 +358,19 @@ def _refuse_unready(learner: ServedLearner) -> None:
         raise ApiError("not-ready", f"{learner.name} is being opened or closed")
 
 
-def _json(value: Any) -> Response:
-    return Response(msgspec.json.encode(value), headers=DATA_POLICY, media_type="application/json")
-
-
-def _route(
-    path: str,
-    answer: Callable[[Request], Awaitable[Response] | Response],
-    roles: Mapping[str, Role] = MappingProxyType({"GET": "read"}),
-) -> Route:
-    """Return a route that needs a role for each of its methods; without roles, GET needs none."""
-
-    async def placed(request: Request) -> Response:
-        request.scope["place"] = path  # for the metrics
-        role = roles.get("GET" if request.method == "HEAD" else request.method)
-        if role is not None and role not in request.scope["roles"]:
-            raise ApiError("no-role", f"the token {request.scope['author']} needs the role {role}")
-        found = answer(request)
-        return found if isinstance(found, Response) else await found
-
-    return Route(path, placed, methods=list(roles) or ["GET"])
-
-
-async def _error(request: Request, error: Exception) -> Response:
-    """Return the response to an exception."""
+def _error(error: Exception) -> ApiError:
+    """Return the error that is sent for an exception; a bug is logged with its traceback."""
     if isinstance(error, msgspec.ValidationError) and isinstance(error.__cause__, TightropeError):
         error = error.__cause__  # a value of the right type that a constructor refused
-    if isinstance(error, HTTPException):
-        kind = {404: "not-found", 405: "wrong-method"}.get(error.status_code, "malformed")
-        return error_response(
-            ApiError(kind, f"{request.method} {request.url.path}; see /docs", **(error.headers or {}))
-        )
     if isinstance(error, msgspec.DecodeError | UnicodeDecodeError):
-        return error_response(ApiError("malformed", str(error)))
+        return ApiError("malformed", str(error))
     if isinstance(error, MemoryError):
         log.warning("out of memory")
-        return error_response(ApiError("no-memory", "send a smaller request, or give the service more memory"))
-    if isinstance(error, ClientDisconnect):
-        return error_response(ApiError("malformed", "the body is incomplete"))
-    return error_response(ApiError.of(error) or ApiError("failed", "see the log of the service"))
-
-
-def make_app(service: Service, address: Address) -> Auth:
-    """Return a service as an ASGI app."""
-    app = Starlette(
-        routes=service.routes(),
-        exception_handlers=dict.fromkeys((*EXPECTED, Exception), _error),
-        lifespan=service.lifespan,
-    )
-    app.router.redirect_slashes = False
-    return Auth(app, Tokens(address.token, address.tokens), address.limits, service.metrics)
+        return ApiError("no-memory", "send a smaller request, or give the service more memory")
+    found = ApiError.of(error)
+    if found is None:
+        log.error("an internal error", exc_info=error)
+    return found or ApiError("failed", "see the log of the service")
 
 
 class Server:
@@ -402,17 +391,16 @@ class Server:
             for name, found in learners_at(place, new).items()
         }
         self._failures: list[Exception] = []
-        service = Service(self.learners, address.limits, self._fail, self._reload)
-        self._address, self._auth = address, make_app(service, address)
+        self._address = address
+        self.service = Service(self.learners, address, self._fail, self._reload)
         self._config = config = uvicorn.Config(
-            self._auth,
+            self.service,
             log_config=None,
             access_log=False,
             proxy_headers=False,
             server_header=False,
-            http=PatientProtocol,  # h11 limits the headers, and passes on the body of a request to upgrade
+            http=Connection,
             headers=list(SECURITY.items()),
-            h11_max_incomplete_event_size=MOST_HEADERS,
             ws="none",
             lifespan="on",
             timeout_keep_alive=KEEP_ALIVE,
@@ -433,7 +421,7 @@ class Server:
 
     def _reload(self) -> None:
         """Read the tokens and the certificate again; new connections get the new one."""
-        self._auth.refresh()
+        self.service.auth.refresh()
         if self._config.ssl is not None and self._address.certificate is not None:
             try:
                 self._config.ssl.load_cert_chain(self._address.certificate, self._address.key)
