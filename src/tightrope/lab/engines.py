@@ -8,7 +8,7 @@ import json
 import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import lru_cache, partial
 from pathlib import Path
 from threading import Lock
@@ -37,8 +37,7 @@ OFTEN = 0.2
 Ask = Callable[[dict[str, Any]], dict[str, Any]]
 
 
-@dataclass(frozen=True)
-class Task:
+class Task(msgspec.Struct, frozen=True):
     """A run that a worker has to play."""
 
     configuration: Configuration
@@ -46,27 +45,20 @@ class Task:
     save_every: float  # seconds between checkpoints
     told: bool = False  # whether records are sent to a callback in another process
 
-    def message(self) -> dict[str, Any]:
-        """The task as plain data."""
-        return {
-            "configuration": msgspec.to_builtins(self.configuration),
-            "folder": self.folder,
-            "save_every": self.save_every,
-            "told": self.told,
-        }
 
+def answer(message: dict[str, Any], ask: Ask | None = None) -> str:
+    """Play the task of another process, as plain data; return why it failed, or "".
 
-def answer(
-    configuration: dict[str, Any], folder: str, save_every: float, told: bool = False, ask: Ask | None = None
-) -> str:
-    """Play the task of another process; return why it failed, or "". `ask` sends a message to that process."""
+    `ask` sends a message to that process.
+    """
     try:
-        task = Task(msgspec.convert(configuration, Configuration), folder, save_every, told)
-        return play(task, partial(passed_on, ask) if told and ask is not None else None)
+        task = msgspec.convert(message, Task)
+        return play(task, partial(passed_on, ask) if task.told and ask is not None else None)
     except Exception as error:  # a bug, which ends this run and no other
+        folder = Path(message["folder"])
         with suppress(OSError):
-            RunFolder(Path(folder)).log(traceback.format_exc())
-        return f"{type(error).__name__}: {error} (see {Path(folder, LOG)})"
+            RunFolder(folder).log(traceback.format_exc())
+        return f"{type(error).__name__}: {error} (see {folder / LOG})"
 
 
 def passed_on(ask: Ask, record: Record) -> Stop | None:
@@ -211,7 +203,7 @@ class Engine:
         """
         if callback is not None:
             self.check_tells()
-            tasks = [replace(task, told=True) for task in tasks]
+            tasks = [msgspec.structs.replace(task, told=True) for task in tasks]
         failed: dict[int, str] = {}
         waiting, lost, why = list(range(len(tasks))), 0, ""
         while waiting:
@@ -245,14 +237,14 @@ class Engine:
                 with one_at_a_time:
                     return replied(callback, message)
 
-            with side_by_side([task.message() for task in tasks], jobs, reply=reply) as answers:
+            with side_by_side(msgspec.to_builtins(tasks), jobs, reply=reply) as answers:
                 return list(answers)
         import joblib
 
         with CLUSTERS[self.backend](jobs, self.address):
             try:
                 parallel = joblib.Parallel(n_jobs=jobs, batch_size=1)
-                return list(parallel(joblib.delayed(_answer)(**task.message()) for task in tasks))
+                return list(parallel(joblib.delayed(_answer)(message) for message in msgspec.to_builtins(tasks)))
             except Exception as error:  # of the backend; a failure of a run is returned
                 raise LostError(f"{type(error).__name__}: {error}") from error
 
@@ -262,10 +254,10 @@ def _is_finished(task: Task) -> bool:
     return found is not None and found.status == "finished"
 
 
-def _answer(**message: Any) -> str:
+def _answer(message: dict[str, Any]) -> str:
     """Play a task in a worker of joblib, which ends with its parent."""
     end_with_parent()
-    return answer(**message)
+    return answer(message)
 
 
 @contextmanager

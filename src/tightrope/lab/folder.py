@@ -14,7 +14,7 @@ import msgspec
 
 from tightrope import __version__
 from tightrope.errors import InvalidInputError
-from tightrope.lab.history import COLUMNS, History, budgets_of, describe_units, in_units
+from tightrope.lab.history import COLUMNS, Budget, History, budgets_of, describe_units, in_units
 from tightrope.lab.plan import Configuration
 from tightrope.problems.base import Problem
 from tightrope.storage import checkpoints
@@ -43,15 +43,6 @@ PACKAGES = ("numpy", "highspy", "joblib")
 Status = Literal["running", "finished", "stopped", "failed"]
 
 
-class Limit(msgspec.Struct, frozen=True):
-    """A budget of the problem, in its own units, for an episode; `column` is its column in the table."""
-
-    column: str
-    name: str
-    unit: str
-    limit: float
-
-
 class Facts(msgspec.Struct, frozen=True, kw_only=True):
     """A description of the problem that can be read without making it."""
 
@@ -59,7 +50,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
     losses: str = ""
     noise: str = ""
     loss_unit: str = ""
-    budgets: list[Limit] = []
+    budgets: list[Budget] = []
     units: str = ""  # units of losses and violations, as text
     warnings: list[str] = []
 
@@ -71,7 +62,7 @@ class Facts(msgspec.Struct, frozen=True, kw_only=True):
             losses=problem.losses.name,
             noise=problem.noise,
             loss_unit=problem.loss_unit,
-            budgets=[Limit(*budget) for budget in budgets_of(problem)],
+            budgets=budgets_of(problem),
             units=describe_units(problem),
             warnings=list(problem.warnings),
         )

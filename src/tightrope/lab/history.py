@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, KeysView, Mapping
 from html import escape
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
+import msgspec
 import numpy as np
 
 from tightrope.arguments import instance, text, unknown
@@ -83,8 +84,8 @@ def use_columns(problem: Problem, prefix: str = USE) -> list[str]:
     return [prefix + re.sub(r"\W+", "_", name) for name in problem.constraint_names]
 
 
-class Budget(NamedTuple):
-    """A budget for tables and figures: its column, name, unit, and limit per episode."""
+class Budget(msgspec.Struct, frozen=True):
+    """A budget for tables, figures and files: its column, name, unit, and limit per episode, in its own units."""
 
     column: str
     name: str

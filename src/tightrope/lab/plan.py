@@ -1,6 +1,7 @@
 """The runs of a study: one configuration for each combination of its lists and its grid."""
 
 import json
+import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from hashlib import blake2s
@@ -252,31 +253,19 @@ def _check_feasible(problem: Problem, limits: Mapping[str, float]) -> None:
 def folder_of(name: str, beside: Path) -> Path | None:
     """The folder of a problem in files, given by the folder or its problem.toml; None for a problem of the suite."""
     path = Path(name)
-    if not name or name in PROBLEMS or not (len(path.parts) != 1 or path.is_absolute() or _is_there(beside / path)):
-        return None
     place = beside / path
-    if not _is_file(place):
-        if _is_file(place / STUDY) and not _is_file(place / FILE):
+    # os.path, since a name may be too long for a path, or a folder above it unreadable
+    there, is_file = os.path.exists, os.path.isfile
+    if not name or name in PROBLEMS or not (len(path.parts) != 1 or path.is_absolute() or there(place)):
+        return None
+    if not is_file(place):
+        if is_file(place / STUDY) and not is_file(place / FILE):
             raise InvalidInputError(f"{name} is a study, not a problem; to run it: tightrope sweep {name}")
         return place
     if place.name == FILE:
         return place.parent
     hint = f"; to run a study: tightrope sweep {name}" if place.suffix == ".toml" else ""
     raise InvalidInputError(f"{name} is a file; give the folder of a problem, which holds {FILE}{hint}")
-
-
-def _is_file(path: Path) -> bool:
-    try:
-        return path.is_file()
-    except OSError:
-        return False
-
-
-def _is_there(path: Path) -> bool:
-    try:
-        return path.exists()
-    except OSError:  # its name is too long, or a folder above it cannot be read
-        return False
 
 
 def _check_room(*lengths: int) -> None:

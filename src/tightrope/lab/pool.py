@@ -168,7 +168,7 @@ def main() -> None:
             return dict(json.loads(asked.get()))
 
         while True:
-            _write(answers, answer(**json.loads(asked.get()), ask=ask))
+            _write(answers, answer(json.loads(asked.get()), ask))
     except BrokenPipeError:  # the parent is gone
         end(0)
     except Exception:

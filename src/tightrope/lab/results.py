@@ -111,9 +111,8 @@ class Section:
     def budgets(self) -> list[Budget]:
         """The budgets of the problem; a limit is NaN if the folder does not say."""
         columns = {name: None for curve in self.curves for run in curve.runs for name in run.columns}
-        told = [Budget(one.column, one.name, one.unit, one.limit) for one in self.facts.budgets]
         uses = [name for name in columns if name.startswith(USE) and not name.endswith(SCALED)]
-        known = [budget for budget in told if budget.column in columns]
+        known = [budget for budget in self.facts.budgets if budget.column in columns]
         return known or [Budget(name, name.removeprefix(USE), "", np.nan) for name in uses]
 
     @property
