@@ -1,112 +1,80 @@
 """Learners by name: `LEARNERS` lists them, `make_learner` makes one, `load` reads a checkpoint."""
 
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from os import PathLike
 from typing import Any, Protocol
 
 from tightrope.arguments import file_path, implements, instance, shown, unknown, whole
 from tightrope.confidence import RULE_TYPES
 from tightrope.errors import InvalidInputError
-from tightrope.learners.actor_critic import ActorCritic
-from tightrope.learners.always_safe import AlwaysSafe
 from tightrope.learners.base import Learner, LearnerBase
-from tightrope.learners.c_ucrl import CUCRL
-from tightrope.learners.dope import DOPE
-from tightrope.learners.drift_plus_penalty import DriftPlusPenalty
-from tightrope.learners.dynamic_o_reps import DynamicOREPS
-from tightrope.learners.fixed import Hindsight, SafeBaseline, Uniform
-from tightrope.learners.follow_the_leader import FollowTheLeader
-from tightrope.learners.fpop import FPOP
-from tightrope.learners.lazy_fpl import LazyFPL
-from tightrope.learners.mdp_e import MDPE
 from tightrope.learners.needs import NEEDS, Problem
-from tightrope.learners.npg_lagrangian import NPGLagrangian
-from tightrope.learners.o_reps import OREPS, BanditOREPS
-from tightrope.learners.omdpd import OMDPD
-from tightrope.learners.online_ssp import OnlineSSP
-from tightrope.learners.opdop import OPDOP
-from tightrope.learners.opt_cmdp import OptCMDP
-from tightrope.learners.opt_dual_cmdp import OptDualCMDP
-from tightrope.learners.opt_pomd import OptPOMD
-from tightrope.learners.opt_primal_dual import OptPrimalDual
-from tightrope.learners.optpess_lp import OptPessLP
-from tightrope.learners.pid_lagrangian import PIDLagrangian
-from tightrope.learners.politex import Politex
-from tightrope.learners.psrl import PSRL
-from tightrope.learners.q_learning_ucb import QLearningUCB
-from tightrope.learners.reinforce_lagrangian import ReinforceLagrangian
-from tightrope.learners.renewal_drift_plus_penalty import RenewalDriftPlusPenalty
-from tightrope.learners.s_ops import SOPS
-from tightrope.learners.shifted_bandit_uc_o_reps import ShiftedBanditUCOREPS
-from tightrope.learners.triple_q import TripleQ
-from tightrope.learners.uc_o_reps import UCOREPS
-from tightrope.learners.ucbvi import UCBVI
-from tightrope.learners.ucpd import UCPD, UCPDKnown
-from tightrope.learners.ucpd_bandit import UCPDBandit
-from tightrope.learners.ucpd_inside import UCPDInside
-from tightrope.learners.ucpd_practical import UCPDPractical
-from tightrope.learners.ucpd_practical_0_2 import UCPDPractical02, UCPDPracticalKnown02
-from tightrope.learners.ucpd_practical_known import UCPDPracticalKnown
-from tightrope.learners.ucrl2 import UCRL2
-from tightrope.learners.uob_reps import UOBREPS
-from tightrope.learners.uopt_rpgpd import UOptRPGPD
 from tightrope.model import LayeredMDP
 from tightrope.space import FloatArray, LayeredSpace
 from tightrope.storage import checkpoints
 from tightrope.ties import Ties
 
+#: The classes of all learners, as module.class. A new learner needs its module and a line here.
+CLASSES = (
+    "ucpd_practical.UCPDPractical",
+    "ucpd.UCPD",
+    "ucpd_inside.UCPDInside",
+    "ucpd.UCPDKnown",
+    "ucpd_practical_known.UCPDPracticalKnown",
+    "ucpd_bandit.UCPDBandit",
+    "omdpd.OMDPD",
+    "o_reps.OREPS",
+    "o_reps.BanditOREPS",
+    "dynamic_o_reps.DynamicOREPS",
+    "mdp_e.MDPE",
+    "online_ssp.OnlineSSP",
+    "lazy_fpl.LazyFPL",
+    "uc_o_reps.UCOREPS",
+    "drift_plus_penalty.DriftPlusPenalty",
+    "renewal_drift_plus_penalty.RenewalDriftPlusPenalty",
+    "opt_cmdp.OptCMDP",
+    "opt_dual_cmdp.OptDualCMDP",
+    "opt_primal_dual.OptPrimalDual",
+    "opdop.OPDOP",
+    "uopt_rpgpd.UOptRPGPD",
+    "s_ops.SOPS",
+    "dope.DOPE",
+    "optpess_lp.OptPessLP",
+    "always_safe.AlwaysSafe",
+    "c_ucrl.CUCRL",
+    "reinforce_lagrangian.ReinforceLagrangian",
+    "actor_critic.ActorCritic",
+    "npg_lagrangian.NPGLagrangian",
+    "pid_lagrangian.PIDLagrangian",
+    "triple_q.TripleQ",
+    "fpop.FPOP",
+    "uob_reps.UOBREPS",
+    "opt_pomd.OptPOMD",
+    "shifted_bandit_uc_o_reps.ShiftedBanditUCOREPS",
+    "politex.Politex",
+    "ucrl2.UCRL2",
+    "ucbvi.UCBVI",
+    "q_learning_ucb.QLearningUCB",
+    "psrl.PSRL",
+    "fixed.Hindsight",
+    "fixed.SafeBaseline",
+    "follow_the_leader.FollowTheLeader",
+    "fixed.Uniform",
+    "ucpd_practical_0_2.UCPDPractical02",
+    "ucpd_practical_0_2.UCPDPracticalKnown02",
+)
+
+
+def _imported(path: str) -> type[LearnerBase]:
+    """Import a class of `CLASSES`."""
+    module, _, name = path.partition(".")
+    found: type[LearnerBase] = getattr(import_module(f"tightrope.learners.{module}"), name)
+    return found
+
+
 #: Learners by name; each class has its `feedback`, `needs`, `reference` and a one-line `summary()`.
-LEARNERS: dict[str, type[LearnerBase]] = {
-    learner.name: learner
-    for learner in (
-        UCPDPractical,
-        UCPD,
-        UCPDInside,
-        UCPDKnown,
-        UCPDPracticalKnown,
-        UCPDBandit,
-        OMDPD,
-        OREPS,
-        BanditOREPS,
-        DynamicOREPS,
-        MDPE,
-        OnlineSSP,
-        LazyFPL,
-        UCOREPS,
-        DriftPlusPenalty,
-        RenewalDriftPlusPenalty,
-        OptCMDP,
-        OptDualCMDP,
-        OptPrimalDual,
-        OPDOP,
-        UOptRPGPD,
-        SOPS,
-        DOPE,
-        OptPessLP,
-        AlwaysSafe,
-        CUCRL,
-        ReinforceLagrangian,
-        ActorCritic,
-        NPGLagrangian,
-        PIDLagrangian,
-        TripleQ,
-        FPOP,
-        UOBREPS,
-        OptPOMD,
-        ShiftedBanditUCOREPS,
-        Politex,
-        UCRL2,
-        UCBVI,
-        QLearningUCB,
-        PSRL,
-        Hindsight,
-        SafeBaseline,
-        FollowTheLeader,
-        Uniform,
-        UCPDPractical02,
-        UCPDPracticalKnown02,
-    )
-}
+LEARNERS: dict[str, type[LearnerBase]] = {learner.name: learner for learner in map(_imported, CLASSES)}
 
 
 class Maker(Protocol):
