@@ -121,7 +121,7 @@ def test_every_arrow_of_the_diagrams_is_a_call() -> None:
 def test_what_the_page_tells_to_touch_is_there() -> None:
     """Links are tested with those of all documents; these are the names beside them."""
     for name, path in (
-        ("LEARNERS", "learners/registry.py"),
+        ("CLASSES", "learners/registry.py"),
         ("PROBLEMS", "problems/__init__.py"),
         ("LOSSES", "problems/losses/__init__.py"),
         ("NOISES", "problems/constraints/__init__.py"),

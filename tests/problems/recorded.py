@@ -7,12 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from tightrope.problems.files import folder
+from tightrope.problems.files.folder import example_text
 
-MOVES = list(csv.DictReader(io.StringIO(folder.TRANSITIONS)))
-WEEKS = list(csv.DictReader(io.StringIO(folder.LOSS)))
+MOVES = list(csv.DictReader(io.StringIO(example_text("transitions.csv"))))
+WEEKS = list(csv.DictReader(io.StringIO(example_text("loss.csv"))))
 LOSS = {(row["state"], row["action"]): float(row["loss"]) for row in WEEKS if row["episode"] == "1"}
-HOURS = {(row["state"], row["action"]): float(row["hours"]) for row in csv.DictReader(io.StringIO(folder.TECHNICIAN))}
+HOURS = {
+    (row["state"], row["action"]): float(row["hours"])
+    for row in csv.DictReader(io.StringIO(example_text("technician.csv")))
+}
 ACTIONS = {"good": ["run", "service"], "worn": ["run", "service"], "broken": ["stand", "repair"]}
 STEPS = 7
 
