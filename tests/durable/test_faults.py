@@ -11,6 +11,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -164,6 +165,29 @@ def no_file_beyond(size: int) -> Iterator[None]:
     finally:
         resource.setrlimit(resource.RLIMIT_FSIZE, before)
         signal.signal(signal.SIGXFSZ, handler)
+
+
+def test_a_failed_commit_returns_to_the_published_state_without_a_replay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    twin = fresh()
+    with opened(tmp_path, fresh()) as learner:
+        for _ in range(3):
+            parts = played(learner, episode := learner.ask())
+            learner.tell(episode.id, **parts)
+            observe(twin, None, episode_fields(parts))
+        monkeypatch.setattr(snapshots, "restore", None)
+        parts, other = played(learner, episode := learner.ask()), learner.ask()
+        calls: list[Callable[[], str]] = [
+            partial(learner.tell, episode.id, **parts),
+            partial(learner.give_up, other.id),
+        ]
+        with no_file_beyond(1000):
+            assert {type(answer) for answer in learner.together(calls)} == {StorageError}
+        assert (learner.fingerprint(), learner.open_ids()) == (fingerprint(twin), [episode.id, other.id])
+        assert learner.together(calls) == ["learned", "given up"]
+        observe(twin, None, episode_fields(parts))
+        assert learner.fingerprint() == fingerprint(twin)
 
 
 def test_a_full_disk_acknowledges_nothing_and_loses_nothing(tmp_path: Path) -> None:

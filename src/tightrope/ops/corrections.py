@@ -127,6 +127,11 @@ class Corrected:
         self._by_event = {one.event.seq: one for one in corrections}
 
     @property
+    def events(self) -> list[Event]:
+        """The events of the corrections, oldest first."""
+        return [one.event for one in self.corrections]
+
+    @property
     def retracted(self) -> int:
         """The number of outcomes that are retracted."""
         return sum(change == 0 for change in self.changes.values())

@@ -4,19 +4,20 @@ A change is applied to the state in memory, committed to the journal, and then p
 
     new = apply(state, event); commit(event); self._state = new
 
-Whatever interrupts this (an error, a signal, a full disk), the disk decides: the next call restores the newest snapshot
-and replays the journal, to the same bits. So every event in the journal is one that the learner could learn.
+The state is a value. Whatever interrupts this (an error, a signal, a full disk), the disk decides: the next call
+returns to the last state that was published, and applies the events of the journal after it. Every event in the
+journal is one that the learner could learn.
 """
 
 import os
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import asdict
 from functools import partial, wraps
 from os import PathLike
 from threading import RLock
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from tightrope import __version__
 from tightrope.arguments import file_path, printable, shown, text, texts
@@ -89,6 +90,17 @@ def looking(
     return call
 
 
+class _Published(NamedTuple):
+    """A state that is on disk, and where the journal ended then."""
+
+    state: State
+    event: int
+    chain: bytes  #: the digest of that event
+    settled: int  #: `Journal.settled`
+    since_snapshot: int
+    corrections: list[Event]
+
+
 class Engine:
     """What `DurableLearner` is made of; its methods are the calls of that, and these are not for others.
 
@@ -126,7 +138,7 @@ class Engine:
         self._corrected: Corrected
         self._open: dict[str, EpisodeRow]  #: open episodes by id
         self._stale = True  #: memory may differ from disk
-        self._torn = False  #: learners in memory may have learned from an event that was not stored
+        self._published: _Published  #: what is certainly on disk
         self._grouping = False  #: the methods that are called now belong to the transaction of `_together`
         self._correction: object = None  #: being prepared
         self._since_snapshot = 0  #: events
@@ -184,12 +196,12 @@ class Engine:
         return results
 
     def _commit_together(self, calls: Sequence[Callable[[], Result]]) -> list[Result | Exception]:
-        """Run calls in one transaction, as far as the state in memory remains whole; return their results."""
+        """Run calls in one transaction; return their results, up to the first that failed to be stored."""
         self._check_open()
         results: list[Result | Exception] = []
         try:
             self._make_usable()
-            self._stale, self._torn, event = True, False, self._store.last_event
+            self._stale, event = True, self._store.last_event
             with self._store.transaction():
                 self._catch_up()
                 for call in calls:
@@ -203,14 +215,8 @@ class Engine:
                         results.append(error)
                     finally:
                         self._grouping = False
-                    if self._torn:
-                        break
         except Exception as error:  # nothing is stored
             return [error] * (min(len(results) + 1, len(calls)) if results else len(calls))
-        if self._torn:
-            with suppress(StorageError):  # which the next call reports
-                self._make_usable()
-            return results
         self._publish()
         if self._snapshot_due or (self._store.last_event > event and self._since_snapshot >= self._snapshot_every):
             self._snapshot()
@@ -229,12 +235,23 @@ class Engine:
             raise InvalidInputError(f"another process opened {self.name} before it forked; open it in this process")
 
     def _make_usable(self) -> None:
-        """Recover after an interrupted call."""
-        if self._stale:
-            self._store.reload()
-            with self._store.database.reading():
-                self._store.read_end()
+        """After a call that was interrupted or failed, continue from what was published before and what is on disk."""
+        if not self._stale:
+            return
+        store, before = self._store, self._published
+        store.reload()
+        with store.database.reading():
+            store.read_end()
+            store.check_end()
+            if store.last_event < before.event or store.corrections()[-1:] != before.corrections[-1:]:
                 self._recover()
+                return
+            store.last_event, store.chain, store.settled = before.event, before.chain, before.settled
+            self._state, self._since_snapshot = before.state, before.since_snapshot
+            for event in store.new_events():
+                self._apply_stored(event)
+            self._open = {episode.id: episode for episode in store.open_episodes()}
+            self._publish()
 
     def _recover(self) -> None:
         """Restore memory from disk."""
@@ -259,9 +276,7 @@ class Engine:
                 store.read_end()
                 self._recover()
                 return True
-            store.database.keep_alive()
-            self._state = apply(self._state, event, store.array, self._load)
-            self._since_snapshot += 1
+            self._apply_stored(event)
             if event.kind == "tell":
                 self._open = {id: one for id, one in self._open.items() if one.number != event.episode}
         self._open |= {episode.id: episode for episode in store.new_episodes()}
@@ -270,9 +285,19 @@ class Engine:
             self._open = {episode.id: episode for episode in store.open_episodes()}
         return True
 
+    def _apply_stored(self, event: Event) -> None:
+        """Learn from an event of the journal."""
+        self._store.database.keep_alive()
+        self._state = apply(self._state, event, self._store.array, self._load)
+        self._since_snapshot += 1
+
     def _publish(self) -> None:
         """Make the state on disk visible."""
+        store = self._store
         self._status = self._status_of(self._state, self._corrected)
+        self._published = _Published(
+            self._state, store.last_event, store.chain, store.settled, self._since_snapshot, self._corrected.events
+        )
         self._stale = False
 
     def _status_of(self, state: State, corrected: Corrected) -> Status:
@@ -293,13 +318,7 @@ class Engine:
         def array(digest: bytes) -> FloatArray:
             return floats_of(new_arrays[digest]) if digest in new_arrays else store.array(digest)
 
-        self._torn = True
-        try:
-            new = apply(self._state, event, array, self._load)
-        except InvalidInputError as error:
-            self._torn = type(error) is not InvalidInputError  # a learner that refuses an episode stays as it was
-            raise
-        events = [event]
+        new, events = apply(self._state, event, array, self._load), [event]
         for name, one in new.entrants.items():
             if one.failed and not self._state.entrants[name].failed:  # recorded, so that every replay agrees
                 body = f"{name}\0{one.failed}".encode()
@@ -308,7 +327,6 @@ class Engine:
         self._state = new
         self._open.pop(id, None)
         self._since_snapshot += len(events)
-        self._torn = False
 
     def _event(self, kind: str, body: bytes, author: str | None = None) -> Event:
         """Return the next event; it is not about an episode."""

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.arguments import choice, number, whole
 from tightrope.errors import ConflictError, InvalidInputError, StorageError
 from tightrope.learners.base import BanditEpisode, Episode, Feedback, LearnerBase
-from tightrope.learners.episodes import checked_parts
+from tightrope.learners.episodes import CheckedEpisode, checked_parts
 from tightrope.model import Policy
 from tightrope.ops.store import UNKNOWN, EpisodeRow, Event, bytes_of, digest_of, floats_of
 from tightrope.space import FloatArray, LayeredSpace
@@ -78,7 +78,7 @@ class EpisodeFormat(NamedTuple):
         L, full = self.space.n_layers, self.feedback == "full"
         if len(event.body) != 8 * L * (1 if full else 2 + self.n_constraints):
             raise InvalidInputError(f"event {event.seq} has {len(event.body)} bytes, which is no episode of this space")
-        path = np.frombuffer(bytearray(event.body), "<i8", L).astype(np.int64)
+        path = np.frombuffer(event.body, "<i8", L).astype(np.int64)
         states, actions = self.space.trajectory(path)  # refuses a path that is impossible
         if not full:
             costs = floats_of(event.body[path.nbytes :]).reshape(1 + self.n_constraints, L)
@@ -92,11 +92,10 @@ class EpisodeFormat(NamedTuple):
 
         `played` are the probabilities of the policy that played it (n_pairs,), None if they are not known.
         """
-        states, actions = outcome.states.copy(), outcome.actions.copy()
-        if feedback == "full":
-            return Episode(states, actions, outcome.loss.copy(), outcome.constraints.copy())
-        policy = None if played is None else Policy.unchecked(self.space, played.copy())
-        return BanditEpisode(states, actions, outcome.costs[0].copy(), outcome.costs[1:].copy(), policy)
+        if feedback == "full":  # it was checked when it was told
+            return CheckedEpisode.of(self.space, outcome.path, outcome.loss.copy(), outcome.constraints.copy())
+        policy, costs = None if played is None else Policy.unchecked(self.space, played.copy()), outcome.costs.copy()
+        return BanditEpisode(outcome.states, outcome.actions, costs[0], costs[1:], policy)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -298,10 +297,11 @@ class Shadow:
         sums = self.sums.copy()
         if played is None:
             sums[2] += costs.sum(axis=1)
-        else:
-            estimate = totals(importance_weights(own[pairs], played[pairs]) * costs)
-            sums[:2] += estimate, estimate * estimate
-        return replace(self, weighed=self.weighed + (played is not None), met=self.met + (played is None), sums=sums)
+            return Shadow(self.weighed, self.met + 1, self.uncovered, sums)
+        estimate = totals(importance_weights(own[pairs], played[pairs]) * costs)
+        sums[0] += estimate
+        sums[1] += estimate * estimate
+        return Shadow(self.weighed + 1, self.met, self.uncovered, sums)
 
     @property
     def by_importance(self) -> FloatArray:
@@ -350,8 +350,10 @@ class Entrant:
         shadow = self.shadow.after(outcome.costs, pairs, own, played)
         if played is None and self.learner.learns_from == "told":
             raise InvalidInputError("the policy that played it is not known")
-        self.learner.observe(format.episode(outcome, self.learner.feedback, played))
-        return replace(self, shadow=shadow)
+        learner = object.__new__(type(self.learner))
+        learner.__dict__ |= self.learner.__dict__  # the same configuration; only the state is replaced
+        learner.observe(format.episode(outcome, learner.feedback, played))
+        return Entrant(learner, shadow, self.failed)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -417,8 +419,7 @@ def apply(state: State, event: Event, arrays: Arrays, load: Loader) -> State:
 
     Parameters
     ----------
-    state : not changed, except that learners learn in place. If this raises anything but a plain InvalidInputError,
-        some of them may have learned, and the state must be recovered from disk.
+    state : before the event; not changed.
     event : of the journal, or about to be appended.
     arrays : returns the arrays that the event refers to.
     load : returns a learner from the bytes of a checkpoint.
@@ -467,20 +468,20 @@ def _tell(state: State, event: Event, arrays: Arrays) -> State:
     form, budgets = state.format, state.learner.budgets
     outcome = form.outcome(event, arrays)
     played = arrays(event.policy) if event.policy else None
+    entrants = dict(state.entrants)
     for name, entrant in state.learning.items():
         try:
-            after = entrant.after(outcome, form, played)
+            entrants[name] = entrant.after(outcome, form, played)
         except Exception as error:
             if name == state.champion or isinstance(error, MemoryError):
                 raise
-            after = replace(entrant, failed=f"it could not learn from episode {event.episode}: {error}")
-        state = state.with_entrant(name, after)
+            entrants[name] = replace(entrant, failed=f"it could not learn from episode {event.episode}: {error}")
     account = state.account.after(outcome.costs, budgets)
     guard = state.guard
     if guard.has_rules:
         by_safe = event.policy == digest_of(bytes_of(guard.safe))
         guard = guard.after(account, totals(outcome.costs)[1:], budgets, by_safe=by_safe)
-    return replace(state, account=account, guard=guard)
+    return replace(state, entrants=entrants, account=account, guard=guard)
 
 
 def _stop_loss(state: State, told: dict[str, Any]) -> State:

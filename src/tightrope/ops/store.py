@@ -76,8 +76,8 @@ def bytes_of(numbers: FloatArray) -> bytes:
 
 
 def floats_of(data: bytes) -> FloatArray:
-    """Return the array that `bytes_of` encoded, flat and writable."""
-    return np.frombuffer(bytearray(data), FLOATS)
+    """Return the array that `bytes_of` encoded, flat and read-only."""
+    return np.frombuffer(data, FLOATS)
 
 
 class Event(NamedTuple):
@@ -181,8 +181,8 @@ class Journal:
     def read_end(self) -> None:
         """Read where the journal ends."""
         events = self._query("SELECT seq, digest FROM events ORDER BY seq DESC LIMIT 1")
-        ends = [(0, ZEROS), *((snapshot.seq, snapshot.chain) for snapshot in self.snapshots()[:1]), *events]
-        self.last_event, self.chain = max(ends, key=lambda end: end[0])
+        newest = [(snapshot.seq, snapshot.chain) for snapshot in self.snapshots()[:1]]
+        self.last_event, self.chain = max([(0, ZEROS), *newest, *events], key=lambda end: end[0])
         self.last_episode = self.database.last_episode()
         self.given_up = self.database.head().given_up
 
@@ -264,12 +264,13 @@ class Journal:
 
     def append(self, events: Sequence[Event], arrays: Mapping[bytes, bytes]) -> None:
         """Append events, with the arrays that they refer to, by digest."""
+        statements = self._missing(arrays)
         with self.transaction():
-            statements = self._missing(arrays)
             for event in events:
                 self.last_event, self.chain = event.seq, digest_of_row(self.chain, *event.row)
                 statements.append((INSERT_EVENT, (*event.columns, self.chain)))
-            self._commit(*statements)
+            for query, values in statements:
+                self.database.execute(query, *values)
             self._remember(arrays)
 
     def _missing(self, arrays: Mapping[bytes, bytes]) -> list[Statement]:
@@ -358,7 +359,7 @@ class Journal:
         return found
 
     def array(self, digest: bytes) -> FloatArray:
-        """Return a stored array, flat and writable; raise StorageError if it is missing or damaged."""
+        """Return a stored array, flat and read-only; raise StorageError if it is missing or damaged."""
         if digest not in self._recent:
             found = self._query("SELECT numbers FROM arrays WHERE digest = ?", digest)
             data = found[0][0] if found else b""
