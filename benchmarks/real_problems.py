@@ -307,13 +307,14 @@ def draw(setting: Setting, problem: tr.Problem, found: dict[str, Played]) -> Non
                 axis.plot(t, np.cumsum(found[name].uses[i]) / t / limits[i], color=colour, **dashed)
         axes[0].set_title(f"{problem.loss_unit} saved so far, against the rule", loc="left", color=INK, fontsize=9.5)
         axes[0].axhline(0, color=INK, linewidth=0.8)
-        axes[0].legend(frameon=False, fontsize=8)
         for name, axis in zip(problem.constraint_names, axes[1:], strict=True):
             axis.set_title(f"{name}, share of its budget so far", loc="left", color=INK, fontsize=9.5)
             axis.axhline(1, color=INK, linewidth=0.8)
             axis.set_ylim(0, 2)
         for axis in axes:
             axis.set_xlabel(f"{setting.one}s")
+        handles, labels = axes[0].get_legend_handles_labels()
+        figure.legend(handles, labels, loc="outside lower center", ncols=len(labels), frameon=False, fontsize=8.5)
         figures.write(figure, DOCS / "images" / f"real-{setting.name}.png")
 
 

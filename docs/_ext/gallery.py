@@ -19,11 +19,12 @@ PROBLEM = """\
 {summary}
 
 .. drawing:: problem-{name}
-   :alt: Occupancy of {name}, step by step: on the left the best policy without budgets, on the right the best one
-         within them.
+   :alt: How episodes of {name} flow from step to step: on the left under the best policy without budgets, on the
+         right under the best one within them.
 
-*Where the best policy goes: steps from left to right, states of a step from top to bottom; the stronger the colour,
-the more often. Left without budgets, right within them.*
+*How an episode flows under the best policy, from left to right: on the left without budgets, on the right within them.
+The wider a ribbon, the more likely its move. Blue moves use least of the budgets, orange ones most. States of a step
+stand one above the other.*
 
 .. code-block:: python
 
@@ -62,7 +63,7 @@ Feedback: {feedback}.
    :alt: Regret, and moves per episode, of {name} in 500 episodes of machine-cycle.
 
 *500 episodes of machine-cycle under switching losses, seed 0: the regret, and the moves per episode so far with
-their budget.*
+their budget. What is above the budget is orange. A negative regret is no success where the budget is exceeded.*
 
 .. code-block:: python
 
@@ -102,6 +103,9 @@ Problems
 One page per problem: a picture, the equations, five lines to run, and the reference.
 :doc:`../../reference/problems` compares their budgets and optimal values.
 
+A picture shows how an episode flows from left to right under the best policy within the budgets. The wider a ribbon,
+the more likely its move. Blue moves use least of the budgets, orange ones most.
+
 .. grid:: 1 2 3 3
    :gutter: 3
 
@@ -119,7 +123,7 @@ PROBLEM_CARD = """\
       :link-type: doc
 
       .. drawing:: thumbnail-{name}
-         :alt: Where the best policy within the budgets of {name} goes
+         :alt: How episodes of {name} flow under the best policy within the budgets
 
       {summary}
 """
@@ -129,8 +133,11 @@ Learners
 ========
 
 One page per learner: a picture, its steps, five lines to run, and the reference.
-:doc:`../../how-to/choosing` says which one to take. Each picture shows the first 500 episodes of machine-cycle: above
-the regret, below the moves per episode, with their budget as a dashed line.
+:doc:`../../how-to/choosing` says which one to take.
+
+Each picture shows the first 500 episodes of machine-cycle. The upper line is the regret so far, around zero. The lower
+line is the number of moves per episode so far, around its budget; what is above the budget is orange. The scales are
+the same for all learners; that of regret is logarithmic beyond 10.
 
 Start with these
 ----------------

@@ -1,7 +1,7 @@
 // The two side bars have names, and every page has a heading.
 document.addEventListener("DOMContentLoaded", () => {
     for (const image of document.querySelectorAll("article img")) {
-        if (image.closest(".sd-card, a, table")) continue;
+        if (image.closest(".sd-row, a, table")) continue;
         const frame = document.createElement("div");
         frame.className = "sideways";
         image.replaceWith(frame);

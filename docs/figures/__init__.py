@@ -8,7 +8,7 @@ import matplotlib as mpl
 from matplotlib.figure import Figure
 
 from figures.concepts import CONCEPTS
-from figures.learners import budgets_of_two, first_episodes
+from figures.learners import budget_kept, first_episodes
 from figures.learners import thumbnail as learner_thumbnail
 from figures.problems import best_policies, thumbnail
 from tightrope.learners import LEARNERS
@@ -22,7 +22,8 @@ Drawer = Callable[[Figure, str], None]
 #: Every drawing by name: its size in inches, and the function that draws it on a figure in a theme.
 FIGURES: dict[str, tuple[tuple[float, float], Drawer]] = {
     **CONCEPTS,
-    "front": ((7.2, 2.6), budgets_of_two),
+    "front-delay": ((4.0, 2.7), partial(budget_kept, 0)),
+    "front-energy": ((4.0, 2.7), partial(budget_kept, 1)),
     **{f"problem-{name}": ((7.2, 2.8), partial(best_policies, name)) for name in PROBLEMS},
     **{f"learner-{name}": ((7.2, 2.4), partial(first_episodes, name)) for name in LEARNERS},
     **{f"thumbnail-{name}": ((3.0, 1.6), partial(thumbnail, name)) for name in PROBLEMS},

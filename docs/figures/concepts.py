@@ -9,6 +9,8 @@ import tightrope as tr
 
 #: Colours that stand out on white and on black.
 BLUE, ORANGE, GREY = "#0b7fab", "#d1603d", "#8c959f"
+#: Blue and orange for large areas, by theme.
+TINTS = {"light": ("#2a8fbd", "#e2713f"), "dark": ("#3fa7d6", "#f08a5d")}
 
 SIZES = (1, 3, 3, 1)
 
