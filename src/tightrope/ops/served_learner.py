@@ -119,7 +119,7 @@ class ServedLearner:
             self.translator = Translator.of(learner)
             self.tables, self._space = self.translator.tables, self.translator.space
             self._compare_opened()
-            self._record()
+            self._look()
             self._check_abandoned(learner.status.event)
             stack.pop_all()
         self.ready = True
@@ -214,6 +214,7 @@ class ServedLearner:
     def _look(self) -> None:
         """Show what the learner published."""
         status = self.learner.status
+        self._offered = Policy.unchecked(self._space, status.policy.probabilities)
         if status.expired != self._expired:
             self._forget_expired()
         if status.event != self._recorded:
@@ -342,7 +343,7 @@ class ServedLearner:
     def _policy(self, episode: str | None) -> Policy:
         """Return the policy of an open episode; without one, the policy that `ask` returns now."""
         if episode is None:
-            return Policy.unchecked(self._space, self.learner.policy.probabilities)
+            return self._offered
         opened = self.opened.get(episode)
         found = None if opened is None else opened.policy
         if found is None:
