@@ -11,6 +11,8 @@ from pathlib import Path
 DOCS = Path(__file__).parent
 sys.path.insert(0, str(DOCS / "_ext"))
 
+from annotations import mapping  # noqa: E402
+
 import tightrope  # noqa: E402
 
 project = "tightrope"
@@ -22,11 +24,13 @@ extensions = [
     "myst_parser",
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
+    "sphinx.ext.intersphinx",
     "sphinx.ext.napoleon",
     "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "sphinx_design",
     "docstrings",
+    "annotations",
     "calls",
     "links",
     "generated",
@@ -35,7 +39,7 @@ extensions = [
     "formulas",
     "tables",
 ]
-exclude_patterns = ["_ext", "_static", "_templates", "figures", "images"]
+exclude_patterns = ["_ext", "inventories", "_static", "_templates", "figures", "images"]
 templates_path = ["_templates"]
 source_suffix = {".md": "markdown", ".rst": "restructuredtext"}
 
@@ -45,7 +49,10 @@ myst_heading_anchors = 4
 default_role = "literal"
 autosummary_generate = True
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_typehints_format = "short"
+intersphinx_mapping = mapping(DOCS / "inventories" / "compiled")
 autodoc_default_options = {"members": True}
 napoleon_google_docstring = False
 napoleon_use_rtype = False

@@ -61,6 +61,29 @@ def test_a_flow_chart_is_a_list_of_calls(extension: Any) -> None:
     ]  # fmt: skip
 
 
+def test_annotations_are_written_as_users_know_them(extension: Any) -> None:
+    readable = extension("annotations").readable
+    array = "~numpy.ndarray[tuple[~typing.Any, ...], ~numpy.dtype[~numpy.float64]]"
+    assert readable(f"{array} | None") == "~numpy.ndarray | None"
+    assert readable("dict[str, ~tightrope.lab.history.History]") == "dict[str, ~tightrope.History]"
+    assert readable("tightrope.lab.study.Grid") == "~tightrope.lab.study.Grid"
+    assert readable("~typing.Annotated[list[dict[str, int]], msgspec.Meta(min_length=1)]") == "list[dict[str, int]]"
+    annotations = extension("annotations")
+    assert readable(f"{annotations.ARRAY_LIKE} | None") == "~numpy.typing.ArrayLike | None"
+
+
+def test_inventories_lead_to_the_pages_that_they_list(extension: Any) -> None:
+    annotations = extension("annotations")
+    from sphinx.util.inventory import InventoryFile
+
+    for name, url in annotations.SITES.items():
+        listed = (annotations.INVENTORIES / f"{name}.txt").read_text("utf-8").splitlines()
+        assert listed == sorted(set(listed))
+        found = InventoryFile.loads(annotations.compiled(name), uri=url)
+        pages = [f"{url}/{line.split()[2]}" for line in listed]
+        assert sorted(item.uri for role in found.data.values() for item in role.values()) == sorted(pages)
+
+
 def test_the_api_reference_lists_every_public_name() -> None:
     page = (DOCS / "reference" / "python-api.rst").read_text("utf-8")
     listed = re.findall(r"^   (\w+)$", page, re.MULTILINE) + re.findall(r"automodule:: tightrope\.(\w+)", page)
