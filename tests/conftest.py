@@ -12,8 +12,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tightrope.model import LayeredMDP, Policy
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope import LayeredMDP, LayeredSpace, Policy
+
+FloatArray = NDArray[np.float64]
+IntArray = NDArray[np.int64]
 
 settings.register_profile("deterministic", derandomize=True, deadline=None)
 settings.register_profile("brief", settings.get_profile("deterministic"), max_examples=5)  # for the count of branches

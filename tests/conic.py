@@ -6,8 +6,8 @@ import cvxpy as cp
 import numpy as np
 import scipy.sparse as sp
 
-from tests.conftest import pair_of_tuple
-from tightrope.space import FloatArray, LayeredSpace
+from tests.conftest import FloatArray, pair_of_tuple
+from tightrope import LayeredSpace
 
 
 class Measures(NamedTuple):

@@ -5,8 +5,8 @@ from typing import NamedTuple
 import numpy as np
 from scipy.optimize import linprog
 
-from tests.conftest import pair_of_tuple
-from tightrope.space import FloatArray, LayeredSpace
+from tests.conftest import FloatArray, pair_of_tuple
+from tightrope import LayeredSpace
 
 #: What a unit of the common excess over all budgets costs.
 RELIEF = 1e4

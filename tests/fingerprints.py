@@ -26,6 +26,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 import tightrope as tr
+from tests.conftest import FloatArray
 from tests.recording import Recorder
 from tests.releases.write import OPTIONS
 from tightrope.learners import LEARNERS
@@ -33,7 +34,6 @@ from tightrope.learners.needs import NEEDS
 from tightrope.learners.registry import learner_for
 from tightrope.problems.constraints import make_constraints
 from tightrope.problems.losses import make_losses
-from tightrope.space import FloatArray
 
 FILE = Path(__file__).with_suffix(".json")
 

@@ -6,10 +6,9 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.conftest import pair_of_tuple, random_shares, random_sparse_space
-from tightrope.confidence import Box, ConfidenceSet, L1Ball
-from tightrope.model import LayeredMDP, Policy
-from tightrope.space import FloatArray, LayeredSpace
+from tests.conftest import FloatArray, pair_of_tuple, random_shares, random_sparse_space
+from tightrope import Box, L1Ball, LayeredMDP, LayeredSpace, Policy
+from tightrope.confidence import ConfidenceSet
 
 
 class Instance(NamedTuple):

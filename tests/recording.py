@@ -2,9 +2,9 @@
 
 from typing import Any
 
+from tests.conftest import FloatArray
+from tightrope import Policy
 from tightrope.learners.base import Feedback, Learner
-from tightrope.model import Policy
-from tightrope.space import FloatArray
 
 
 class Recorder:

@@ -5,9 +5,9 @@ import pytest
 from scipy.special import rel_entr
 from scipy.stats import binom
 
+from tests.conftest import FloatArray
 from tightrope import Box, KLBall, L1Ball, LayeredSpace
 from tightrope.confidence import CONFIDENCE_RULES
-from tightrope.space import FloatArray
 
 RUNS, DRAWS, DELTA = 2000, 1000, 0.1
 TIMES = np.unique(np.geomspace(1, DRAWS, 60).astype(int))

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tightrope import InvalidInputError
 from tightrope.arguments import check_options, file_path, listed, number, options_of, room, shown, texts, unknown, whole
 from tightrope.arguments.arrays import finite, floats, wholes
-from tightrope.errors import InvalidInputError
 
 
 def example(first: int, *, size: int = 3, losses: str = "fixed") -> None: ...

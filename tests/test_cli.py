@@ -20,20 +20,16 @@ from typer.testing import CliRunner
 
 from tests.lab.studies.cuts import cut_after
 from tests.processes import python
-from tightrope import __version__, cli
+from tightrope import ConvergenceError, Study, __version__, cli, make, make_learner, run
+from tightrope import Run as Play
 from tightrope.cli import options
 from tightrope.cli.commands import LISTS, app
 from tightrope.cli.listings import details, names
-from tightrope.errors import ConvergenceError
 from tightrope.lab import figures, runner
 from tightrope.lab.history import in_units
-from tightrope.lab.run import Run as Play
-from tightrope.lab.run import run
 from tightrope.lab.runner import folder_name
-from tightrope.lab.study import Study, with_values
-from tightrope.learners import make_learner
+from tightrope.lab.study import with_values
 from tightrope.learners.needs import NEEDS
-from tightrope.problems import make
 
 SHORT = ["run", "media-streaming", "--episodes", "40", "--jobs", "1"]
 SUMMARIES = ["summary.csv", "summary.md", "summary.tex"]

@@ -12,13 +12,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
-from tests.conftest import mdps, random_mdp, random_policy, rngs
+from tests.conftest import FloatArray, mdps, random_mdp, random_policy, rngs
 from tests.conic import measures
-from tightrope import UCPD, Episode, LayeredMDP, LayeredSpace, PaperRadius, project
-from tightrope.confidence import L1Ball, frequencies
+from tightrope import UCPD, Episode, L1Ball, LayeredMDP, LayeredSpace, PaperRadius, project
+from tightrope.confidence import frequencies
 from tightrope.confidence.counts import Counts
 from tightrope.core import dual_step, mix
-from tightrope.space import FloatArray
 
 ERRATA = Path(__file__).parent.parent / "docs" / "explanation" / "errata.md"
 

@@ -8,10 +8,20 @@ import pytest
 
 from tests.conftest import random_mdp, random_policy
 from tests.instances import random_box, random_instance
-from tightrope import Box, InfeasibleError, InvalidInputError, KLBall, L1Ball, LayeredSpace, make, project
+from tightrope import (
+    Box,
+    InfeasibleError,
+    InvalidInputError,
+    KLBall,
+    L1Ball,
+    LayeredMDP,
+    LayeredSpace,
+    Policy,
+    make,
+    project,
+)
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceSet
 from tightrope.confidence.sets import bounds_of, known, least_possible, worst_use
-from tightrope.model import LayeredMDP, Policy
 
 RADII = (0.0, 1e-4, 0.1, 0.5, 3.0)
 

@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from tests.conftest import rngs
+from tests.conftest import FloatArray, rngs
 from tightrope.linear_program import LinearProgram, Method
-from tightrope.space import FloatArray
 
 METHODS: tuple[Method, ...] = ("ipx", "simplex")
 

@@ -6,11 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import twins
-from tests.conftest import mdps, pair_of_tuple, random_mdp, random_policy, random_sparse_space, rngs, spaces
+from tests.conftest import FloatArray, mdps, pair_of_tuple, random_mdp, random_policy, random_sparse_space, rngs, spaces
+from tightrope import InvalidInputError, LayeredMDP, LayeredSpace, Policy
 from tightrope.core import draw, model_of, occupancy, policy_of, sample_path
-from tightrope.errors import InvalidInputError
-from tightrope.model import LayeredMDP, Policy, flat
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope.model import flat
 
 
 def random_theta(rng: np.random.Generator, space: LayeredSpace) -> FloatArray:

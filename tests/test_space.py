@@ -12,9 +12,8 @@ from hypothesis import strategies as st
 
 from tests import twins
 from tests.conftest import layer_sizes, pair_of_tuple, random_sparse_space, rngs, spaces
+from tightrope import InvalidInputError, LayeredSpace
 from tightrope.core import find_path
-from tightrope.errors import InvalidInputError
-from tightrope.space import LayeredSpace
 
 #: Two ways through: state 1 has actions 0 and 2, state 2 only action 1.
 DIAMOND = [(0, 0, 1), (0, 1, 1), (0, 1, 2), (1, 0, 3), (1, 2, 3), (2, 1, 3)]

@@ -9,15 +9,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from tests.conftest import mdps, random_policy, rngs
+from tests.conftest import FloatArray, mdps, random_policy, rngs
 from tests.trajectories import sampled
 from tests.twins import divergence, mixed
-from tightrope import UCPD, Episode, LayeredMDP, make, make_learner, run
+from tightrope import UCPD, Episode, LayeredMDP, LayeredSpace, Problem, make, make_learner, project, run
 from tightrope.confidence import CONFIDENCE_RULES, ConfidenceSet
 from tightrope.core import believe
-from tightrope.problems.base import Problem
-from tightrope.projection.project import project
-from tightrope.space import FloatArray, LayeredSpace
 from tightrope.streams import streams
 
 ANYTIME = ("kl", "kl-l1", "kl-box", "kl-l1-box")

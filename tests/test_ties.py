@@ -9,13 +9,11 @@ from hypothesis import strategies as st
 
 from tests.conftest import random_mdp, rngs
 from tests.trajectories import trajectories
-from tightrope import BanditEpisode, Episode, InvalidInputError, LayeredSpace, unroll
+from tightrope import BanditEpisode, Episode, InvalidInputError, LayeredSpace, Policy, Ties, make_learner, unroll
 from tightrope.checks.worlds import World, drive, world
 from tightrope.confidence import Counts
-from tightrope.learners import LEARNERS, make_learner
+from tightrope.learners import LEARNERS
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.model import Policy
-from tightrope.ties import Ties
 
 #: Two states and two actions at each of three steps, and the last.
 SPACE = LayeredSpace.dense([1, 2, 2, 2, 1], 2)

@@ -5,9 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 from numpy.typing import NDArray
 
-from tests.conftest import pair_of_tuple
-from tightrope.model import LayeredMDP, Policy
-from tightrope.space import FloatArray, LayeredSpace
+from tests.conftest import FloatArray, pair_of_tuple
+from tightrope import LayeredMDP, LayeredSpace, Policy
 
 
 def trajectories(mdp: LayeredMDP, policy: Policy) -> Iterator[tuple[NDArray[np.int64], float]]:

@@ -2,8 +2,8 @@
 
 import numpy as np
 
-from tests.conftest import pair_of_tuple
-from tightrope.space import FloatArray, LayeredSpace
+from tests.conftest import FloatArray, pair_of_tuple
+from tightrope import LayeredSpace
 
 
 def layer_of_state(space: LayeredSpace) -> np.ndarray:

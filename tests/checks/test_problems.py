@@ -8,13 +8,11 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope import checks
-from tightrope.model import LayeredMDP, Policy
-from tightrope.problems.base import Problem
+from tests.conftest import FloatArray
+from tightrope import LayeredMDP, LayeredSpace, Policy, Problem, checks
 from tightrope.problems.constraints import ScaledNoise
 from tightrope.problems.constraints.changing import Mixed, switching
 from tightrope.problems.losses import IID
-from tightrope.space import FloatArray, LayeredSpace
 
 SPACE = LayeredSpace.dense([1, 2, 1], 2)
 MEAN = np.linspace(0.05, 0.4, 8)[None]

@@ -8,11 +8,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import mdps, random_counts, random_mdp, random_policy, rngs
-from tightrope import LayeredSpace, core
-from tightrope.model import LayeredMDP, Policy
+from tests.conftest import FloatArray, mdps, random_counts, random_mdp, random_policy, rngs
+from tightrope import LayeredMDP, LayeredSpace, Policy, core
 from tightrope.planning.dynamic_programming import Intervals
-from tightrope.space import FloatArray
 
 
 def most_in_box(lower: FloatArray, upper: FloatArray, v: FloatArray) -> float:

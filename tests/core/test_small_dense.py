@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
+from tests.conftest import FloatArray
 from tightrope import core
-from tightrope.space import FloatArray
 
 SEEDS = st.integers(0, 2**32 - 1)
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
+from tightrope import DurableLearner, Policy, make_learner
 from tightrope.checks.worlds import World, arrays, ordinary_world
-from tightrope.durable import DurableLearner, OpenEpisode
-from tightrope.learners import LearnerBase, make_learner
-from tightrope.model import Policy
+from tightrope.durable import OpenEpisode
+from tightrope.learners import LearnerBase
 
 WORLD = ordinary_world()
 

@@ -16,9 +16,10 @@ from typer.testing import CliRunner
 from fuzz.durable import sight_of
 from tests.durable.stories import fresh, one_more, opened, played
 from tests.tracing import at_moment, interrupted_after
+from tightrope import DurableLearner, InvalidInputError
 from tightrope.cli.commands import app
-from tightrope.durable import DurableLearner, backup, restore
-from tightrope.errors import ConflictError, InvalidInputError, StorageError, UnknownEpisodeError
+from tightrope.durable import backup, restore
+from tightrope.errors import ConflictError, StorageError, UnknownEpisodeError
 from tightrope.ops.inspection import inspect
 
 #: Of what was open or asked, `rewind` knows less than the learner did.

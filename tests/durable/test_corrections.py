@@ -21,10 +21,10 @@ from typer.testing import CliRunner
 from fuzz.durable import sight_of
 from tests.durable.conftest import MEMORY
 from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, rows, story
+from tightrope import BanditEpisode, DurableLearner, Episode, InvalidInputError
 from tightrope.cli.commands import app, serve
-from tightrope.durable import DurableLearner, OpenEpisode, backup, restore
-from tightrope.errors import ConflictError, InvalidInputError, StorageError, UnknownEpisodeError
-from tightrope.learners.base import BanditEpisode, Episode
+from tightrope.durable import OpenEpisode, backup, restore
+from tightrope.errors import ConflictError, StorageError, UnknownEpisodeError
 from tightrope.ops.corrections import Corrected
 from tightrope.ops.inspection import inspect
 from tightrope.ops.snapshots import SPACING, Retention, _older

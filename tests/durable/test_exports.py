@@ -10,8 +10,8 @@ from fuzz.durable import sight_of
 from fuzz.twin import SAFE, rules, somebody
 from tests.durable.stories import fresh, one_more, opened, played, rows, story
 from tests.durable.test_corrections import bits, command, ids, plain, tell_some
-from tightrope.durable import DurableLearner, export_episodes, import_episodes
-from tightrope.errors import InvalidInputError
+from tightrope import DurableLearner, InvalidInputError
+from tightrope.durable import export_episodes, import_episodes
 from tightrope.ops.inspection import inspect
 
 

@@ -22,15 +22,14 @@ from fuzz.durable import disturb
 from tests.durable.stories import WORLD, fresh, one_more, opened, played
 from tests.durable.test_learner import episode_fields, observe
 from tests.tracing import interrupted_after
-from tightrope.durable import DurableLearner
-from tightrope.errors import ConflictError, InvalidInputError, StorageError, TightropeError
+from tightrope import DurableLearner, InvalidInputError, LayeredSpace, TightropeError
+from tightrope.errors import ConflictError, StorageError
 from tightrope.learners.base import Feedback
 from tightrope.ops import snapshots
 from tightrope.ops.inspection import inspect
 from tightrope.ops.sqlite import HighWaterMark
 from tightrope.ops.state import EpisodeFormat
 from tightrope.ops.store import ZEROS, Event, Journal, SnapshotRow, bytes_of, digest_of_row
-from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
 

@@ -12,10 +12,9 @@ import pytest
 from typer.testing import CliRunner
 
 from tests.durable.stories import WORLD, fresh, one_more, opened
+from tightrope import DurableLearner, InvalidInputError, KLBall
 from tightrope.cli.commands import app
-from tightrope.confidence import KLBall
-from tightrope.durable import DurableLearner
-from tightrope.errors import InvalidInputError, StorageError
+from tightrope.errors import StorageError
 from tightrope.ops import formats, inspection, snapshots, sqlite
 from tightrope.ops.inspection import as_json, inspect, page, widths_of
 from tightrope.ops.status import BudgetUnits

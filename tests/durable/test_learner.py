@@ -12,23 +12,24 @@ import pytest
 
 import tightrope as tr
 from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, rows, story
-from tightrope.durable import DurableLearner, StopLoss
-from tightrope.errors import (
-    ConflictError,
+from tightrope import (
+    BanditEpisode,
     ConvergenceError,
+    DurableLearner,
+    Episode,
     InfeasibleError,
     InvalidInputError,
-    StorageError,
-    TooManyOpenError,
-    UnknownEpisodeError,
+    LayeredSpace,
+    Policy,
+    UCPDPractical,
 )
+from tightrope.durable import StopLoss
+from tightrope.errors import ConflictError, StorageError, TooManyOpenError, UnknownEpisodeError
 from tightrope.learners import LEARNERS, LearnerBase
-from tightrope.learners.base import BanditEpisode, Episode, Seen
-from tightrope.learners.ucpd_practical import PracticalState, UCPDPractical
+from tightrope.learners.base import Seen
+from tightrope.learners.ucpd_practical import PracticalState
 from tightrope.learners.uob_reps import UOBREPS
-from tightrope.model import Policy
 from tightrope.ops.inspection import inspect
-from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
 #: Its generator goes on when it is read from a file; nothing is drawn from it again.

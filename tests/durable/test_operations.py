@@ -11,13 +11,19 @@ from numpy.typing import NDArray
 from fuzz.twin import with_one_more
 from tests.durable.stories import WORLD, fresh, number_of, one_more, opened, played, rows, story
 from tests.durable.test_learner import episode_fields, observe
-from tightrope.durable import DurableLearner, StopLoss
-from tightrope.errors import ConflictError, ConvergenceError, InvalidInputError, StorageError
-from tightrope.learners.base import Episode
-from tightrope.learners.ucpd_practical import UCPDPractical
-from tightrope.model import LayeredMDP, Policy
+from tightrope import (
+    ConvergenceError,
+    DurableLearner,
+    Episode,
+    InvalidInputError,
+    LayeredMDP,
+    LayeredSpace,
+    Policy,
+    UCPDPractical,
+)
+from tightrope.durable import StopLoss
+from tightrope.errors import ConflictError, StorageError
 from tightrope.ops.state import LARGEST_WEIGHT, Account, Guard, Shadow, importance_weights
-from tightrope.space import LayeredSpace
 from tightrope.storage.checkpoints import fingerprint
 
 SAFE = Policy.uniform(WORLD.space)

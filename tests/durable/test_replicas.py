@@ -20,9 +20,9 @@ from fuzz.twin import Twin
 from tests.durable.stories import fresh, one_more, played
 from tests.durable.test_corrections import bits, during, ids, plain, tell_some
 from tests.durable.test_stores import random_call
+from tightrope import DurableLearner, InvalidInputError
 from tightrope.cli.commands import app
-from tightrope.durable import DurableLearner
-from tightrope.errors import ConflictError, InvalidInputError, StorageError, TooManyOpenError, UnknownEpisodeError
+from tightrope.errors import ConflictError, StorageError, TooManyOpenError, UnknownEpisodeError
 from tightrope.ops import corrections, engine, postgres, rebuilding, state
 from tightrope.ops.postgres import Address, PostgreSQL
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.durable.stories import fresh, one_more, opened, rows
-from tightrope.durable import DurableLearner
+from tightrope import DurableLearner
 from tightrope.errors import StorageError
 from tightrope.ops.inspection import inspect
 

@@ -13,9 +13,8 @@ from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, initial
 from fuzz.durable import OPERATIONS, OPTIONS, number_of, operate, sight_of
 from fuzz.twin import CORRECTIONS, Twin, somebody, story
 from tests.durable.conftest import MEMORY
-from tightrope.durable import DurableLearner
-from tightrope.errors import ConflictError, InvalidInputError, TooManyOpenError
-from tightrope.model import Policy
+from tightrope import DurableLearner, InvalidInputError, Policy
+from tightrope.errors import ConflictError, TooManyOpenError
 
 
 class Calls(RuleBasedStateMachine):

@@ -11,8 +11,8 @@ import pytest
 from fuzz.durable import CALLS, OPTIONS, number_of, operate, sight_of
 from fuzz.twin import Twin, somebody, story
 from tests.durable.stories import fresh, one_more, played
-from tightrope.durable import DurableLearner
-from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
+from tightrope import ConvergenceError, DurableLearner, InvalidInputError
+from tightrope.errors import StorageError
 from tightrope.ops import engine, state
 from tightrope.ops.sqlite import SQLite
 from tightrope.storage.checkpoints import fingerprint

@@ -4,7 +4,8 @@ import re
 import tomllib
 from pathlib import Path
 
-from tightrope.problems.files import load_problem, write_example
+from tightrope import load_problem
+from tightrope.problems.files import write_example
 from tightrope.problems.files.declaration import ConstraintDeclaration, Declaration, LossDeclaration
 
 DOCS = Path(__file__).parents[2] / "docs"

@@ -10,13 +10,14 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import tightrope as tr
-from tightrope.errors import InvalidInputError, MissingPackageError
+from tests.conftest import FloatArray
+from tightrope import InvalidInputError
+from tightrope.errors import MissingPackageError
 from tightrope.interop import ProblemEnv, SixTuple
 from tightrope.interop.gym_env import env_id
 from tightrope.problems import PROBLEMS
 from tightrope.problems.constraints import Deterministic
 from tightrope.problems.losses import Fixed, Replay
-from tightrope.space import FloatArray
 from tightrope.streams import streams
 
 

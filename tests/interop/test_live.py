@@ -7,10 +7,9 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.errors import InvalidInputError
+from tightrope import BanditEpisode, InvalidInputError
 from tightrope.interop import LiveHistory, LiveSpace, ProblemEnv, play_live
 from tightrope.interop.live import RunningMeans, Step
-from tightrope.learners.base import BanditEpisode
 
 
 class Listener:

@@ -8,16 +8,14 @@ import pytest
 from scipy.optimize import linprog
 
 import tightrope as tr
-from tests.conftest import pair_of_tuple
+from tests.conftest import FloatArray, pair_of_tuple
 from tests.learners.problems import problem_with
+from tightrope import LayeredMDP, Policy, Problem
 from tightrope.lab import tables
 from tightrope.lab.history import in_units
 from tightrope.learners.needs import NEEDS
-from tightrope.model import LayeredMDP, Policy
 from tightrope.planning.hindsight import slater_slack
-from tightrope.problems.base import Problem
 from tightrope.problems.constraints import make_constraints
-from tightrope.space import FloatArray
 
 T = 40
 

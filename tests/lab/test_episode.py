@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 
 from tests import twins
 from tests.conftest import mdps, random_policy, rngs
+from tightrope import LayeredMDP
 from tightrope.core import play
-from tightrope.model import LayeredMDP
 
 
 @given(mdps(), rngs(), st.integers(0, 3), st.sampled_from([0.0, 0.5]))

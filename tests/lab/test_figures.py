@@ -14,10 +14,10 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from scipy.optimize import isotonic_regression
 
-from tightrope.errors import InvalidInputError
+from tests.conftest import FloatArray
+from tightrope import InvalidInputError
 from tightrope.lab import figures
 from tightrope.lab.history import Budget
-from tightrope.space import FloatArray
 
 EPISODES = np.array([1.0, 2.0, 5.0, 10.0, 100.0, 1000.0])
 

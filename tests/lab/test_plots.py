@@ -5,9 +5,9 @@ import pytest
 from matplotlib.lines import Line2D
 
 import tightrope as tr
-from tightrope.errors import InvalidInputError
-from tightrope.lab.history import COLUMNS, History
-from tightrope.space import FloatArray
+from tests.conftest import FloatArray
+from tightrope import History, InvalidInputError
+from tightrope.lab.history import COLUMNS
 
 PROBLEM = tr.make("media-streaming")
 

@@ -8,9 +8,8 @@ import pytest
 
 import tightrope as tr
 from tests.lab.test_run import Charge, assert_same_history, small_problem
-from tightrope.lab.run import Run
+from tightrope import Run, make
 from tightrope.learners import LEARNERS
-from tightrope.problems import make
 from tightrope.problems.constraints import CONSTRAINTS
 from tightrope.problems.losses import LOSSES
 from tightrope.storage import checkpoints

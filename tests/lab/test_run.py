@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import random_mdp
+from tests.conftest import FloatArray, random_mdp
 from tightrope import (
     UCPD,
     Episode,
@@ -34,7 +34,6 @@ from tightrope.learners.base import Offer
 from tightrope.learners.parameters import NOT_NEGATIVE, parameter
 from tightrope.planning.hindsight import best_policy
 from tightrope.problems.files import write_example
-from tightrope.space import FloatArray
 
 SPACE = LayeredSpace.dense([1, 3, 2, 1], 2)
 

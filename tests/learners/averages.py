@@ -2,10 +2,8 @@
 
 import numpy as np
 
-from tests.conftest import pair_of_tuple
-from tightrope import LayeredSpace, Problem
-from tightrope.learners import BanditEpisode
-from tightrope.space import FloatArray
+from tests.conftest import FloatArray, pair_of_tuple
+from tightrope import BanditEpisode, LayeredSpace, Problem
 
 
 def averages(problem: Problem, plays: list[BanditEpisode]) -> tuple[FloatArray, FloatArray, FloatArray]:

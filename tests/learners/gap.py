@@ -6,9 +6,8 @@ import numpy as np
 
 from tests.conftest import random_mdp
 from tests.twins import sample_path
-from tightrope import Episode, History, LayeredMDP, LayeredSpace, run
-from tightrope.learners import LearnerBase, make_learner
-from tightrope.problems.base import Problem
+from tightrope import Episode, History, LayeredMDP, LayeredSpace, Problem, make_learner, run
+from tightrope.learners import LearnerBase
 from tightrope.problems.constraints import make_constraints
 from tightrope.problems.losses import make_losses
 

@@ -3,9 +3,9 @@
 import cvxpy as cp
 import numpy as np
 
+from tests.conftest import FloatArray
 from tests.learners.test_euclidean import flow
-from tightrope.model import LayeredMDP
-from tightrope.space import FloatArray
+from tightrope import LayeredMDP
 
 
 class OverPairs:

@@ -5,10 +5,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from tests.conftest import random_mdp
+from tests.conftest import FloatArray, random_mdp
 from tightrope import LayeredSpace, Policy, Problem
 from tightrope.problems.constraints import Deterministic
-from tightrope.space import FloatArray
 
 
 class Turns:

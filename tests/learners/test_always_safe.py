@@ -6,14 +6,13 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from tests.conftest import FloatArray
 from tests.learners.averages import averages, radii
 from tests.learners.problems import Turns
 from tests.learners.test_optimistic import episodes_of
-from tightrope import LayeredMDP, LayeredSpace, Policy, Problem, run
-from tightrope.learners import make_learner
+from tightrope import LayeredMDP, LayeredSpace, Policy, Problem, make_learner, run
 from tightrope.planning.dynamic_programming import Intervals, OptimisticPlan, class_transitions, classes_of
 from tightrope.problems.constraints import Deterministic
-from tightrope.space import FloatArray
 
 SPACE = LayeredSpace.dense([1, 3, 3, 1], 2)
 

@@ -8,9 +8,8 @@ import pytest
 from tests.learners.gap import regret_per_episode
 from tests.learners.over_pairs import OverPairs
 from tests.trajectories import trajectories
-from tightrope import InvalidInputError, LayeredMDP, LayeredSpace, Policy
+from tightrope import BanditEpisode, InvalidInputError, LayeredMDP, LayeredSpace, Policy, make_learner
 from tightrope.checks.worlds import WORLDS
-from tightrope.learners import BanditEpisode, make_learner
 from tightrope.learners.o_reps import BanditOREPS
 from tightrope.learners.parts import unbiased
 

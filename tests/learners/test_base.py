@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from numpy.typing import ArrayLike
 
-from tightrope import UCPD, ConvergenceError, Episode, InvalidInputError, LayeredMDP, LayeredSpace, make
+from tightrope import UCPD, ConvergenceError, Episode, InvalidInputError, LayeredMDP, LayeredSpace, make, make_learner
 from tightrope.checks.worlds import drive, ordinary_world
-from tightrope.learners import LEARNERS, make_learner
+from tightrope.learners import LEARNERS
 from tightrope.learners.base import Learner
 from tightrope.learners.episodes import CheckedEpisode, checked_budgets, checked_episode
 from tightrope.learners.registry import options_of

@@ -6,11 +6,10 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import mdps, pair_of_tuple, rngs, spaces
+from tests.conftest import FloatArray, mdps, pair_of_tuple, rngs, spaces
 from tests.twins import layer_of_state, pair_values
+from tightrope import LayeredMDP, LayeredSpace
 from tightrope.core import bonus_values
-from tightrope.model import LayeredMDP
-from tightrope.space import FloatArray, LayeredSpace
 
 
 def solve(

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import FloatArray
 from tests.learners.test_pricing import BUDGETS, MDP, PAIR, SPACE, L, from_least, plays, values
 from tests.twins import first_measure, model_of, occupancy, policy_of
-from tightrope import Episode, InfeasibleError, InvalidInputError, UCPDPractical, make, project, run
-from tightrope.learners import load, parts
+from tightrope import Episode, InfeasibleError, InvalidInputError, UCPDPractical, load, make, project, run
+from tightrope.learners import parts
 from tightrope.learners.ucpd_practical_known import UCPDPracticalKnown
-from tightrope.space import FloatArray
 
 LAYERS = [slice(a, b) for a, b in pairwise(SPACE.tuples_before)]
 

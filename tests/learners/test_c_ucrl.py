@@ -7,15 +7,14 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from tests.conftest import FloatArray
 from tests.learners.problems import problem_with
 from tests.learners.test_euclidean import flow
 from tests.learners.test_optimistic import one_step
-from tightrope import Policy, run
+from tightrope import LayeredSpace, Policy, make_learner, run
 from tightrope.checks.worlds import World, world
-from tightrope.learners import make_learner
 from tightrope.learners.c_ucrl import CUCRL
 from tightrope.learners.needs import most_slack_policy
-from tightrope.space import FloatArray, LayeredSpace
 
 Met = dict[tuple[int, int], list[FloatArray]]
 

@@ -7,9 +7,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tightrope import Policy
+from tightrope import Policy, make_learner
 from tightrope.checks.worlds import drive, ordinary_world
-from tightrope.learners import LEARNERS, make_learner
+from tightrope.learners import LEARNERS
 from tightrope.learners.fixed import Uniform
 from tightrope.storage.state import State
 

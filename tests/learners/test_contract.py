@@ -8,14 +8,14 @@ from typing import Any, get_args
 import numpy as np
 import pytest
 
-from tightrope import UCPD, Episode, InvalidInputError, LayeredSpace, Policy
+from tests.conftest import FloatArray
+from tightrope import UCPD, BanditEpisode, Episode, InvalidInputError, LayeredSpace, Policy
 from tightrope.checks import check_learner, yield_learner_checks
 from tightrope.core import policy_of
 from tightrope.learners import LEARNERS, LearnerBase
-from tightrope.learners.base import BanditEpisode, Constants, Feedback, Offer, Seen, State
+from tightrope.learners.base import Constants, Feedback, Offer, Seen, State
 from tightrope.learners.episodes import checked_bandit_episode, checked_episode
 from tightrope.learners.needs import NEEDS
-from tightrope.space import FloatArray
 
 CHECKS = {check.__name__: check for check in yield_learner_checks()}
 

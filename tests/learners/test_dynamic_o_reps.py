@@ -8,9 +8,8 @@ import pytest
 
 from tests.learners.over_pairs import OverPairs
 from tests.learners.problems import problem_with
-from tightrope import Episode, InvalidInputError, run
+from tightrope import Episode, InvalidInputError, load, make_learner, run
 from tightrope.checks.worlds import WORLDS
-from tightrope.learners import load, make_learner
 from tightrope.learners.dynamic_o_reps import DynamicOREPS
 from tightrope.storage.checkpoints import fingerprint
 

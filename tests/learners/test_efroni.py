@@ -10,18 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import random_mdp
+from tests.conftest import FloatArray, random_mdp
 from tests.extended_lp import Answer, extended_lp
 from tests.learners.averages import averages, backwards, radii
 from tests.learners.problems import Turns
 from tests.twins import sample_path
-from tightrope import LayeredSpace, Problem
-from tightrope.learners import BanditEpisode, LearnerBase
+from tightrope import BanditEpisode, LayeredSpace, Problem
+from tightrope.learners import LearnerBase
 from tightrope.learners.opt_cmdp import OptCMDP
 from tightrope.learners.opt_dual_cmdp import OptDualCMDP
 from tightrope.learners.opt_primal_dual import OptPrimalDual
 from tightrope.problems.constraints import Deterministic
-from tightrope.space import FloatArray
 
 K, H, SLACK = 40, 3, 0.45
 RHO = H / (SLACK / 2)  # H/γ

@@ -8,10 +8,9 @@ from typing import Any
 import pytest
 
 from fuzz.endurance import Combination, done, endure, inspect
-from tightrope import LayeredSpace
+from tightrope import UCPD, LayeredSpace
 from tightrope.learners import LEARNERS
 from tightrope.learners.uc_o_reps import UCOREPS
-from tightrope.learners.ucpd import UCPD
 
 PLAYED = [("machine-cycle", "chaser"), ("random", "random-walk"), ("inventory", "switching")]
 

@@ -7,8 +7,8 @@ from hypothesis import strategies as st
 from tests.conftest import mdps, pair_of_tuple, random_policy, rngs
 from tests.trajectories import trajectories
 from tests.twins import occupancy
+from tightrope import LayeredMDP
 from tightrope.learners.parts import importance_weighted
-from tightrope.model import LayeredMDP
 
 
 @given(mdps(), rngs(), st.floats(0, 1))

@@ -6,11 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import mdps, pair_of_tuple, random_mdp, random_policy, rngs
+from tests.conftest import FloatArray, mdps, pair_of_tuple, random_mdp, random_policy, rngs
 from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, make, run
 from tightrope.learners import drift_plus_penalty as euclidean
 from tightrope.learners.drift_plus_penalty import EuclideanProjector
-from tightrope.space import FloatArray
 
 
 def flow(mdp: LayeredMDP) -> tuple[FloatArray, FloatArray]:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from scipy.stats import kstest
 
-from tests.conftest import pair_of_tuple
+from tests.conftest import FloatArray, pair_of_tuple
 from tests.learners.gap import random_episodes, regret_per_episode
 from tests.planning.test_extended_values import least_in_ball
 from tests.twins import layer_of_state
@@ -16,7 +16,6 @@ from tightrope import Episode, InvalidInputError, LayeredMDP, LayeredSpace
 from tightrope.confidence import Counts
 from tightrope.learners.fpop import FPOP
 from tightrope.planning.hindsight import best_policy
-from tightrope.space import FloatArray
 
 SPACE = LayeredSpace.dense([1, 2, 3, 1], 2)
 

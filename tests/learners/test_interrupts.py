@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from tests.tracing import interrupted_after
+from tightrope import make_learner
 from tightrope.checks.worlds import drive, ordinary_world
-from tightrope.learners import LEARNERS, LearnerBase, make_learner
+from tightrope.learners import LEARNERS, LearnerBase
 
 #: Of the moments of an episode every so many-th is tried, and each of the last ones.
 STRIDE = 7

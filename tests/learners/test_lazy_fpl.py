@@ -5,13 +5,12 @@ import itertools
 import numpy as np
 import pytest
 
+from tests.conftest import FloatArray
 from tests.learners.gap import random_episodes, regret_per_episode
 from tests.twins import occupancy
-from tightrope import Episode, LayeredMDP, LayeredSpace
+from tightrope import Episode, LayeredMDP, LayeredSpace, make_learner
 from tightrope.checks.worlds import WORLDS, World
-from tightrope.learners import make_learner
 from tightrope.learners.lazy_fpl import LazyFPL
-from tightrope.space import FloatArray
 from tightrope.streams import streams
 
 

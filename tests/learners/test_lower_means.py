@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import binom
 
+from tests.conftest import FloatArray
 from tightrope.core import lower_means
-from tightrope.space import FloatArray
 
 RUNS, DRAWS, DELTA = 2000, 1000, 0.1
 TIMES = np.unique(np.geomspace(1, DRAWS, 40).astype(int))

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import FloatArray
 from tests.learners.test_optimistic import two_choices
-from tightrope import LayeredSpace, run
+from tightrope import LayeredSpace, make_learner, run
 from tightrope.checks.worlds import World, world
-from tightrope.learners import make_learner
 from tightrope.learners.npg_lagrangian import NPGLagrangian
 from tightrope.learners.pid_lagrangian import PIDLagrangian
-from tightrope.space import FloatArray
 
 Met = dict[tuple[int, int], list[tuple[int, FloatArray]]]
 

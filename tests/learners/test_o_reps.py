@@ -9,12 +9,21 @@ import pytest
 
 from tests.learners.over_pairs import OverPairs
 from tests.learners.problems import Turns, problem_with
-from tightrope import UCPD, ConvergenceError, Episode, InvalidInputError, KnownModel, LayeredSpace, Problem, run
+from tightrope import (
+    UCPD,
+    ConvergenceError,
+    Episode,
+    InvalidInputError,
+    KnownModel,
+    LayeredSpace,
+    Problem,
+    make,
+    make_learner,
+    run,
+)
 from tightrope.checks.worlds import WORLDS, World
-from tightrope.learners import make_learner
 from tightrope.learners.o_reps import OREPS
 from tightrope.learners.uc_o_reps import UCOREPS
-from tightrope.problems import make
 from tightrope.projection.projector import Projector
 
 #: The largest mixing that changes nothing at all: λ·uniform is below half a unit in the last place of any θ here.

@@ -7,12 +7,10 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from tests.conftest import FloatArray
 from tests.learners.problems import problem_with
-from tightrope import LayeredMDP, LayeredSpace
-from tightrope.confidence import KnownModel
-from tightrope.learners import Episode
+from tightrope import Episode, KnownModel, LayeredMDP, LayeredSpace
 from tightrope.learners.omdpd import OMDPD
-from tightrope.space import FloatArray
 
 T = 30
 BUDGETS = (0.3, 0.5)

@@ -7,11 +7,24 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import FloatArray
 from tests.learners.averages import averages, backwards, radii
 from tests.learners.problems import Coins, problem_with
-from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, Problem, core, run
+from tightrope import (
+    BanditEpisode,
+    ConvergenceError,
+    InvalidInputError,
+    LayeredMDP,
+    LayeredSpace,
+    Policy,
+    Problem,
+    core,
+    make_learner,
+    run,
+    solve_cmdp,
+)
 from tightrope.core import sample_path
-from tightrope.learners import BanditEpisode, LearnerBase, make_learner
+from tightrope.learners import LearnerBase
 from tightrope.learners.base import Seen
 from tightrope.learners.dope import DOPE
 from tightrope.learners.opdop import OPDOP
@@ -20,9 +33,8 @@ from tightrope.learners.opt_dual_cmdp import OptDualCMDP
 from tightrope.learners.opt_primal_dual import OptPrimalDual
 from tightrope.learners.shared.counting import AveragesState, Radii, estimates
 from tightrope.planning.dynamic_programming import Intervals
-from tightrope.planning.hindsight import slater_slack, solve_cmdp
+from tightrope.planning.hindsight import slater_slack
 from tightrope.problems.constraints import Deterministic
-from tightrope.space import FloatArray
 from tightrope.storage.checkpoints import fingerprint
 
 NAMES = ["opt-cmdp", "opt-dual-cmdp", "opt-primal-dual", "opdop", "dope", "always-safe"]

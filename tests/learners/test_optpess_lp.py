@@ -7,12 +7,11 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
+from tests.conftest import FloatArray
 from tests.learners.averages import averages
 from tests.learners.problems import problem_with
 from tests.learners.test_optimistic import episodes_of, one_step
-from tightrope import LayeredSpace, Policy
-from tightrope.learners import make_learner
-from tightrope.space import FloatArray
+from tightrope import LayeredSpace, Policy, make_learner
 
 
 def flow(space: LayeredSpace, P: FloatArray) -> tuple[FloatArray, FloatArray]:

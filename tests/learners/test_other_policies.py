@@ -6,11 +6,10 @@ import sys
 import numpy as np
 import pytest
 
+from tightrope import BanditEpisode, InvalidInputError, Policy, make_learner
 from tightrope.checks.worlds import drive, now, ordinary_world, same
-from tightrope.errors import InvalidInputError
-from tightrope.learners import LEARNERS, BanditEpisode, make_learner
+from tightrope.learners import LEARNERS
 from tightrope.learners.base import NEEDS_OF_BUDGETS
-from tightrope.model import Policy
 
 WORLD = ordinary_world()
 

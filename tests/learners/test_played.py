@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import nnls
 
-from tests.conftest import mdps, random_counts, random_policy, rngs, spaces
+from tests.conftest import FloatArray, mdps, random_counts, random_policy, rngs, spaces
 from tightrope import LayeredMDP, LayeredSpace, Policy
 from tightrope.core import SMALLEST, assess, believe, from_least, in_spans, least_prices, span, uses
-from tightrope.space import FloatArray
 
 
 def assessed(

@@ -12,16 +12,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import pair_of_tuple, random_mdp
+from tests.conftest import FloatArray, pair_of_tuple, random_mdp
 from tests.twins import first_measure, model_of, occupancy, policy_of, sample_path
-from tightrope import BanditEpisode, Episode, LayeredSpace, project
+from tightrope import BanditEpisode, Episode, LayeredSpace, Policy, project
 from tightrope.core import SMALLEST
 from tightrope.learners import parts
 from tightrope.learners.parts import rate, spans_after, upper_bounds
 from tightrope.learners.ucpd_bandit import UCPDBandit
 from tightrope.learners.ucpd_practical_0_2 import UCPDPractical02
-from tightrope.model import Policy
-from tightrope.space import FloatArray
 
 SPACE = LayeredSpace.dense([1, 2, 2, 1], 2)
 PAIR, L, BUDGETS = pair_of_tuple(SPACE), 3, np.array([0.5, 0.45])

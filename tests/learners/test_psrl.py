@@ -4,13 +4,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
+from tests.conftest import FloatArray
 from tests.learners.gap import regret_per_episode
-from tightrope import InvalidInputError, LayeredSpace, Policy
+from tightrope import BanditEpisode, InvalidInputError, LayeredSpace, Policy, make, make_learner
 from tightrope.checks.worlds import WORLDS
-from tightrope.learners import BanditEpisode, make_learner
 from tightrope.learners.psrl import PSRL
-from tightrope.problems import make
-from tightrope.space import FloatArray
 
 
 def best_of_a_draw(

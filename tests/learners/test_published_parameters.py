@@ -12,9 +12,8 @@ import numpy as np
 import pytest
 
 from tests.learners.problems import Turns
-from tightrope import LayeredMDP, LayeredSpace, Problem
-from tightrope.confidence import Box
-from tightrope.learners import LEARNERS, LearnerBase, make_learner
+from tightrope import Box, LayeredMDP, LayeredSpace, Problem, make_learner
+from tightrope.learners import LEARNERS, LearnerBase
 from tightrope.learners.registry import options_of
 from tightrope.learners.shared.counting import estimates
 from tightrope.problems.constraints import Deterministic

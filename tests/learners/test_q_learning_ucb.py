@@ -8,9 +8,8 @@ import pytest
 
 from tests.learners.gap import regret_per_episode
 from tests.twins import pair_values
-from tightrope import LayeredSpace
+from tightrope import BanditEpisode, LayeredSpace
 from tightrope.checks.worlds import WORLDS
-from tightrope.learners import BanditEpisode
 from tightrope.learners.q_learning_ucb import QLearningUCB
 from tightrope.planning.dynamic_programming import greedy, least_values
 

@@ -6,6 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
+from tests.conftest import FloatArray
 from tests.learners.problems import Chaser, Coins, Turns, problem_with
 from tests.learners.test_euclidean import flow
 from tightrope import (
@@ -13,21 +14,21 @@ from tightrope import (
     ConvergenceError,
     InvalidInputError,
     KnownModel,
+    LayeredMDP,
     LayeredSpace,
     Policy,
     Problem,
+    make_learner,
     run,
     solve_cmdp,
 )
 from tightrope.checks.worlds import WORLDS, drive
-from tightrope.learners import LEARNERS, make_learner
+from tightrope.learners import LEARNERS
 from tightrope.learners.drift_plus_penalty import DriftPlusPenalty, EuclideanProjector
 from tightrope.learners.follow_the_leader import FollowTheLeader
 from tightrope.learners.needs import NEEDS, hindsight_policy, most_slack_policy
-from tightrope.model import LayeredMDP
 from tightrope.planning.hindsight import slater_slack
 from tightrope.problems.constraints import Deterministic
-from tightrope.space import FloatArray
 from tightrope.streams import streams
 
 

@@ -8,9 +8,8 @@ import numpy as np
 import pytest
 
 from tests.learners.test_optimistic import two_choices
-from tightrope import BanditEpisode, InvalidInputError, LayeredSpace, Policy, run
+from tightrope import BanditEpisode, InvalidInputError, LayeredSpace, Policy, make_learner, run
 from tightrope.checks.worlds import world
-from tightrope.learners import make_learner
 from tightrope.learners.reinforce_lagrangian import ReinforceLagrangian
 
 

@@ -8,9 +8,8 @@ import pytest
 
 from tests import twins
 from tests.learners.test_optimistic import two_choices
-from tightrope import Episode, LayeredMDP, LayeredSpace, run
+from tightrope import Episode, LayeredMDP, LayeredSpace, make_learner, run
 from tightrope.checks.worlds import world
-from tightrope.learners import make_learner
 from tightrope.learners.renewal_drift_plus_penalty import RenewalDriftPlusPenalty
 
 

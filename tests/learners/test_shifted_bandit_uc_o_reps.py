@@ -14,8 +14,17 @@ from tests.learners.test_uob_reps import PRECISE, bandit_episode
 from tests.projection.test_box import conic_solution
 from tests.trajectories import trajectories
 from tests.twins import first_measure, layer_of_state, occupancy
-from tightrope import BanditEpisode, InvalidInputError, L1Ball, LayeredMDP, LayeredSpace, PaperRadius, Policy, project
-from tightrope.confidence import Box
+from tightrope import (
+    BanditEpisode,
+    Box,
+    InvalidInputError,
+    L1Ball,
+    LayeredMDP,
+    LayeredSpace,
+    PaperRadius,
+    Policy,
+    project,
+)
 from tightrope.learners.shifted_bandit_uc_o_reps import ShiftedBanditUCOREPS, ShiftedRadius
 from tightrope.storage import checkpoints
 

@@ -8,9 +8,8 @@ import pytest
 
 from tests.learners.gap import regret_per_episode
 from tests.learners.problems import problem_with
-from tightrope import Episode, LayeredMDP, LayeredSpace, run
+from tightrope import Episode, LayeredMDP, LayeredSpace, make_learner, run
 from tightrope.checks.worlds import WORLDS, World
-from tightrope.learners import make_learner
 from tightrope.learners.base import LearnerBase
 from tightrope.learners.mdp_e import MDPE
 from tightrope.learners.online_ssp import least_passed

@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 
 from tests.learners.test_optimistic import two_choices
-from tightrope import BanditEpisode, InvalidInputError, LayeredSpace, run
+from tightrope import BanditEpisode, InvalidInputError, LayeredSpace, make_learner, run
 from tightrope.checks.worlds import world
-from tightrope.learners import make_learner
 from tightrope.learners.triple_q import TripleQ
 
 

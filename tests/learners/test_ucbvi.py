@@ -7,15 +7,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tests.conftest import pair_of_tuple, random_mdp, random_sparse_space
+from tests.conftest import FloatArray, pair_of_tuple, random_mdp, random_sparse_space
 from tests.learners.gap import gap_problem, regret_per_episode
 from tests.twins import pair_values, sample_path
-from tightrope import InvalidInputError, LayeredMDP, LayeredSpace
+from tightrope import BanditEpisode, InvalidInputError, LayeredMDP, LayeredSpace
 from tightrope.confidence import Counts
-from tightrope.learners import BanditEpisode
 from tightrope.learners.ucbvi import UCBVI
 from tightrope.planning.hindsight import best_policy
-from tightrope.space import FloatArray
 
 
 def play(learner: UCBVI, mdp: LayeredMDP, f: FloatArray, number: int, rng: np.random.Generator) -> None:

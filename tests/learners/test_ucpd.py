@@ -7,7 +7,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from tests.conftest import pair_of_tuple, random_mdp, random_sparse_space
+from tests.conftest import FloatArray, pair_of_tuple, random_mdp, random_sparse_space
 from tests.twins import first_measure, layer_of_state, policy_of, sample_path
 from tightrope import (
     UCPD,
@@ -27,7 +27,6 @@ from tightrope.learners.ucpd import UCPDKnown
 from tightrope.learners.ucpd_practical_known import UCPDPracticalKnown
 from tightrope.problems import PROBLEMS
 from tightrope.projection.projector import Projector
-from tightrope.space import FloatArray
 
 SPACE = LayeredSpace.dense([1, 2, 3, 1], 2)
 BUDGETS = np.array([0.4, 0.5])

@@ -10,8 +10,7 @@ from tests.conftest import pair_of_tuple, random_mdp, random_sparse_space
 from tests.learners.gap import play_gap, regret_per_episode
 from tests.planning.test_extended_values import least_in_ball
 from tests.twins import layer_of_state, sample_path
-from tightrope import InvalidInputError, LayeredMDP, LayeredSpace
-from tightrope.learners import BanditEpisode
+from tightrope import BanditEpisode, InvalidInputError, LayeredMDP, LayeredSpace
 from tightrope.learners.ucrl2 import UCRL2
 from tightrope.planning.hindsight import best_policy
 

@@ -8,18 +8,16 @@ import numpy as np
 import pytest
 from scipy.optimize import linprog
 
-from tests.conftest import pair_of_tuple, random_mdp, random_sparse_space
+from tests.conftest import FloatArray, pair_of_tuple, random_mdp, random_sparse_space
 from tests.instances import Boxed
 from tests.learners.gap import regret_per_episode
 from tests.projection.test_box import conic_solution
 from tests.trajectories import trajectories
 from tests.twins import first_measure, occupancy, policy_of, sample_path
-from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace
-from tightrope.confidence import Box, Counts
-from tightrope.learners import BanditEpisode
+from tightrope import BanditEpisode, Box, ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace
+from tightrope.confidence import Counts
 from tightrope.learners.uob_reps import UOBREPS
 from tightrope.projection.projector import Projector
-from tightrope.space import FloatArray
 
 PRECISE = {"tol_gap_abs": 1e-11, "tol_gap_rel": 1e-11, "tol_feas": 1e-11}
 

@@ -8,10 +8,8 @@ import pytest
 
 from tests.learners.problems import problem_with
 from tests.learners.test_optimistic import episodes_of, mean_loss, two_choices
-from tightrope import LayeredSpace, Policy, run
-from tightrope.learners import BanditEpisode, make_learner
+from tightrope import BanditEpisode, LayeredSpace, Policy, make_learner, run, solve_cmdp
 from tightrope.learners.uopt_rpgpd import UOptRPGPD
-from tightrope.planning.hindsight import solve_cmdp
 
 Table = dict[tuple[int, int], float]
 

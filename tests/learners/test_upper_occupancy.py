@@ -7,11 +7,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import mdps, pair_of_tuple, random_mdp, random_policy, random_sparse_space, rngs
+from tests.conftest import FloatArray, mdps, pair_of_tuple, random_mdp, random_policy, random_sparse_space, rngs
 from tests.twins import occupancy
+from tightrope import LayeredMDP, LayeredSpace
 from tightrope.core import upper_occupancy
-from tightrope.model import LayeredMDP
-from tightrope.space import FloatArray, LayeredSpace
 
 
 def bounds_of_pairs(space: LayeredSpace, pi: FloatArray, lower: FloatArray, upper: FloatArray) -> FloatArray:

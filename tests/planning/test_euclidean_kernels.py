@@ -5,8 +5,7 @@ from hypothesis import given
 
 from tests.conftest import mdps, rngs
 from tests.learners.test_euclidean import flow
-from tightrope import core
-from tightrope.model import LayeredMDP
+from tightrope import LayeredMDP, core
 
 
 @given(mdps(), rngs())

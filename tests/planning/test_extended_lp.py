@@ -5,13 +5,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import mdps, random_counts, random_mdp, random_policy, rngs
+from tests.conftest import FloatArray, mdps, random_counts, random_mdp, random_policy, rngs
 from tests.extended_lp import extended_lp
-from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, core
+from tightrope import ConvergenceError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, core, solve_cmdp
 from tightrope.planning import dynamic_programming
 from tightrope.planning.dynamic_programming import Intervals, best_response, plan
-from tightrope.planning.hindsight import best_policy, solve_cmdp
-from tightrope.space import FloatArray
+from tightrope.planning.hindsight import best_policy
 
 
 @st.composite

@@ -6,10 +6,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from tests.conftest import pair_of_tuple, random_mdp, rngs, spaces
+from tests.conftest import FloatArray, pair_of_tuple, random_mdp, rngs, spaces
 from tests.twins import pair_values
-from tightrope import core
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope import LayeredSpace, core
 
 
 def solve(space: LayeredSpace, P: FloatArray, eps: FloatArray, cost: FloatArray) -> tuple[FloatArray, np.ndarray]:

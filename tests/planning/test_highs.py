@@ -12,15 +12,13 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import tightrope as tr
-from tests.conftest import mdps, random_mdp, random_policy, rngs
+from tests.conftest import FloatArray, mdps, random_mdp, random_policy, rngs
 from tests.planning.test_hindsight import feasible_problem, fork
-from tightrope.errors import ConvergenceError
+from tightrope import ConvergenceError, LayeredMDP, LayeredSpace, solve_cmdp
 from tightrope.linear_program import LinearProgram, Method, Optimum
-from tightrope.model import LayeredMDP
 from tightrope.planning import hindsight
-from tightrope.planning.hindsight import CMDPSolution, HindsightLP, slater_slack, solve_cmdp
+from tightrope.planning.hindsight import CMDPSolution, HindsightLP, slater_slack
 from tightrope.problems import PROBLEMS
-from tightrope.space import FloatArray, LayeredSpace
 
 
 def numbers(rng: np.random.Generator, shape: tuple[int, int], whole: bool) -> FloatArray:

@@ -12,12 +12,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests import twins
-from tests.conftest import mdps, pair_of_tuple, random_mdp, random_policy, random_sparse_space, rngs
-from tightrope import core
-from tightrope.errors import InfeasibleError, InvalidInputError
-from tightrope.model import LayeredMDP, Policy
-from tightrope.planning.hindsight import HindsightLP, best_policy, most_slack, slater_slack, solve_cmdp
-from tightrope.space import FloatArray, LayeredSpace
+from tests.conftest import FloatArray, mdps, pair_of_tuple, random_mdp, random_policy, random_sparse_space, rngs
+from tightrope import InfeasibleError, InvalidInputError, LayeredMDP, LayeredSpace, Policy, core, solve_cmdp
+from tightrope.planning.hindsight import HindsightLP, best_policy, most_slack, slater_slack
 
 
 def deterministic_policies(space: LayeredSpace) -> Iterator[Policy]:

@@ -3,10 +3,10 @@
 import numpy as np
 import pytest
 
-from tests.conftest import random_mdp, random_policy
+from tests.conftest import FloatArray, random_mdp, random_policy
+from tightrope import LayeredSpace
 from tightrope.planning import dynamic_programming, hindsight
 from tightrope.planning.dynamic_programming import Intervals, Mixture, best_mixture
-from tightrope.space import FloatArray, LayeredSpace
 
 SPACE = LayeredSpace.dense([1, 3, 3, 1], 3)
 OUT_OF_REACH, ALLOWED = -6.0, 3e-9

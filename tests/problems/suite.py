@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+from tightrope import Problem, make
 from tightrope.errors import MissingPackageError
-from tightrope.problems import PROBLEMS, make
-from tightrope.problems.base import Problem
+from tightrope.problems import PROBLEMS
 
 NAMES = sorted(PROBLEMS)
 

@@ -7,9 +7,8 @@ from hypothesis import strategies as st
 
 from tests import twins
 from tests.conftest import mdps, random_policy, rngs
-from tightrope.model import LayeredMDP, Policy
+from tightrope import LayeredMDP, LayeredSpace, Policy
 from tightrope.problems.losses import Chaser, LowerBound
-from tightrope.space import LayeredSpace
 
 FORK = LayeredMDP(LayeredSpace.dense([1, 1], 3), np.ones(3))
 FIRST, SECOND, THIRD = (Policy(FORK.space, row) for row in np.eye(3))

@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tightrope as tr
 from tests.problems.twin import Move, Twin, assert_same, scenarios
-from tightrope.errors import InvalidInputError
-from tightrope.planning.hindsight import solve_cmdp
-from tightrope.problems.suite.autonomous_driving import autonomous_driving
+from tightrope import InvalidInputError, solve_cmdp
 
 LEVELS = [30, 50, 80, 100, 130]
 BENDS = [0.1, 0.1, 0.4, 1.0, 0.4, 0.1] * 2
@@ -28,25 +27,25 @@ def law(level: Any, action: int, k: int) -> list[Move]:
 
 
 def test_it_is_its_twin() -> None:
-    assert_same(autonomous_driving(), Twin({1: 1.0}, 12, lambda level: range(3), law))
+    assert_same(tr.make("autonomous-driving"), Twin({1: 1.0}, 12, lambda level: range(3), law))
 
 
 def test_both_budgets_bind_in_every_scenario() -> None:
-    problem = autonomous_driving()
+    problem = tr.make("autonomous-driving")
     np.testing.assert_allclose(problem.use_in_units(problem.budgets), [1.08, 1.2])
     for loss in scenarios(problem):
         assert (solve_cmdp(problem.mdp, loss, problem.constraints.mean, problem.budgets).multipliers > 0.01).all()
 
 
 def test_names_and_units() -> None:
-    problem = autonomous_driving()
+    problem = tr.make("autonomous-driving")
     assert problem.state_name(0) == "50 km/h, step 0"
     assert (problem.loss_unit, problem.constraint_units) == ("minutes", ("litres", ""))
     assert problem.loss_scale == 2.0
 
 
 def test_a_road_of_another_length_is_jammed_in_the_same_parts() -> None:
-    problem = autonomous_driving(n_segments=6)
+    problem = tr.make("autonomous-driving", n_segments=6)
     free, morning, evening = scenarios(problem)
     first_tuple = problem.space.csr.pair_ptr[problem.space.csr.state_ptr[problem.space.csr.layer_ptr[:-1]]]
     jammed = [
@@ -62,4 +61,4 @@ def test_a_road_of_another_length_is_jammed_in_the_same_parts() -> None:
 )
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        autonomous_driving(**options)
+        tr.make("autonomous-driving", **options)

@@ -6,12 +6,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tightrope.errors import InvalidInputError
-from tightrope.model import LayeredMDP, Policy
-from tightrope.problems.base import Problem
+from tests.conftest import FloatArray
+from tightrope import InvalidInputError, LayeredMDP, LayeredSpace, Policy, Problem
 from tightrope.problems.constraints import Deterministic
 from tightrope.problems.losses import Fixed
-from tightrope.space import FloatArray, LayeredSpace
 
 
 def small_problem(**changes: Any) -> Problem:

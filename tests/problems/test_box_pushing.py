@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from tests.problems.twin import Move, Twin, assert_same, scenarios
-from tightrope.errors import InvalidInputError
+from tightrope import InvalidInputError
 from tightrope.planning.hindsight import best_policy
 from tightrope.problems.suite import box_pushing as module
 from tightrope.problems.suite.box_pushing import box_pushing

@@ -5,11 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+from tests.conftest import FloatArray
 from tests.problems.suite import make_or_skip
-from tightrope import LayeredMDP, LayeredSpace, Policy, checks
-from tightrope.errors import InvalidInputError
+from tightrope import InvalidInputError, LayeredMDP, LayeredSpace, Policy, checks
 from tightrope.problems.constraints import CHANGING, ChangingConstraints, Draws, largest_factor, make_constraints
-from tightrope.space import FloatArray
 
 MEAN = np.array([[0.2, 0.4, -0.1, 0.0], [0.1, 0.0, 0.0, 0.2]])
 CHEAP, DEAR = 0.5 * MEAN, 1.5 * MEAN

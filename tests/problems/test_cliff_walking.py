@@ -4,9 +4,9 @@ from typing import Any
 
 import pytest
 
+import tightrope as tr
 from tests.problems.twin import Move, Twin, assert_same
-from tightrope.errors import InvalidInputError
-from tightrope.problems.suite.cliff_walking import cliff_walking
+from tightrope import InvalidInputError
 
 SHIFTS = ((-1, 0), (0, 1), (1, 0), (0, -1), (0, 0))
 
@@ -30,15 +30,15 @@ def twin(n_rows: int, n_columns: int, n_steps: int, slip: float) -> Twin:
 
 
 def test_it_is_its_twin() -> None:
-    assert_same(cliff_walking(), twin(4, 12, 24, 0.1))
+    assert_same(tr.make("cliff-walking"), twin(4, 12, 24, 0.1))
 
 
 def test_a_small_one_with_much_slip_is_its_twin() -> None:
-    assert_same(cliff_walking(n_rows=2, n_columns=4, n_steps=9, slip=0.5, budget=1), twin(2, 4, 9, 0.5))
+    assert_same(tr.make("cliff-walking", n_rows=2, n_columns=4, n_steps=9, slip=0.5, budget=1), twin(2, 4, 9, 0.5))
 
 
 def test_no_state_is_off_the_cliff() -> None:
-    names = {name.rpartition(",")[0] for name in cliff_walking().state_names[:-1]}
+    names = {name.rpartition(",")[0] for name in tr.make("cliff-walking").state_names[:-1]}
     assert "row 4, column 1" in names
     assert not {f"row 4, column {c}" for c in range(2, 13)} & names
 
@@ -54,4 +54,4 @@ def test_no_state_is_off_the_cliff() -> None:
 )
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        cliff_walking(**options)
+        tr.make("cliff-walking", **options)

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import rngs
-from tightrope.errors import InvalidInputError
+from tests.conftest import FloatArray, rngs
+from tightrope import InvalidInputError
 from tightrope.problems.constraints import (
     NOISES,
     Bernoulli,
@@ -21,7 +21,6 @@ from tightrope.problems.constraints import (
     largest_factor,
     make_constraints,
 )
-from tightrope.space import FloatArray
 
 MEAN = np.array([[0.0, 0.2, -0.4], [0.3, 0.1, 0.0]])
 

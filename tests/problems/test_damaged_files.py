@@ -9,10 +9,9 @@ from typing import Any
 import pytest
 
 from tests.problems.folders import edit, fresh_shop, invoke, refused, rewrite, write
-from tightrope import InvalidInputError
-from tightrope.problems.files import charges, dynamics, load_problem, reading, tables
+from tightrope import InvalidInputError, load_problem, unroll
+from tightrope.problems.files import charges, dynamics, reading, tables
 from tightrope.problems.layout import Layout
-from tightrope.problems.unroll import unroll
 
 Damage = Callable[[Path], object]
 

@@ -6,8 +6,7 @@ from pathlib import Path
 import pytest
 
 from tests.problems.folders import edit, fresh_shop, invoke, refused
-from tightrope import theory
-from tightrope.problems.files import load_problem
+from tightrope import load_problem, theory
 
 #: What was recorded of two weeks: only the moves that were played.
 PATHS = """\

@@ -6,14 +6,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tightrope.errors import InvalidInputError
+from tests.conftest import FloatArray
+from tightrope import InvalidInputError, Problem
 from tightrope.planning.hindsight import HindsightLP, best_policy, slater_slack
-from tightrope.problems.base import Problem
 from tightrope.problems.constraints import ScaledNoise
 from tightrope.problems.losses import Oblivious
 from tightrope.problems.suite import edge_cloud as module
 from tightrope.problems.suite.edge_cloud import edge_cloud
-from tightrope.space import FloatArray
 
 RING = [min(d, 8 - d) for d in range(8)]
 SITES = [0, 2, 4, 6]

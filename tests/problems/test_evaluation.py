@@ -8,7 +8,7 @@ import pytest
 import tightrope as tr
 from benchmarks.off_policy import costs, coverage, policies, truth
 from tests.problems.recorded import recorded
-from tightrope.errors import InvalidInputError
+from tightrope import InvalidInputError
 from tightrope.lab.account import Account
 from tightrope.problems.logs.evaluation import Estimate, Evaluation
 

@@ -6,8 +6,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tightrope.errors import InvalidInputError
-from tightrope.problems.factors import AXES, Factors, parse
+from tightrope import Factors, InvalidInputError
+from tightrope.problems.factors import AXES, parse
 
 ROWS = [(0, 0, 0), (0, 0, 1), (0, 1, 1), (1, 0, 0), (1, 1, 1)]
 P = [0.25, 0.75, 1.0, 1.0, 1.0]

@@ -13,9 +13,10 @@ import pytest
 
 import tightrope as tr
 from tests.problems.folders import edit, fresh_shop, invoke, refused, write
+from tightrope import load_problem, solve_cmdp
 from tightrope.lab.history import describe_units, in_units
-from tightrope.planning.hindsight import best_policy, solve_cmdp
-from tightrope.problems.files import charges, load_problem, load_with_digest, write_example
+from tightrope.planning.hindsight import best_policy
+from tightrope.problems.files import charges, load_with_digest, write_example
 from tightrope.problems.files import tables as tables_module
 
 

@@ -7,8 +7,7 @@ import numpy as np
 import pytest
 
 from tests.problems.folders import refused
-from tightrope import InvalidInputError
-from tightrope.problems.files import load_problem
+from tightrope import InvalidInputError, load_problem
 
 PAGE = (Path(__file__).parents[2] / "docs" / "how-to" / "your-own-problem.md").read_text("utf-8")
 TOML = next(block for block in re.findall(r"```toml\n(.*?)```", PAGE, flags=re.DOTALL) if "battery" in block)

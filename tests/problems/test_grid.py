@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.problems.twin import Move, Twin, assert_same
-from tightrope.errors import InvalidInputError
+from tightrope import InvalidInputError
 from tightrope.planning.hindsight import best_policy
 from tightrope.problems.suite.grid import grid
 

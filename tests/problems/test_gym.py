@@ -12,9 +12,9 @@ from gymnasium.envs.toy_text.frozen_lake import FrozenLakeEnv
 from gymnasium.envs.toy_text.taxi import TaxiEnv
 
 import tightrope as tr
-from tightrope.errors import InvalidInputError
+from tightrope import InvalidInputError, solve_cmdp
 from tightrope.interop import problem_from_gym
-from tightrope.planning.hindsight import best_policy, slater_slack, solve_cmdp
+from tightrope.planning.hindsight import best_policy, slater_slack
 from tightrope.problems.suite import frozen_lake, taxi_fuel
 
 

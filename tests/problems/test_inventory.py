@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tightrope as tr
 from tests.problems.twin import Move, Twin, assert_same, scenarios
-from tightrope.errors import InvalidInputError
-from tightrope.problems.suite.inventory import inventory
+from tightrope import InvalidInputError
 
 CHANCES = [0.3, 0.2, 0.2, 0.2, 0.05, 0.05]
 
@@ -22,11 +22,11 @@ def law(s: Any, a: int, day: int) -> list[Move]:
 
 
 def test_it_is_its_twin() -> None:
-    assert_same(inventory(), Twin({0: 1.0}, 7, lambda s: range(6 - s), law))
+    assert_same(tr.make("inventory"), Twin({0: 1.0}, 7, lambda s: range(6 - s), law))
 
 
 def test_the_budget_is_three_and_a_half_of_the_dearest_days() -> None:
-    problem = inventory()
+    problem = tr.make("inventory")
     assert problem.budgets.tolist() == [3.5]
     np.testing.assert_allclose(problem.use_in_units(problem.budgets), [66.5])
     assert (problem.loss_scale, problem.loss_unit) == (70.0, "money")
@@ -37,7 +37,7 @@ def test_the_budget_is_three_and_a_half_of_the_dearest_days() -> None:
 
 
 def test_orders_never_exceed_the_room_that_is_left() -> None:
-    problem = inventory(capacity=3, n_days=4)
+    problem = tr.make("inventory", capacity=3, n_days=4)
     for s, a in problem.space.pairs.tolist():
         stock = int(problem.state_name(s).split()[1].rstrip(","))
         assert stock + a <= 3
@@ -55,4 +55,4 @@ def test_orders_never_exceed_the_room_that_is_left() -> None:
 )
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        inventory(**options)
+        tr.make("inventory", **options)

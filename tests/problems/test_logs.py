@@ -12,11 +12,9 @@ import pytest
 import tightrope as tr
 from benchmarks.logged import regret
 from tests.problems.recorded import LOSS, Columns, laws, recorded, written
-from tightrope.errors import InvalidInputError
+from tightrope import InvalidInputError, load_problem, read_log
 from tightrope.learners.shared.counting import CountingLearner
-from tightrope.problems.files import load_problem
 from tightrope.problems.logs.estimate import log_of, write_from_log
-from tightrope.problems.logs.log import read_log
 
 BUDGETS = {"hours": 2.0}
 

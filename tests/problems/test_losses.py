@@ -6,10 +6,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tightrope.errors import InvalidInputError
-from tightrope.model import LayeredMDP, Policy
+from tests.conftest import FloatArray
+from tightrope import InvalidInputError, LayeredMDP, LayeredSpace, Policy
 from tightrope.problems.losses import LOSSES, Adaptive, Drifting, Losses, Switching, make_losses
-from tightrope.space import FloatArray, LayeredSpace
 
 SCENARIOS = np.array([[0.0, 1.0, -1.0], [0.5, -0.5, 1.0], [-1.0, 1.0, 0.25]])
 MDP = LayeredMDP(LayeredSpace.dense([1, 1], 3), np.ones(3))

@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tightrope as tr
 from tests.problems.twin import Move, Twin, assert_same, scenarios
-from tightrope.errors import InvalidInputError
-from tightrope.planning.hindsight import best_policy, solve_cmdp
-from tightrope.problems.suite.machine_cycle import machine_cycle
+from tightrope import InvalidInputError, solve_cmdp
+from tightrope.planning.hindsight import best_policy
 
 
 def law(s: Any, action: int, step: int) -> list[Move]:
@@ -18,12 +18,12 @@ def law(s: Any, action: int, step: int) -> list[Move]:
 
 
 def test_it_is_its_twin() -> None:
-    assert_same(machine_cycle(), Twin({0: 1.0}, 6, lambda s: (0, 1), law))
+    assert_same(tr.make("machine-cycle"), Twin({0: 1.0}, 6, lambda s: (0, 1), law))
 
 
 def test_numbers_of_the_story_by_hand() -> None:
     """Six moves are two rounds of (1 + 2 + 3) / 3; three moves on average are one of them, or two every other time."""
-    problem = machine_cycle()
+    problem = tr.make("machine-cycle")
     assert problem.space.layer_sizes == (1, 2, 3, 3, 3, 3, 1)
     assert problem.budgets.tolist() == [3.0]
     assert problem.losses.name == "fixed"
@@ -37,7 +37,7 @@ def test_numbers_of_the_story_by_hand() -> None:
 
 
 def test_options_change_the_cycle() -> None:
-    problem = machine_cycle(n_states=5, n_steps=4, budget=2)
+    problem = tr.make("machine-cycle", n_states=5, n_steps=4, budget=2)
     assert problem.space.layer_sizes == (1, 2, 3, 4, 1)
     assert scenarios(problem)[0].min() == -4 / 5
 
@@ -48,4 +48,4 @@ def test_options_change_the_cycle() -> None:
 )
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        machine_cycle(**options)
+        tr.make("machine-cycle", **options)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.planning.hindsight import solve_cmdp
+from tightrope import solve_cmdp
 
 TURN = 60
 

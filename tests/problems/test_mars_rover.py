@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tests.problems.twin import Move, Twin, assert_same
-from tightrope.errors import InvalidInputError
+from tightrope import InvalidInputError
 from tightrope.problems.suite import mars_rover as module
 from tightrope.problems.suite.mars_rover import mars_rover
 

@@ -6,13 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from tightrope.errors import InvalidInputError
-from tightrope.planning.hindsight import best_policy, slater_slack, solve_cmdp
-from tightrope.problems.base import Problem
+from tests.conftest import FloatArray
+from tightrope import InvalidInputError, Problem, solve_cmdp
+from tightrope.planning.hindsight import best_policy, slater_slack
 from tightrope.problems.losses import Oblivious
 from tightrope.problems.suite import media_streaming as module
 from tightrope.problems.suite.media_streaming import media_streaming
-from tightrope.space import FloatArray
 
 FAST, SLOW = 0, 1
 

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.conftest import rngs
+from tests.conftest import FloatArray, rngs
 from tightrope.problems.losses import (
     IID,
     Bursts,
@@ -18,7 +18,6 @@ from tightrope.problems.losses import (
     Switching,
     Waves,
 )
-from tightrope.space import FloatArray
 
 SCENARIOS = np.array([[0.0, 1.0, -1.0], [0.5, -0.5, 1.0], [-1.0, 1.0, 0.25]])
 

@@ -8,14 +8,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import layer_sizes
-from tightrope.errors import InvalidInputError
-from tightrope.planning.hindsight import best_policy, slater_slack, solve_cmdp
-from tightrope.problems.base import Problem
+from tests.conftest import FloatArray, layer_sizes
+from tightrope import InvalidInputError, Problem, solve_cmdp
+from tightrope.planning.hindsight import best_policy, slater_slack
 from tightrope.problems.losses import Oblivious
 from tightrope.problems.suite import random as module
 from tightrope.problems.suite.random import random
-from tightrope.space import FloatArray
 
 
 def scenarios(problem: Problem) -> FloatArray:

@@ -7,20 +7,18 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tightrope as tr
 from tests.problems.twin import scenarios
-from tightrope import checks
-from tightrope.errors import InvalidInputError
-from tightrope.model import Policy
-from tightrope.planning.hindsight import best_policy, slater_slack, solve_cmdp
-from tightrope.problems.base import Problem
-from tightrope.problems.suite.random_cmdp import MOST_TUPLES, random_cmdp
+from tightrope import InvalidInputError, Policy, Problem, checks, solve_cmdp
+from tightrope.planning.hindsight import best_policy, slater_slack
+from tightrope.problems.suite.random_cmdp import MOST_TUPLES
 
 SEEDS = range(150)
 
 
 @pytest.fixture(scope="module")
 def drawn() -> list[Problem]:
-    return [random_cmdp(seed=seed) for seed in SEEDS]
+    return [tr.make("random-cmdp", seed=seed) for seed in SEEDS]
 
 
 def bits(problem: Problem) -> list[bytes]:
@@ -32,13 +30,13 @@ def bits(problem: Problem) -> list[bytes]:
 
 def test_the_same_seed_gives_the_same_bits_and_another_another() -> None:
     for seed in range(20):
-        assert bits(random_cmdp(seed=seed)) == bits(random_cmdp(seed=seed))
-        assert bits(random_cmdp(seed=seed)) != bits(random_cmdp(seed=seed + 1))
+        assert bits(tr.make("random-cmdp", seed=seed)) == bits(tr.make("random-cmdp", seed=seed))
+        assert bits(tr.make("random-cmdp", seed=seed)) != bits(tr.make("random-cmdp", seed=seed + 1))
 
 
 def test_instances_have_the_same_bits_on_every_machine() -> None:
     digest = hashlib.sha256()
-    for problem in (random_cmdp(seed=seed) for seed in range(20)):
+    for problem in (tr.make("random-cmdp", seed=seed) for seed in range(20)):
         for array in (problem.space.tuples, problem.mdp.transitions, problem.constraints.mean, problem.budgets):
             digest.update(array.tobytes())
         digest.update(scenarios(problem).tobytes())
@@ -47,7 +45,7 @@ def test_instances_have_the_same_bits_on_every_machine() -> None:
 
 @pytest.mark.parametrize("seed", range(0, 40, 3))
 def test_instances_pass_the_public_checks(seed: int) -> None:
-    assert len(checks.check_problem(random_cmdp(seed=seed))) == len(list(checks.yield_problem_checks()))
+    assert len(checks.check_problem(tr.make("random-cmdp", seed=seed))) == len(list(checks.yield_problem_checks()))
 
 
 def test_everything_varies_and_instances_stay_small(drawn: list[Problem]) -> None:
@@ -99,7 +97,7 @@ def test_with_one_budget_the_slack_is_the_share_that_was_asked_for(slack: float)
     """Between the least use, at slack 0, and that of the best policy without budgets, at slack 1."""
     for seed in range(8):
         tight, asked, wide = (
-            random_cmdp(seed=seed, n_constraints=1, slack=value, noise="none") for value in (0.0, slack, 1.0)
+            tr.make("random-cmdp", seed=seed, n_constraints=1, slack=value, noise="none") for value in (0.0, slack, 1.0)
         )
         least, _ = best_policy(asked.mdp, asked.constraints.mean[0])
         _, best = best_policy(wide.mdp, scenarios(wide).mean(axis=0))
@@ -111,25 +109,33 @@ def test_with_one_budget_the_slack_is_the_share_that_was_asked_for(slack: float)
 
 def test_what_is_fixed_leaves_the_other_draws_as_they_are() -> None:
     for seed in range(10):
-        problem = random_cmdp(seed=seed)
-        other = random_cmdp(seed=seed, losses="chaser", noise="none", slack=0.5)
+        problem = tr.make("random-cmdp", seed=seed)
+        other = tr.make("random-cmdp", seed=seed, losses="chaser", noise="none", slack=0.5)
         assert (other.losses.name, other.noise) == ("chaser", "none")
         np.testing.assert_array_equal(problem.mdp.transitions, other.mdp.transitions)
         np.testing.assert_array_equal(scenarios(problem), scenarios(other))
-        sizes = random_cmdp(seed=seed, n_constraints=len(problem.budgets), n_actions=problem.space.n_actions)
+        sizes = tr.make("random-cmdp", seed=seed, n_constraints=len(problem.budgets), n_actions=problem.space.n_actions)
         assert bits(sizes) == bits(problem)
 
 
 def test_sizes_that_are_asked_for_are_given() -> None:
-    problem = random_cmdp(
-        seed=1, n_steps=5, n_states=20, n_actions=3, n_successors=20, n_constraints=2, rarity=1e-6, stationary=True
+    problem = tr.make(
+        "random-cmdp",
+        seed=1,
+        n_steps=5,
+        n_states=20,
+        n_actions=3,
+        n_successors=20,
+        n_constraints=2,
+        rarity=1e-6,
+        stationary=True,
     )
     assert problem.space.layer_sizes == (1, 20, 20, 20, 20, 1)
     assert problem.space.n_tuples == 60 + 3 * 1200 + 60  # more than would be drawn
     assert problem.ties is not None
     assert len(problem.budgets) == 2
     assert problem.mdp.transitions.min() < 1e-5
-    assert random_cmdp(seed=1, n_steps=5, stationary=False).ties is None
+    assert tr.make("random-cmdp", seed=1, n_steps=5, stationary=False).ties is None
 
 
 @pytest.mark.parametrize(
@@ -150,4 +156,4 @@ def test_sizes_that_are_asked_for_are_given() -> None:
 )
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        random_cmdp(**options)
+        tr.make("random-cmdp", **options)

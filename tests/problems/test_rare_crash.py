@@ -5,10 +5,10 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tightrope as tr
 from tests.problems.twin import Move, Twin, assert_same, scenarios
-from tightrope.errors import InvalidInputError
-from tightrope.planning.hindsight import best_policy, solve_cmdp
-from tightrope.problems.suite.rare_crash import rare_crash
+from tightrope import InvalidInputError, solve_cmdp
+from tightrope.planning.hindsight import best_policy
 
 
 def law(s: Any, action: int, step: int) -> list[Move]:
@@ -18,12 +18,12 @@ def law(s: Any, action: int, step: int) -> list[Move]:
 
 
 def test_it_is_its_twin() -> None:
-    assert_same(rare_crash(), Twin({"well": 1.0}, 4, lambda s: (0, 1), law))
+    assert_same(tr.make("rare-crash"), Twin({"well": 1.0}, 4, lambda s: (0, 1), law))
 
 
 @pytest.mark.parametrize("p", [0.5, 1 / 500, 1e-6])
 def test_the_budget_is_half_of_the_bold_and_its_price_grows_as_crashes_get_rare(p: float) -> None:
-    problem = rare_crash(probability=p)
+    problem = tr.make("rare-crash", probability=p)
     assert problem.space.layer_sizes == (1, 2, 2, 2, 1)
     value, bold = best_policy(problem.mdp, scenarios(problem)[0])
     assert value == 0
@@ -36,14 +36,14 @@ def test_the_budget_is_half_of_the_bold_and_its_price_grows_as_crashes_get_rare(
 
 
 def test_another_share_of_the_crashes_can_be_allowed() -> None:
-    problem = rare_crash(allowed=0.25)
+    problem = tr.make("rare-crash", allowed=0.25)
     np.testing.assert_allclose(problem.use_in_units(problem.budgets), [0.02])
     within = solve_cmdp(problem.mdp, scenarios(problem)[0], problem.constraints.mean, problem.budgets)
     assert within.value == pytest.approx(1.5)  # careful at three of four steps
 
 
 def test_all_pairs_of_bold_share_one_law() -> None:
-    problem = rare_crash()
+    problem = tr.make("rare-crash")
     assert problem.ties is not None
     by_law = np.bincount(problem.ties.law)
     assert sorted(by_law[by_law > 1].tolist()) == [2, 3]  # bold when well, at steps 0 to 2; when crashed, at 1 and 2
@@ -60,4 +60,4 @@ def test_all_pairs_of_bold_share_one_law() -> None:
 )
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        rare_crash(**options)
+        tr.make("rare-crash", **options)

@@ -5,12 +5,12 @@ import re
 import numpy as np
 import pytest
 
-from tightrope.problems import PROBLEMS, make
-from tightrope.problems.base import Problem
+from tests.conftest import FloatArray
+from tightrope import Problem, make
+from tightrope.problems import PROBLEMS
 from tightrope.problems.losses import Replay
 from tightrope.problems.suite import ev_charging, flight_turnaround, low_carbon_compute
 from tightrope.problems.traces import read_rows
-from tightrope.space import FloatArray
 
 REAL = [name for name, entry in PROBLEMS.items() if entry.episodes is not None]
 

@@ -9,10 +9,9 @@ import pytest
 
 from benchmarks.problems import long_run_loss
 from tests.problems.suite import NAMES, make_or_skip
-from tightrope import checks
-from tightrope.errors import InvalidInputError
-from tightrope.planning.hindsight import best_policy, slater_slack, solve_cmdp
-from tightrope.problems import PROBLEMS, make
+from tightrope import InvalidInputError, checks, make, solve_cmdp
+from tightrope.planning.hindsight import best_policy, slater_slack
+from tightrope.problems import PROBLEMS
 from tightrope.problems.constraints import NOISES
 from tightrope.problems.losses import LOSSES
 

@@ -4,10 +4,10 @@ from typing import Any
 
 import pytest
 
+import tightrope as tr
 from tests.problems.twin import Move, Twin, assert_same
-from tightrope.errors import InvalidInputError
+from tightrope import InvalidInputError
 from tightrope.planning.hindsight import best_policy, slater_slack
-from tightrope.problems.suite.river_swim import river_swim
 
 
 def law(s: Any, action: int, step: int) -> list[Move]:
@@ -24,17 +24,17 @@ def law(s: Any, action: int, step: int) -> list[Move]:
 
 
 def test_it_is_its_twin() -> None:
-    assert_same(river_swim(), Twin({0: 1.0}, 20, lambda s: (0, 1), law))
+    assert_same(tr.make("river-swim"), Twin({0: 1.0}, 20, lambda s: (0, 1), law))
 
 
 def test_drifting_uses_nothing_so_that_the_budget_is_the_slack() -> None:
-    problem = river_swim()
+    problem = tr.make("river-swim")
     assert slater_slack(problem.mdp, problem.constraints.mean, problem.budgets) == pytest.approx(12.0)
     assert best_policy(problem.mdp, problem.constraints.mean[0])[0] == 0.0
 
 
 def test_options_change_the_river() -> None:
-    problem = river_swim(n_places=3, n_steps=5, budget=2)
+    problem = tr.make("river-swim", n_places=3, n_steps=5, budget=2)
     assert problem.space.layer_sizes == (1, 2, 3, 3, 3, 1)
     assert problem.state_name(2) == "place 1, step 1"
 
@@ -45,4 +45,4 @@ def test_options_change_the_river() -> None:
 )
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        river_swim(**options)
+        tr.make("river-swim", **options)

@@ -5,9 +5,9 @@ from typing import Any
 import numpy as np
 import pytest
 
+import tightrope as tr
 from tests.problems.twin import Move, Twin, assert_same
-from tightrope.errors import InvalidInputError
-from tightrope.problems.suite.single_server_queue import single_server_queue
+from tightrope import InvalidInputError
 
 RATES = [(a, b) for a in (0.2, 0.4, 0.6, 0.8) for b in (0.4, 0.5, 0.6, 0.7)]
 
@@ -26,11 +26,11 @@ def law(x: Any, action: int, step: int) -> list[Move]:
 
 
 def test_it_is_its_twin() -> None:
-    assert_same(single_server_queue(), Twin({0: 1.0}, 10, lambda x: range(16), law))
+    assert_same(tr.make("single-server-queue"), Twin({0: 1.0}, 10, lambda x: range(16), law))
 
 
 def test_units_and_names() -> None:
-    problem = single_server_queue()
+    problem = tr.make("single-server-queue")
     np.testing.assert_allclose(problem.use_in_units(problem.budgets), [50.0, 20.0])
     assert (problem.loss_scale, problem.loss_unit) == (5.0, "customers")
     assert problem.action_names[5] == "serve 0.4, admit 0.5"
@@ -39,7 +39,10 @@ def test_units_and_names() -> None:
 
 def test_noise_makes_room_for_itself() -> None:
     """Twice the noise, half the scale, the same budgets in units."""
-    quiet, loud = single_server_queue(), single_server_queue(noise={"name": "bernoulli", "height": 2})
+    quiet, loud = (
+        tr.make("single-server-queue"),
+        tr.make("single-server-queue", noise={"name": "bernoulli", "height": 2}),
+    )
     np.testing.assert_allclose(loud.constraints.mean, quiet.constraints.mean / 2)
     np.testing.assert_allclose(loud.use_in_units(loud.budgets), quiet.use_in_units(quiet.budgets))
 
@@ -55,4 +58,4 @@ def test_noise_makes_room_for_itself() -> None:
 )
 def test_wrong_options_are_refused(options: dict[str, Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
-        single_server_queue(**options)
+        tr.make("single-server-queue", **options)

@@ -9,9 +9,9 @@ import pytest
 from benchmarks import problems as overview
 from tests.problems.suite import NAMES, make_or_skip
 from tests.problems.twin import scenarios
+from tightrope import InvalidInputError, make
 from tightrope.arguments import options_of
-from tightrope.errors import InvalidInputError
-from tightrope.problems import PROBLEMS, make
+from tightrope.problems import PROBLEMS
 from tightrope.problems.constraints import CHANGING, NOISES
 from tightrope.problems.losses import LOSSES
 

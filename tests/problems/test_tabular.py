@@ -10,11 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.conftest import rngs
-from tightrope.errors import InvalidInputError
-from tightrope.model import Policy
+from tightrope import InvalidInputError, Policy, pad, unroll
 from tightrope.planning.hindsight import best_policy
 from tightrope.problems.layout import MERGED, START, Layout
-from tightrope.problems.unroll import pad, unroll
 
 Law = dict[tuple[int, int], dict[int, float]]  # (state, action) -> next state -> probability
 

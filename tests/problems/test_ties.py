@@ -5,10 +5,9 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from tightrope import InvalidInputError, LayeredMDP, make, pad, unroll
+from tightrope import InvalidInputError, LayeredMDP, Ties, make, pad, unroll
 from tightrope.checks import check_problem
 from tightrope.problems import PROBLEMS
-from tightrope.ties import Ties
 
 #: A coin and a die in a loop: state 0 goes to 0 or 1, state 1 back or to the end, 2.
 ROWS = [(0, 0, 0), (0, 0, 1), (1, 0, 0), (1, 0, 2), (2, 0, 2)]

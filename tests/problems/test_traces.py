@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tightrope.errors import InvalidInputError
+from tightrope import InvalidInputError
 from tightrope.problems import traces
 from tightrope.problems.traces import SOURCES, read_rows
 from tools import traces as maker

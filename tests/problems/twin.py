@@ -10,11 +10,10 @@ import pytest
 from scipy.optimize import linprog
 from scipy.sparse import coo_array
 
-from tightrope.errors import InfeasibleError
-from tightrope.planning.hindsight import best_policy, solve_cmdp
-from tightrope.problems.base import Problem
+from tests.conftest import FloatArray
+from tightrope import InfeasibleError, Problem, solve_cmdp
+from tightrope.planning.hindsight import best_policy
 from tightrope.problems.losses import Scenarios
-from tightrope.space import FloatArray
 
 #: Anything hashable.
 State = Any

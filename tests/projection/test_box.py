@@ -6,13 +6,11 @@ import pytest
 import scipy.sparse as sp
 from hypothesis import given
 
-from tests.conftest import pair_of_tuple, random_mdp, random_policy, rngs, spaces
+from tests.conftest import FloatArray, pair_of_tuple, random_mdp, random_policy, rngs, spaces
 from tests.conic import measures
 from tests.instances import Boxed, flow_residual, objective, random_box, random_instance
-from tightrope import InvalidInputError, L1Ball, LayeredMDP, LayeredSpace, project
-from tightrope.confidence import BernsteinBox, Box
+from tightrope import BernsteinBox, Box, InvalidInputError, L1Ball, LayeredMDP, LayeredSpace, project
 from tightrope.projection.projector import Projector
-from tightrope.space import FloatArray
 
 
 def set_violation(instance: Boxed, theta: FloatArray) -> float:

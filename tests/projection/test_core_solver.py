@@ -13,10 +13,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import FloatArray
 from tests.instances import Instance, random_instance
 from tightrope import L1Ball, LayeredMDP, LayeredSpace, core
 from tightrope.projection.projector import hand_over
-from tightrope.space import FloatArray
 
 
 def solver_of(instance: Instance, kind: Any = core.Solver, direct: bool = True) -> Any:

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 from scipy.special import kl_div
 
-from tests.conftest import pair_of_tuple
+from tests.conftest import FloatArray, pair_of_tuple
 from tests.conic import measures
 from tests.instances import Boxed, Instance, flow_residual, random_box, random_instance
 from tests.projection.test_kl import Curved, curved_instance
@@ -20,7 +20,6 @@ from tightrope import ConvergenceError, InfeasibleError, InvalidInputError, L1Ba
 from tightrope.confidence.sets import bounds_of, least_possible
 from tightrope.projection.priced import PricedProjector, least_excess
 from tightrope.projection.projector import Projector
-from tightrope.space import FloatArray
 
 Some = Instance | Boxed | Curved
 

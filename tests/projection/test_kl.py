@@ -12,7 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tests.conftest import pair_of_tuple, random_mdp, random_policy, random_shares, random_sparse_space
+from tests.conftest import FloatArray, pair_of_tuple, random_mdp, random_policy, random_shares, random_sparse_space
 from tests.conic import measures
 from tests.instances import flow_residual, objective, random_instance
 from tests.projection.test_sets import divergence
@@ -20,7 +20,6 @@ from tests.projection.test_solver import Evaluated, potentials
 from tightrope.checks.worlds import drive, ordinary_world
 from tightrope.projection import reference
 from tightrope.projection.projector import Projector
-from tightrope.space import FloatArray
 
 
 class Curved(NamedTuple):

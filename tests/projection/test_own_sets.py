@@ -13,14 +13,14 @@ from numpy.typing import NDArray
 from scipy.special import wrightomega
 
 import tightrope as tr
-from tests.conftest import pair_of_tuple
+from tests.conftest import FloatArray, pair_of_tuple
 from tests.conic import measures
 from tests.instances import flow_residual, objective, random_instance
+from tightrope import LayeredSpace
 from tightrope.checks.worlds import drive, ordinary_world
 from tightrope.confidence import ConfidenceSet, OwnSet, frequencies
 from tightrope.projection.projector import Projector
 from tightrope.projection.reference import falling_root
-from tightrope.space import FloatArray, LayeredSpace
 
 
 @dataclass

@@ -7,13 +7,13 @@ import scipy.sparse as sp
 from hypothesis import example, given, reject, settings
 from hypothesis import strategies as st
 
+from tests.conftest import FloatArray
 from tests.conic import measures
 from tests.instances import Instance, flow_residual, random_instance
 from tests.projection.test_inequalities import KINDS, Some, objective
 from tightrope import ConvergenceError, L1Ball, LayeredMDP, LayeredSpace, project
 from tightrope.projection import reference as in_numpy
 from tightrope.projection.priced import PricedProjector
-from tightrope.space import FloatArray
 
 Rows = tuple[FloatArray, FloatArray, FloatArray]
 

@@ -5,14 +5,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
-from tests.conftest import random_mdp, random_policy
+from tests.conftest import FloatArray, random_mdp, random_policy
 from tests.conic import measures
 from tests.instances import Instance, flow_residual, objective, random_instance, set_violation
-from tightrope import ConvergenceError, InvalidInputError, L1Ball, LayeredSpace, Policy, project
-from tightrope.confidence import Box, ConfidenceSet
-from tightrope.model import LayeredMDP
+from tightrope import Box, ConvergenceError, InvalidInputError, L1Ball, LayeredMDP, LayeredSpace, Policy, project
+from tightrope.confidence import ConfidenceSet
 from tightrope.projection.projector import Projector
-from tightrope.space import FloatArray
 
 
 def conic_solution(instance: Instance) -> tuple[str, FloatArray]:

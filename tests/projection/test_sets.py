@@ -9,10 +9,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import wrightomega
 
-from tests.conftest import random_shares, rngs
+from tests.conftest import FloatArray, random_shares, rngs
 from tightrope import core
 from tightrope.projection import reference
-from tightrope.space import FloatArray
 
 FIXED, SCALED_1, SCALED_2, WHOLE, CURVED = range(5)
 

@@ -5,11 +5,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.conftest import FloatArray
 from tests.instances import Instance, random_box, random_instance
-from tightrope import core, project
+from tightrope import LayeredSpace, core, project
 from tightrope.projection import reference
 from tightrope.projection.projector import Projector, hand_over
-from tightrope.space import FloatArray, LayeredSpace
 
 SEEDS = st.integers(0, 2000)
 

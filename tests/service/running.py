@@ -8,10 +8,9 @@ from threading import Thread
 from typing import Any, NamedTuple, Self
 from urllib.parse import quote, urlsplit
 
-from tightrope.learners import make_learner
+from tightrope import load_problem, make_learner
 from tightrope.learners.base import LearnerBase
 from tightrope.ops.server import Address, NewLearner, Server
-from tightrope.problems.files import load_problem
 
 
 class Answer(NamedTuple):

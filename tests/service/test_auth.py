@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.service.running import Running
-from tightrope.errors import InvalidInputError
+from tightrope import InvalidInputError
 from tightrope.ops import auth
 from tightrope.ops.api import ApiError
 from tightrope.ops.auth import MOST_ADDRESSES, Auth, Bucket, Limits

@@ -15,7 +15,7 @@ import pytest
 
 from tests.service.running import Running
 from tests.service.test_service import ACTIONS, STATES
-from tightrope.errors import InvalidInputError
+from tightrope import InvalidInputError
 from tightrope.ops import api, calls
 from tightrope.ops.client import AsyncClient, Client, ServiceError
 from tightrope.ops.server import Address

@@ -14,7 +14,7 @@ import pytest
 from fuzz.service import disturb
 from tests.service.running import Running
 from tests.service.test_service import WEEK
-from tightrope.durable import DurableLearner
+from tightrope import DurableLearner
 from tightrope.ops.auth import Limits
 from tightrope.ops.server import Address
 from tightrope.service import Client

@@ -7,12 +7,10 @@ import pytest
 
 from tests.service.running import Running
 from tests.service.test_service import WEEK, metrics
-from tightrope.durable import DurableLearner
+from tightrope import DurableLearner, load_problem, make_learner
 from tightrope.errors import TooManyOpenError
-from tightrope.learners import make_learner
 from tightrope.ops import engine
 from tightrope.ops import server as server_module
-from tightrope.problems.files import load_problem
 
 
 class Clock:

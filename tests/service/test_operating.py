@@ -9,10 +9,8 @@ import pytest
 
 from tests.service.running import Answer, Running
 from tests.service.test_service import ACTIONS, STATES, WEEK, served
-from tightrope.durable import DurableLearner
-from tightrope.learners import Episode, make_learner
+from tightrope import DurableLearner, Episode, load_problem, make_learner
 from tightrope.ops.served_learner import MOST_LEARNERS
-from tightrope.problems.files import load_problem
 from tightrope.service import Client, ServiceError
 from tightrope.storage import checkpoints
 

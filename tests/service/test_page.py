@@ -9,11 +9,9 @@ import pytest
 from tests.lab.report.test_browser import CHROMIUM, Opened, browser  # noqa: F401
 from tests.service.running import Running
 from tests.service.test_service import WEEK, served
-from tightrope.durable import DurableLearner
-from tightrope.learners import make_learner
+from tightrope import DurableLearner, load_problem, make_learner
 from tightrope.ops.openapi import live_page
 from tightrope.ops.server import Address
-from tightrope.problems.files import load_problem
 
 TOKEN = "a token of more than 16 characters"
 

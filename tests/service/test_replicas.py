@@ -15,7 +15,7 @@ from tests.durable.conftest import cluster as cluster
 from tests.durable.conftest import database as database
 from tests.service.running import Running
 from tests.service.test_service import WEEK, served
-from tightrope.durable import DurableLearner
+from tightrope import DurableLearner
 
 
 def until(found: Callable[[], bool]) -> None:

@@ -22,9 +22,16 @@ from prometheus_client.parser import text_string_to_metric_families
 from fuzz.twin import with_one_more
 from tests.durable.conftest import MEMORY
 from tests.service.running import Running
-from tightrope.durable import DurableLearner
-from tightrope.errors import ConvergenceError, InvalidInputError, StorageError
-from tightrope.learners import Episode, make_learner
+from tightrope import (
+    ConvergenceError,
+    DurableLearner,
+    Episode,
+    InvalidInputError,
+    LayeredSpace,
+    load_problem,
+    make_learner,
+)
+from tightrope.errors import StorageError
 from tightrope.ops import corrections
 from tightrope.ops.api import Tell, Values
 from tightrope.ops.auth import Limits
@@ -36,9 +43,7 @@ from tightrope.ops.server import Address, NewLearner, Server, token_of
 from tightrope.ops.state import State
 from tightrope.ops.state import apply as apply_event
 from tightrope.ops.status import BudgetUnits
-from tightrope.problems.files import load_problem
 from tightrope.service import Client, ServiceError
-from tightrope.space import LayeredSpace
 from tightrope.storage import checkpoints
 
 STATES: list[int | str] = ["good", "good", "worn", "good", "worn", "broken", "good"]

@@ -15,7 +15,7 @@ import pytest
 
 from tests.service.running import Running
 from tests.service.test_service import WEEK, metrics
-from tightrope.errors import InvalidInputError
+from tightrope import InvalidInputError
 from tightrope.ops import auth, tokens
 from tightrope.ops.api import ROLES, Role, endpoints_of
 from tightrope.ops.served_learner import ServedLearner

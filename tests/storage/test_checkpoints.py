@@ -14,15 +14,25 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tightrope import BernsteinBox, Episode, InvalidInputError, L1Ball, LayeredSpace, PaperRadius, Policy
+from tests.conftest import FloatArray
+from tightrope import (
+    UCPD,
+    BernsteinBox,
+    Episode,
+    InvalidInputError,
+    L1Ball,
+    LayeredMDP,
+    LayeredSpace,
+    PaperRadius,
+    Policy,
+    load,
+    make_learner,
+)
 from tightrope.checks.worlds import WORLDS, World, drive
 from tightrope.confidence import ConfidenceRule
-from tightrope.learners import LEARNERS, LearnerBase, load, make_learner
+from tightrope.learners import LEARNERS, LearnerBase
 from tightrope.learners.base import Offer, Seen
-from tightrope.learners.ucpd import UCPD
 from tightrope.learners.ucpd_practical_0_2 import UCPDPractical02
-from tightrope.model import LayeredMDP
-from tightrope.space import FloatArray
 from tightrope.storage import checkpoints
 from tightrope.storage.checkpoints import DOCUMENT, Decoder, Encoder
 from tightrope.storage.state import State, check_field, limits_of, numbers, part, state

@@ -15,7 +15,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tightrope.errors import InvalidInputError, in_words
+from tightrope import InvalidInputError
+from tightrope.errors import in_words
 from tightrope.storage.files import claim_folder, locked, replacing, write_bytes, write_csv, write_json
 
 MARK = "study.toml"

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from fuzz import checkpoints
+from tightrope import load
 from tightrope.checks.worlds import WORLDS
-from tightrope.learners import LEARNERS, load
+from tightrope.learners import LEARNERS
 
 
 @pytest.mark.parametrize("tens", range(8))

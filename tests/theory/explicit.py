@@ -6,8 +6,8 @@ import numpy as np
 from scipy.optimize import linprog
 
 from tests import twins
-from tightrope.model import LayeredMDP, Policy
-from tightrope.space import FloatArray
+from tests.conftest import FloatArray
+from tightrope import LayeredMDP, Policy
 
 
 def _measures(mdp: LayeredMDP) -> tuple[FloatArray, FloatArray]:

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tests.conftest import random_mdp, random_policy, rngs
+from tests.conftest import FloatArray, random_mdp, random_policy, rngs
 from tests.trajectories import sampled
 from tests.twins import divergence, mixed
 from tightrope import UCPD, Episode, InvalidInputError, LayeredMDP, LayeredSpace, PaperRadius, Problem
@@ -21,7 +21,6 @@ from tightrope.planning.hindsight import best_policy, slater_slack
 from tightrope.problems.constraints import Constraints, Deterministic, ScaledNoise
 from tightrope.problems.losses.adaptive import Chaser
 from tightrope.problems.losses.oblivious import Fixed, Oblivious, Switching
-from tightrope.space import FloatArray
 from tightrope.streams import streams
 from tightrope.theory import MeasuredRun, bounds, constants, measure
 from tightrope.theory.bounds import model_error, multiplier_peak

@@ -8,15 +8,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tightrope as tr
-from tests.conftest import mdps, rngs
+from tests.conftest import FloatArray, mdps, rngs
 from tests.theory.explicit import deterministic_points, lp_slack, lp_value
 from tests.theory.test_frontier import fork
-from tightrope.errors import InvalidInputError
-from tightrope.model import LayeredMDP
-from tightrope.problems.base import Problem
+from tightrope import InvalidInputError, LayeredMDP, Problem
 from tightrope.problems.constraints import Deterministic
 from tightrope.problems.losses import Fixed
-from tightrope.space import FloatArray
 from tightrope.theory import budget_curve, conflict, with_budgets
 
 

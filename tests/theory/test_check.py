@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 
 import tightrope as tr
+from tests.conftest import FloatArray
 from tests.problems.suite import NAMES, make_or_skip
 from tests.theory.explicit import lp_slack, lp_value
 from tests.theory.test_budgets import problem_of
 from tests.theory.test_frontier import fork
-from tightrope.errors import InvalidInputError
-from tightrope.lab.run import run
-from tightrope.model import Policy
+from tightrope import InvalidInputError, Policy, run
 from tightrope.problems.files import write_example
 from tightrope.problems.losses import Adversary
 from tightrope.problems.losses.oblivious import Blind
-from tightrope.space import FloatArray
 from tightrope.theory import check, conflict, with_budgets
 from tightrope.theory.page import WIDTH, facts, remedies
 

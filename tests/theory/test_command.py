@@ -7,8 +7,7 @@ import pytest
 
 import tightrope as tr
 from tests.test_cli import invoke
-from tightrope.learners.ucpd import UCPD
-from tightrope.space import LayeredSpace
+from tightrope import UCPD, LayeredSpace
 from tightrope.theory.check import check
 from tightrope.theory.page import draw
 

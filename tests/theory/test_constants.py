@@ -13,10 +13,8 @@ import tightrope as tr
 from tests.conftest import mdps, rngs
 from tests.theory.explicit import deterministic_points
 from tests.theory.test_frontier import fork, random_pair, small
-from tightrope.errors import InfeasibleError, InvalidInputError
-from tightrope.learners.ucpd import UCPD
-from tightrope.model import LayeredMDP
-from tightrope.planning.hindsight import most_slack, solve_cmdp
+from tightrope import UCPD, InfeasibleError, InvalidInputError, LayeredMDP, solve_cmdp
+from tightrope.planning.hindsight import most_slack
 from tightrope.problems.constraints import Deterministic
 from tightrope.theory import Constants, frontier
 

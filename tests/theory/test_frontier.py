@@ -8,11 +8,9 @@ import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
-from tests.conftest import mdps, rngs
+from tests.conftest import FloatArray, mdps, rngs
 from tests.theory.explicit import deterministic_points, lp_value
-from tightrope.errors import InfeasibleError, InvalidInputError
-from tightrope.model import LayeredMDP
-from tightrope.space import FloatArray, LayeredSpace
+from tightrope import InfeasibleError, InvalidInputError, LayeredMDP, LayeredSpace
 from tightrope.theory import Frontier, frontier
 
 small = mdps(max_steps=3, max_width=2, max_actions=3)

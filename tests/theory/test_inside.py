@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 from scipy.stats import binom
 
 import tightrope as tr
-from tests.conftest import random_mdp, random_policy, rngs
+from tests.conftest import FloatArray, random_mdp, random_policy, rngs
 from tests.theory.test_bounds import alternating, tiny
 from tests.trajectories import sampled
 from tests.twins import divergence, mixed
-from tightrope import Episode, InvalidInputError, LayeredSpace, Problem
+from tightrope import Episode, InvalidInputError, LayeredSpace, Policy, Problem, Ties
 from tightrope.learners.ucpd_inside import (
     ROOMS,
     InsideState,
@@ -26,13 +26,11 @@ from tightrope.learners.ucpd_inside import (
     range_of_D,
     tightened_by,
 )
-from tightrope.model import Policy
 from tightrope.planning.hindsight import HindsightLP, most_slack
 from tightrope.problems.constraints import Bernoulli, Constraints, Deterministic, ScaledNoise
 from tightrope.problems.losses.adaptive import Chaser
 from tightrope.problems.losses.oblivious import Fixed
 from tightrope.projection.priced import least_excess
-from tightrope.space import FloatArray
 from tightrope.streams import streams
 from tightrope.theory import bounds, bounds_inside, met_from
 from tightrope.theory.inside import (
@@ -42,7 +40,6 @@ from tightrope.theory.inside import (
     log_ratio,
     model_error_inside,
 )
-from tightrope.ties import Ties
 
 LEVEL = 0.1
 

@@ -7,9 +7,9 @@ import pytest
 from matplotlib.image import imread
 
 from tests.lab.report.folders import LIMIT, write_study
+from tightrope import Results
 from tightrope.lab.report import figures_of
 from tightrope.lab.report.figures import TWO_COLUMNS, draw, write_figures
-from tightrope.lab.results import Results
 from tightrope.lab.tables import band
 
 NAMES = ("regret", "violation", "strong_violation", "use_delay", "multiplier_norm", "epoch", "all")

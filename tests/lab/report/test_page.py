@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from tests.lab.report.folders import LIMIT, write_study
-from tightrope.errors import InvalidInputError
+from tightrope import InvalidInputError
 from tightrope.lab.report import content, page
 from tightrope.lab.tables import band
 

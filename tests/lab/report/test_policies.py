@@ -9,8 +9,8 @@ import pytest
 import tightrope as tr
 from tests.lab.report.folders import write_study
 from tests.lab.studies.cuts import PowerCutError, conduct, cut_after
+from tightrope import Study
 from tightrope.lab.report import content
-from tightrope.lab.study import Study
 
 GRID: dict[str, Any] = {"name": "grid", "n_rows": 3, "n_columns": 3, "n_steps": 3, "start": [0, 0], "losses": "fixed"}
 

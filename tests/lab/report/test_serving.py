@@ -9,7 +9,7 @@ import pytest
 
 from tests.lab.report.folders import write_study
 from tests.lab.report.test_page import embedded
-from tightrope.errors import InvalidInputError
+from tightrope import InvalidInputError
 from tightrope.lab.report import served
 
 

@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 
+from tightrope import Results, Run, Study
 from tightrope.lab.engines import Engine
-from tightrope.lab.results import Results
-from tightrope.lab.run import Run
 from tightrope.lab.runner import conducted
-from tightrope.lab.study import Study
 
 
 def conduct(study: Study, folder: Path, said: list[str] | None = None, **how: Any) -> Results:

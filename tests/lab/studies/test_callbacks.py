@@ -7,10 +7,10 @@ import pytest
 
 import tightrope as tr
 from tests.lab.studies.test_conduct import STUDY, rows
+from tightrope import Results, Study
 from tightrope.lab.engines import Engine
-from tightrope.lab.results import Results
 from tightrope.lab.runner import conducted
-from tightrope.lab.study import Records, Study
+from tightrope.lab.study import Records
 
 
 def conduct(folder: Path, jobs: int, callback: Any, study: Study = STUDY, backend: Any = "processes") -> Results:

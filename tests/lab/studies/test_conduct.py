@@ -10,16 +10,13 @@ import pytest
 
 import tightrope as tr
 from tests.lab.studies.cuts import PowerCutError, conduct, cut_after
-from tightrope.errors import ConvergenceError, InvalidInputError
+from tightrope import ConvergenceError, InvalidInputError, Results, Run, Study, make
 from tightrope.lab import engines as player
 from tightrope.lab.engines import Engine
 from tightrope.lab.folder import RunFolder
 from tightrope.lab.history import in_units
-from tightrope.lab.results import Results
-from tightrope.lab.run import Run
 from tightrope.lab.runner import conducted, is_conducted
-from tightrope.lab.study import Records, Study
-from tightrope.problems import make
+from tightrope.lab.study import Records
 from tightrope.problems.files import write_example
 from tightrope.storage.files import locked
 

@@ -7,9 +7,10 @@ from typing import get_args
 import pytest
 from joblib.externals.loky import get_reusable_executor
 
+from tightrope import Study
 from tightrope.lab.engines import Backend, Engine, Task, play
 from tightrope.lab.runner import conducted
-from tightrope.lab.study import Records, Study
+from tightrope.lab.study import Records
 
 STUDY = Study(
     problems=[{"name": "random", "layer_sizes": [1, 2, 1], "n_actions": 2, "losses": "random-walk", "noise": "scaled"}],

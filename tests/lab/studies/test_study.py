@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from fuzz import study_files
-from tightrope.errors import InfeasibleError, InvalidInputError
+from tightrope import InfeasibleError, InvalidInputError, Study
 from tightrope.lab import plan
 from tightrope.lab.plan import planned
 from tightrope.lab.runner import folder_name
-from tightrope.lab.study import Named, Records, Study, StudyFile, differences, to_toml, with_budgets, with_values
+from tightrope.lab.study import Named, Records, StudyFile, differences, to_toml, with_budgets, with_values
 from tightrope.problems.files import write_example
 
 SMALL = {"name": "random", "layer_sizes": [1, 2, 1], "n_actions": 2}
