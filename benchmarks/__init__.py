@@ -1,1 +1,1 @@
-"""What the projection costs and whether it holds: commands, not tests. `python -m benchmarks.subproblem --help`."""
+"""Benchmarks of speed, memory and learning. Each is a command: `python -m benchmarks.subproblem --help`."""

@@ -1,8 +1,8 @@
-"""python -m benchmarks.ablation: what each change to the published algorithm does by itself, and what its absence does.
+"""python -m benchmarks.ablation: the effect of each change to the published algorithm, alone and when it is left out.
 
 Regret / violation / strong violation after T episodes in shares of sqrt(L|S||A|T), means over problems, losses and
 seeds (a negative regret counts as 0). The four changes are options of `ucpd`; α and V are the theorem's times 0.01 and
-0.1 wherever one of them is on. Runs are kept and not played again, as by `benchmarks.suite`.
+0.1 wherever one of them is on. Finished runs are kept and not played again, as by `benchmarks.suite`.
 """
 
 import argparse
@@ -27,7 +27,7 @@ CHANGES: dict[str, Row] = {
 
 
 def configurations() -> dict[str, tuple[str, Row, bool]]:
-    """What is played: words, learner, options, and whether α and V are smaller than the theorem's."""
+    """Return what is played: label, learner, options, and whether α and V are smaller than the theorem's."""
     everything = {name: value for change in CHANGES.values() for name, value in change.items()}
     rows: dict[str, tuple[str, Row, bool]] = {"`ucpd` as published": ("ucpd", {}, False)}
     rows["with smaller α and V"] = ("ucpd", {}, True)

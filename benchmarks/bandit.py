@@ -1,9 +1,8 @@
-"""python -m benchmarks.bandit: how ucpd-bandit grows with T, and what it does beside uob-reps and opt-cmdp.
+"""python -m benchmarks.bandit: how regret and violation of ucpd-bandit grow with T, beside uob-reps and opt-cmdp.
 
-It plans nothing, so one run of 100,000 episodes has all shorter ones; exponents are as in benchmarks.exponents. Where
-budgets cannot bind it is compared with uob-reps, where they do with opt-cmdp; both are told the number of episodes.
-Each run is kept in --results as soon as it is done, and not played again. Writes into
-docs/explanation/comparison-tables.md.
+It needs no horizon, so one run of 100,000 episodes contains all shorter ones; exponents are as in benchmarks.exponents.
+Where budgets cannot bind it is compared with uob-reps, elsewhere with opt-cmdp; both are given the number of episodes.
+Finished runs are kept in --results and not played again. Writes into docs/explanation/comparison-tables.md.
 """
 
 import argparse
@@ -21,13 +20,13 @@ from benchmarks.exponents import FIRST, MEASURES, Curves
 
 PROBLEMS = ("media-streaming", "river-swim", "random")
 LOSSES = ("fixed", "switching", "chaser")
-#: Budgets of a use in every step.
+#: Budgets that allow the use in every step, and so never bind.
 LOOSE: dict[str, dict[str, Any]] = {"media-streaming": {"budget": 10.0}, "river-swim": {"budget": 20.0}}
 RECORDS = 25
 
 
 class Asked(NamedTuple):
-    """A run."""
+    """A run to play."""
 
     learner: str
     problem: str
@@ -37,7 +36,7 @@ class Asked(NamedTuple):
     loose: bool = False
 
     def play(self, results: Path) -> dict[str, list[float]]:
-        """Its records, from the file if it was played before."""
+        """Return the records of a run, from the file if it was played before."""
         file = results / ("-".join(map(str, self)) + ".json")
         if not file.exists():
             problem = tr.make(self.problem, losses=self.losses, **(LOOSE[self.problem] if self.loose else {}))
@@ -50,27 +49,27 @@ class Asked(NamedTuple):
 
 
 def curves(runs: Sequence[dict[str, list[float]]]) -> Curves:
-    """Means over seeds, from FIRST on."""
+    """Return the means over seeds, from episode FIRST on."""
     episode = np.array(runs[0]["episode"])
     late = episode >= FIRST
     return Curves(episode[late], {m: np.mean([run[m] for run in runs], axis=0)[late] for m in MEASURES})
 
 
 def growth(of: Curves, measure: str) -> str:
-    """Per episode at the first and the last record, and the exponent."""
+    """Return values per episode at the first and the last record, and the exponent."""
     first, last = (of.mean[measure][i] / of.episode[i] for i in (0, -1))
     return f"{first:.4f} → {last:.4f} ({of.exponent(measure):.2f})".replace("(nan)", "(–)")
 
 
 def at_the_end(runs: Sequence[dict[str, list[float]]]) -> str:
-    """All measures, means over seeds."""
+    """Return all measures at the last record, means over seeds."""
     return " / ".join(f"{np.mean([run[measure][-1] for run in runs]):,.0f}" for measure in MEASURES)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=100_000)
-    parser.add_argument("--beside", type=int, default=10_000, help="episodes beside the others")
+    parser.add_argument("--beside", type=int, default=10_000, help="episodes of the runs that are compared with others")
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--jobs", type=int, default=-1)
     parser.add_argument("--results", type=Path, default=Path("runs/bandit"))
@@ -79,7 +78,7 @@ def main() -> None:
     seeds, parallel = range(given.seeds), joblib.Parallel(n_jobs=given.jobs)
 
     def play(asked: Sequence[Asked]) -> list[list[dict[str, list[float]]]]:
-        """Each with every seed."""
+        """Return the records of a run, from the file if it was played before."""
         tasks = [one._replace(seed=seed) for one in asked for seed in seeds]
         runs = parallel(joblib.delayed(task.play)(given.results) for task in tasks)
         return [runs[i : i + given.seeds] for i in range(0, len(runs), given.seeds)]

@@ -1,4 +1,4 @@
-"""The bounds of the theorem next to what they came to: `python -m benchmarks.bounds` writes docs/explanation/theory.md.
+"""Bounds of the theorem beside measured values: `python -m benchmarks.bounds` writes docs/explanation/theory.md.
 
 `ucpd` as published and `ucpd-inside`, one seed, the losses and the noise that each problem has by default.
 """
@@ -32,7 +32,7 @@ TERMS_INSIDE = {
 
 
 def says_something(problem: Problem, name: str, bounds_of: BoundsOf) -> str:
-    """The power of ten from which on the bound is below what holds anyway."""
+    """Return the power of ten of T from which on the bound is below the trivial one."""
     for power in range(2, 16):
         bound = bounds_of(problem, episodes=10**power)[name]
         if bound.value < bound.trivial:
@@ -43,7 +43,7 @@ def says_something(problem: Problem, name: str, bounds_of: BoundsOf) -> str:
 def rows(
     name: str, episodes: int, learner: str, bounds_of: BoundsOf, terms: Mapping[str, str]
 ) -> list[tuple[str, ...]]:
-    """One for each term of a problem."""
+    """Return a row for each term of a problem."""
     problem = tr.make(name)
     found = bounds_of(problem, episodes=episodes)
     history = measure(problem, learner, episodes=episodes, regret="last", records=2)
@@ -55,7 +55,7 @@ def rows(
 
 
 def ratio(bound: Bound, measured: float) -> str:
-    """By which factor the bound is above."""
+    """Return the bound divided by the measured value."""
     return f"{bound.value / measured:,.0f}" if measured > 0 else "–"
 
 

@@ -1,7 +1,7 @@
 """python -m benchmarks.changing: learners under constraints that change, into docs/explanation/changing-budgets.md.
 
-Losses switch, too. Everything is per episode, in the learner's units, means over seeds; learners run as they are by
-default, and `ucpd` in a second row with the sets and ties that `omdpd` and `ucpd-practical` have.
+The losses switch. All values are per episode, in the learner's units, means over seeds. Learners have their default
+options; `ucpd` has a second row with the confidence sets and ties of `omdpd` and `ucpd-practical`.
 """
 
 import argparse
@@ -13,7 +13,7 @@ import numpy as np
 import tightrope as tr
 from benchmarks import page
 
-#: What is played, by its name in the table.
+#: The learners and their options, by their names in the table.
 PROBLEMS: dict[str, dict[str, Any]] = {
     "media-streaming, switching": {"name": "media-streaming", "losses": "switching", "noise": "switching"},
     "media-streaming, drifting": {"name": "media-streaming", "losses": "switching", "noise": "drifting"},
@@ -33,7 +33,7 @@ MEASURES = ("regret", "regret_always", "violation", "strong_violation")
 
 
 def played(problem: dict[str, Any], learner: dict[str, Any], episodes: int, seeds: int) -> list[float]:
-    """The measures per episode, as means over seeds."""
+    """Return the measures per episode, means over seeds."""
     made, rows = tr.make(**problem), []
     for seed in range(seeds):
         options = {key: value for key, value in learner.items() if key != "name"}
@@ -45,7 +45,7 @@ def played(problem: dict[str, Any], learner: dict[str, Any], episodes: int, seed
 
 
 def rows(horizons: list[int], seeds: int) -> Iterator[list[str]]:
-    """One for each problem and learner, a cell for each measure: its values at the horizons."""
+    """Return a row for each problem and learner; a cell has the values of one measure at all horizons."""
     for at, problem in PROBLEMS.items():
         for who, learner in LEARNERS.items():
             cells = np.array([played(problem, learner, episodes, seeds) for episodes in horizons])

@@ -1,8 +1,7 @@
 """python -m benchmarks.comparison: every learner on three problems, under fixed, switching and adaptive losses.
 
-Learners that count and were published without ties are played with ties as well. Each run is kept in --results as soon
-as it is done, and not played again. Writes the tables of docs/explanation/comparison-tables.md and one picture a
-problem.
+Learners that count and were published without ties are played with ties as well. Finished runs are kept in --results
+and not played again. Writes the tables of docs/explanation/comparison-tables.md and one picture for each problem.
 """
 
 import argparse
@@ -26,7 +25,7 @@ MARKERS = dict(zip(LOSSES, "os^", strict=True))
 
 
 def variants(learners: Sequence[str]) -> list[tuple[str, Row]]:
-    """Every learner with its options: as it is, and with ties where these are for the asking."""
+    """Return every learner with its options: as it is, and with ties where they are optional."""
     asked: list[tuple[str, Row]] = []
     for name in learners:
         asked.append((name, {}))
@@ -43,14 +42,14 @@ def label(row: Row) -> str:
 
 
 def means(rows: Sequence[Row], measure: str) -> dict[tuple[str, str], float]:
-    """By learner and losses, over seeds."""
+    """Return the means over seeds, by learner and losses."""
     cells = dict.fromkeys((label(row), row["losses"]) for row in rows)
     of = {cell: [row[measure] for row in rows if (label(row), row["losses"]) == cell] for cell in cells}
     return {cell: float(np.mean(values)) for cell, values in of.items()}
 
 
 def ordered(rows: Sequence[Row]) -> list[str]:
-    """Learners, by the sum of their positive regret and their violation: who does well in both comes first."""
+    """Return the learners, ordered by the sum of their positive regret and their violation."""
     regret, violation = means(rows, "regret"), means(rows, "violation")
 
     def worst(learner: str) -> float:
@@ -60,9 +59,9 @@ def ordered(rows: Sequence[Row]) -> list[str]:
 
 
 def table(rows: Sequence[Row]) -> str:
-    """A line for each learner: regret / violation / strong violation under each kind of losses.
+    """Return a row for each learner: regret / violation / strong violation under each kind of losses.
 
-    With ties there is a line of its own only where that makes a difference.
+    A learner with ties has a row of its own only if its values differ from those without.
     """
     mean = {measure: means(rows, measure) for measure in MEASURES}
 
@@ -78,7 +77,7 @@ def table(rows: Sequence[Row]) -> str:
 
 
 def picture(rows: Sequence[Row], title: str) -> bytes:
-    """Learners down, regret and violation across: a mark for each kind of losses, a line from least to most."""
+    """Draw a row for each learner; each kind of losses is a mark, with a line from the least to the largest value."""
     learners = [learner for learner in ordered(rows) if TIES not in learner]
     with mpl.rc_context(page.DRAWN):
         figure = Figure(figsize=(9.5, 0.24 * len(learners) + 1.6), layout="constrained")

@@ -1,15 +1,14 @@
-"""python -m benchmarks.durable: what it costs that nothing is lost, against the plain learner and against the disk.
+"""python -m benchmarks.durable: the cost of durability, against the plain learner and against the disk.
 
     tell      `DurableLearner.tell`
-    observe   the same episodes, learnt by the same learner in memory
-    fsync     the floor: as many bytes as the journal has to keep of the episode, appended to a file and synced
+    observe   the same episodes, observed by the same learner in memory
+    fsync     the floor: as many bytes as the journal stores for the episode, appended to a file and synced
 
-Constraints are drawn anew for every episode, or are the same in all of them, and then kept once; losses change seldom.
-The three take turns, episode by episode and in all six orders, so that what else the machine does befalls all of them,
-and so does it to be the first who reads what is told. By the clock on the wall, which waits for the disk, and of the
-processor: what a tell costs beside the sync. The disk of a busy machine answers when it likes, so only the latter is
-the same in every run.
-With --soak N, N episodes of a small problem instead, and what memory and journal hold on the way.
+Constraints are drawn anew for every episode, or are constant and then stored once; losses change seldom. The three
+take turns, episode by episode and in all six orders, so that other processes, and the cost of reading new data first,
+affect all of them alike. Wall-clock time includes waiting for the disk; processor time is the cost of a tell beside the
+sync. Only the latter is stable between runs, since a busy disk answers when it can.
+With --soak N, plays N episodes of a small problem instead, and prints memory and journal size on the way.
 """
 
 import argparse
@@ -32,15 +31,15 @@ from tightrope.learners.base import Episode, LearnerBase
 from tightrope.model import Policy
 from tightrope.problems.base import Problem
 
-#: Episodes before the first that counts: kernels are read, and the log of the journal grows to its length.
+#: Warm-up episodes, which are not counted: code is loaded, and the log of the journal grows to its length.
 WARM = 1000
 
-#: Of tell, observe and fsync.
+#: The orders of tell, observe and fsync.
 ORDERS = list(permutations(range(3)))
 
 
 def episodes_of(problem: Problem, seed: int, anew: bool = False) -> Generator[dict[str, Any] | None, Policy, None]:
-    """Hands over a policy, gets what came of it (`send`); `anew`: with constraints as they are drawn."""
+    """Receive policies by `send`, and yield what happened; with `anew`, constraints are drawn for each episode."""
     rng, space = np.random.default_rng(seed), problem.mdp.space
     adversary, L, t = problem.losses.begin(rng), space.n_layers, 0
     told: dict[str, Any] | None = None
@@ -59,7 +58,7 @@ def episodes_of(problem: Problem, seed: int, anew: bool = False) -> Generator[di
 
 
 def compare(name: str, learner: str, episodes: int, folder: Path, anew: bool = False) -> dict[str, np.ndarray]:
-    """Seconds of every tell, observe and fsync: (2, episodes), on the wall and of the processor."""
+    """Return the seconds of every tell, observe and fsync, (2, episodes): wall clock, then processor."""
     problem = tr.make(name)
     plain: LearnerBase = tr.make_learner(learner, problem, episodes=WARM + episodes)
     play, times = episodes_of(problem, 0, anew), np.empty((3, 2, WARM + episodes))
@@ -74,7 +73,7 @@ def compare(name: str, learner: str, episodes: int, folder: Path, anew: bool = F
             assert told is not None
             row = bytes(
                 told["actions"].nbytes + (told["constraints"].nbytes if anew else 0)
-            )  # the path, and what is new
+            )  # the path, and arrays that are new
             turns: list[Callable[[], object]] = [
                 partial(it.tell, episode.id, **told),
                 partial(plain.observe, Episode(**told)),
@@ -89,13 +88,13 @@ def compare(name: str, learner: str, episodes: int, folder: Path, anew: bool = F
 
 
 def append(file: int, data: bytes) -> None:
-    """On disk, as a log written by hand would be."""
+    """Append bytes to a file and sync it, as a log written by hand would do."""
     os.write(file, data)
     os.fsync(file)
 
 
 def show(name: str, learner: str, times: dict[str, np.ndarray]) -> None:
-    """Medians and means, and the ratio that was promised."""
+    """Print medians and means, and the ratio that was promised."""
     of = (("median", np.median, 0), ("mean", np.mean, 0), ("mean of the processor", np.mean, 1))
     for word, middle, clock in of:
         tell, observe, fsync = (float(middle(times[what][clock])) for what in ("tell", "observe", "fsync"))
@@ -107,7 +106,7 @@ def show(name: str, learner: str, times: dict[str, np.ndarray]) -> None:
 
 
 def soak(episodes: int, folder: Path) -> None:
-    """So many episodes of a small problem; prints what is held at every tenth of the way."""
+    """Play that many episodes of a small problem; print memory and journal size at every tenth of them."""
     at = ordinary_world()
     learner = tr.make_learner("ucpd-practical", at)
     path, began = folder / "it", perf_counter()
@@ -126,12 +125,14 @@ def soak(episodes: int, folder: Path) -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Parse the command line, and run the benchmark."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.durable", description=__doc__.splitlines()[0])
-    parser.add_argument("--problem", default="edge-cloud", help="to be learnt (default edge-cloud)")
-    parser.add_argument("--episodes", type=int, default=1000, help="of each learner (default 1000)")
-    parser.add_argument("--folder", type=Path, help="on which disk (default that of temporary files)")
-    parser.add_argument("--soak", type=int, metavar="N", help="N episodes of a small problem instead")
+    parser.add_argument("--problem", default="edge-cloud", help="the problem (default edge-cloud)")
+    parser.add_argument("--episodes", type=int, default=1000, help="number of episodes of each learner (default 1000)")
+    parser.add_argument(
+        "--folder", type=Path, help="a folder on the disk to measure (default: that of temporary files)"
+    )
+    parser.add_argument("--soak", type=int, metavar="N", help="play N episodes of a small problem instead")
     given = parser.parse_args()
     print(machine())
     with tempfile.TemporaryDirectory(dir=given.folder) as folder:

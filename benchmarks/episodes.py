@@ -1,7 +1,7 @@
-"""Subproblems as they come up: consecutive episodes of a run of UCPD, recorded to be solved again.
+"""Subproblems from real runs: consecutive episodes of a run of UCPD, recorded so that they can be solved again.
 
-`early`: the first episodes, with every pair still free. `late`: after many visits, with balls that bind. A small model
-is run there; a large one is given counts, drawn from the true model, that bring every radius down to `RADIUS`.
+`early`: the first episodes, in which every pair is free. `late`: after many visits, with balls that bind. A small model
+is played until then; a large one is given counts, drawn from the true model, that bring every radius down to `RADIUS`.
 """
 
 from dataclasses import dataclass, field, replace
@@ -17,14 +17,14 @@ from tightrope.projection.projector import Projector
 from tightrope.space import FloatArray, IntArray, LayeredSpace
 
 EPISODES = 20_000  # T
-LATE = 15_000  # where the late episodes of a model begin that is run there
-SETTLE = 50  # episodes before the recording of a model that is given its counts
-MOST_NUMBERS = 30_000_000  # in a recording
+LATE = 15_000  # the first late episode of a model that is small enough to be played until then
+SETTLE = 50  # episodes that a model with given counts plays before it is recorded
+MOST_NUMBERS = 30_000_000  # the most numbers in a recording
 RADIUS = 0.3
 
 
 class Subproblem(NamedTuple):
-    """One episode's."""
+    """The subproblem of one episode."""
 
     reference: FloatArray
     cost: FloatArray
@@ -33,7 +33,7 @@ class Subproblem(NamedTuple):
 
 @dataclass
 class Recording:
-    """Consecutive subproblems, and what the solver started the first of them from."""
+    """Consecutive subproblems, and the warm start of the first of them."""
 
     space: LayeredSpace
     start: dict[str, FloatArray] = field(default_factory=dict)
@@ -41,7 +41,7 @@ class Recording:
     binding: float = 0.0  #: share of the pairs whose ball binds, at the last answer
 
     def projector(self) -> Projector:
-        """A projector that stands where the run stood."""
+        """Return a projector with that warm start."""
         projector = Projector(self.space)
         projector.restore(self.start)
         projector.prepare(self.episodes[0].confidence)
@@ -49,7 +49,7 @@ class Recording:
 
 
 class RecordingProjector(Projector):
-    """Keeps the subproblems it is given, from solve number `first` on."""
+    """A projector that records the subproblems it solves, from solve number `first` on."""
 
     def __init__(self, space: LayeredSpace, first: int, count: int) -> None:
         super().__init__(space)
@@ -67,10 +67,10 @@ class RecordingProjector(Projector):
 
 
 class RecordedUCPD(tr.UCPD):
-    """UCPD whose subproblems are recorded; with `model`, it has already visited every pair often."""
+    """UCPD whose subproblems are recorded; with `model`, it has visited every pair often before it starts."""
 
     def record(self, first: int, count: int, model: tr.LayeredMDP | None = None) -> RecordingProjector:
-        """Begin."""
+        """Start recording at the next solve."""
         if model is not None:
             let_visit(self, model)
         projector = RecordingProjector(self.space, first, count)
@@ -79,25 +79,25 @@ class RecordedUCPD(tr.UCPD):
 
 
 def let_visit(learner: tr.UCPD, model: tr.LayeredMDP) -> None:
-    """Give a learner as many visits as bring every radius down to RADIUS."""
+    """Give a learner enough visits to bring every radius down to RADIUS."""
     counts = Counts(learner.space)
     counts.N[:], counts.M[:] = counted(learner, model.transitions)
     learner.state = replace(learner.state, counts=counts)
 
 
 def counted(learner: tr.UCPD, transitions: FloatArray) -> tuple[IntArray, IntArray]:
-    """Visits of pairs and tuples, drawn from the model, that leave a radius of about RADIUS."""
+    """Return visits of pairs and tuples, drawn from the model, that give a radius of about RADIUS."""
     space = learner.space
     once = np.ones(space.n_pairs, dtype=np.int64)
     ball = learner.rule(space, once, np.zeros(space.n_tuples, dtype=np.int64))
     assert isinstance(ball, L1Ball)
-    visits = space.expand_to_tuples((ball.radius / RADIUS) ** 2)  # a radius falls with the root of the visits
+    visits = space.expand_to_tuples((ball.radius / RADIUS) ** 2)  # a radius falls with the square root of the visits
     M = np.random.default_rng(7).poisson(visits * transitions)
     return np.add.reduceat(M, space.csr.pair_ptr[:-1]), M
 
 
 def share_binding(space: LayeredSpace, theta: FloatArray, confidence: ConfidenceSet) -> float:
-    """The share of the pairs whose conditional lies on the surface of its ball."""
+    """Return the share of the pairs whose conditional lies on the surface of its ball."""
     if not isinstance(confidence, L1Ball):
         return np.nan
     p = theta / space.expand_to_tuples(np.maximum(space.sum_over_successors(theta), 1e-300))
@@ -106,7 +106,7 @@ def share_binding(space: LayeredSpace, theta: FloatArray, confidence: Confidence
 
 
 def record(problem: Problem, phase: str, *, run_there: bool, count: int = 100) -> Recording:
-    """Some consecutive subproblems of a run of UCPD, `early` or `late`; fewer of a large model."""
+    """Record consecutive subproblems of a run of UCPD, `early` or `late`; fewer of a large model."""
     space = problem.space
     count = int(np.clip(MOST_NUMBERS // (2 * space.n_tuples), 4, count))
     settle = int(np.clip(MOST_NUMBERS // (2 * space.n_tuples), 8, SETTLE))

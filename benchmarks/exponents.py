@@ -1,8 +1,8 @@
 """python -m benchmarks.exponents: how regret and violation of ucpd-practical grow with the number of episodes.
 
-It plans nothing, so one run of 100,000 episodes has them for all shorter ones. Exponents are slopes of log(mean over
-seeds) against log(episodes) from 1,000 on, by least squares over the records where the mean is positive; what is 0 or
-less at the end has none.
+It needs no horizon, so one run of 100,000 episodes contains all shorter ones. Exponents are slopes of log(mean over
+seeds) against log(episodes) from 1,000 on, by least squares over the records where the mean is positive; a mean that is
+0 or negative at the end has no exponent.
 """
 
 import argparse
@@ -27,13 +27,13 @@ PICTURE = page.DOCS / "images" / "exponents.png"
 
 
 class Curves(NamedTuple):
-    """Means over seeds, from FIRST on."""
+    """Means over seeds, from episode FIRST on."""
 
     episode: FloatArray
     mean: dict[str, FloatArray]
 
     def exponent(self, measure: str) -> float:
-        """NaN where there are no three positive means to fit, or the last is not one of them."""
+        """Return the exponent; NaN with fewer than three positive means, or if the last one is not positive."""
         mean = self.mean[measure]
         positive = mean > 0
         if positive.sum() < 3 or not positive[-1]:
@@ -72,7 +72,7 @@ def main() -> None:
 
 
 def draw(curves: dict[tuple[str, str], Curves]) -> None:
-    """A panel for each run, logarithmic both ways; the dashed line is sqrt(episodes)."""
+    """Draw a panel for each run, with logarithmic axes; the dashed line is sqrt(episodes)."""
     with mpl.rc_context(page.DRAWN):
         figure = Figure(figsize=(10.5, 3.6), layout="constrained")
         for axes, ((name, losses), of) in zip(figure.subplots(1, len(curves)), curves.items(), strict=True):

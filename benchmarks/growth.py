@@ -1,4 +1,4 @@
-"""How time grows: grids of n x n cells over 40 steps, at most 5 successors to a pair."""
+"""How time grows with size: grids of n x n cells over 40 steps, with at most 5 successors for each pair."""
 
 from typing import NamedTuple
 
@@ -24,13 +24,13 @@ class Size(NamedTuple):
     loop: float  #: a whole episode, early
 
     def line(self) -> tuple[str, ...]:
-        """Of the table."""
+        """Return a row of the table."""
         times = (f"{duration(t)} ({shown(t / self.exp_pass)})" for t in (self.early, self.late, self.loop))
         return f"{self.width} x {self.width}", f"{self.n_tuples:,}", duration(self.exp_pass), *times
 
 
 def measure(widths: tuple[int, ...]) -> list[Size]:
-    """The family, in order of size."""
+    """Measure the family, in order of size."""
     sizes = []
     for width in widths:
         problem = grid(width)
@@ -54,13 +54,13 @@ def measure(widths: tuple[int, ...]) -> list[Size]:
 
 
 def table(sizes: list[Size]) -> str:
-    """Markdown; in brackets exp-passes."""
+    """Return the table in Markdown, with exp-passes in brackets."""
     heading = ("grid", "tuples", "exp-pass", "projection, early", "projection, late", "whole loop, early")
     return page.table(heading, (size.line() for size in sizes))
 
 
 def summary(sizes: list[Size]) -> str:
-    """The exponents, in a sentence."""
+    """Return the exponents in a sentence."""
     tuples = [size.n_tuples for size in sizes]
     early, late, loop, unit = (
         exponent(tuples, [getattr(size, name) for size in sizes]) for name in ("early", "late", "loop", "exp_pass")

@@ -1,8 +1,8 @@
-"""python -m benchmarks.hard: in how many runs is no budget exceeded in any episode, and does regret still fall?
+"""python -m benchmarks.hard: in how many runs no budget is exceeded in any episode, and how regret falls.
 
 A run is within its budgets if its strong violation, by exact accounting of every policy that was played, is 0. Budgets
-bind on all problems: `ucpd-practical`, which only aims at them, exceeds them in some episodes. Longer runs, one of
-each, show regret per episode. A run is kept in --results as soon as it is done, and not played again. Writes into
+bind on all problems: `ucpd-practical`, which holds budgets only on average, exceeds them in some episodes. Longer runs,
+one of each, show regret per episode. Finished runs are kept in --results and not played again. Writes into
 docs/explanation/comparison-tables.md.
 """
 
@@ -17,22 +17,22 @@ import numpy as np
 import tightrope as tr
 from benchmarks import page
 
-#: Problems, and how they are made.
+#: Problems and their options.
 PROBLEMS = ("river-swim", "media-streaming", "two-budgets")
 LEARNERS = ("s-ops", "safe-baseline", "ucpd-practical")
-#: More than rounding, in uses summed over a run.
+#: A larger excess, summed over a run, is no rounding error.
 EXCEEDED = 1e-9
 
 
 def problem_of(name: str, losses: str) -> tr.Problem:
-    """One of the suite, or a small random one with two budgets that bind."""
+    """Return a problem of the suite, or a small random one with two budgets that bind."""
     if name != "two-budgets":
         return tr.make(name, losses=losses)
     return tr.make("random", layer_sizes=[1, 3, 3, 1], n_actions=3, n_constraints=2, seed=1, losses=losses)
 
 
 class Asked(NamedTuple):
-    """A run."""
+    """A run to play."""
 
     learner: str
     problem: str
@@ -41,7 +41,7 @@ class Asked(NamedTuple):
     seed: int
 
     def play(self, results: Path) -> dict[str, float]:
-        """Its last record, from the file if it was played before."""
+        """Return the last record of a run, from the file if it was played before."""
         file = results / ("-".join(map(str, self)) + ".json")
         if not file.exists():
             problem = problem_of(self.problem, self.losses)
@@ -55,11 +55,15 @@ class Asked(NamedTuple):
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=1000)
-    parser.add_argument("--episodes", type=int, default=1000, help="of each of these runs")
-    parser.add_argument("--lengths", type=int, nargs="*", default=[1000, 10_000, 20_000], help="for regret per episode")
+    parser.add_argument("--episodes", type=int, default=1000, help="number of episodes of the short runs")
+    parser.add_argument(
+        "--lengths", type=int, nargs="*", default=[1000, 10_000, 20_000], help="numbers of episodes of the long runs"
+    )
     parser.add_argument("--jobs", type=int, default=1)
     parser.add_argument("--results", type=Path, default=Path("results/hard"))
-    parser.add_argument("--print", action="store_true", help="leave docs/explanation/comparison-tables.md as it is")
+    parser.add_argument(
+        "--print", action="store_true", help="print only; do not write docs/explanation/comparison-tables.md"
+    )
     options = parser.parse_args()
     options.results.mkdir(parents=True, exist_ok=True)
     many = [
@@ -92,7 +96,7 @@ def main() -> None:
 
 
 def _shown(played: dict[str, float], episodes: int) -> str:
-    """Regret and strong violation, both per episode."""
+    """Return regret and strong violation, per episode, as text."""
     return f"{played['regret'] / episodes:.3f} / {played['strong_violation'] / episodes:.3f}"
 
 

@@ -1,9 +1,9 @@
-"""python -m benchmarks.hindsight: the hindsight LP by mixtures of policies beside HiGHS, and what accounting costs.
+"""python -m benchmarks.hindsight: the hindsight LP by mixtures of policies and by HiGHS, and the cost of accounting.
 
-Every problem of the suite and Gymnasium's Taxi-v4: the LP for the sums of the first losses, each method on the same
-ones in turns in one process. What HiGHS takes is its LP over pairs, set up and solved, without a certificate. Then a
-run of ucpd-practical with 60 records: what the records take beside the play, and what they would take with HiGHS. Times
-are of the processor, the shortest of five for mixtures, medians over losses.
+On every problem of the suite and Gymnasium's Taxi-v4: the LP for the sums of the first losses, by each method in turn.
+The time of HiGHS is for its LP over pairs, set up and solved, without a certificate. Then a run of
+ucpd-practical with 60 records: the time of the records beside that of the episodes, and what it would be with HiGHS.
+Times are of the processor: for mixtures the shortest of five, then medians over losses.
 """
 
 import argparse
@@ -24,15 +24,15 @@ from tightrope.problems.base import Problem
 from tightrope.problems.gym import problem_from_gym
 from tightrope.space import FloatArray
 
-#: Sums of the first so many losses.
+#: The numbers of losses in the sums.
 SUMS = (1, 5, 25)
 
-#: Problems to be played with 60 records, and for how long.
+#: Problems that are played with 60 records, and the number of episodes.
 PLAYED, EPISODES = ("taxi-fuel", "grid", "Taxi-v4"), 2000
 
 
 def problem_called(name: str) -> Problem:
-    """One of the suite, or Taxi-v4 for twenty steps, with twelve moves to make."""
+    """Return a problem of the suite, or Taxi-v4 for twenty steps."""
     if name != "Taxi-v4":
         return tr.make(name)
     moves = {"moves": lambda state, action, next_state: float(action < 4)}
@@ -40,19 +40,19 @@ def problem_called(name: str) -> Problem:
 
 
 class Solved(NamedTuple):
-    """One LP, by both."""
+    """The times of one LP, by both methods."""
 
     mixture: float
     highs: float
-    difference: float  # of the two values, in units of the largest loss and per step
+    difference: float  # between the two values, in units of the largest loss, per step
 
 
 def solved(problem: Problem) -> Iterator[Solved]:
-    """The LPs of a problem."""
+    """Solve the LPs of a problem by both methods."""
     mdp, constraints = problem.mdp, problem.constraints.mean
     lp, adversary = HindsightLP(mdp, constraints, problem.budgets), problem.losses.begin(np.random.default_rng(0))
     rows, total = _pair_costs(problem, constraints), np.zeros(mdp.space.n_tuples)
-    lp.solve(total)  # compile
+    lp.solve(total)  # warm up
     for t in range(1, SUMS[-1] + 1):
         total = total + adversary.loss(t)
         if t not in SUMS:
@@ -74,16 +74,16 @@ def _pair_costs(problem: Problem, values: FloatArray) -> FloatArray:
 
 
 class Played(NamedTuple):
-    """A run: seconds."""
+    """The seconds of a run, by part."""
 
     play: float
     records: float
-    by_highs: float  # the records, if HiGHS had solved their LPs
+    by_highs: float  # an estimate of the records with HiGHS
 
 
 def played(problem: Problem) -> Played:
-    """A run of ucpd-practical, its records, and some of these again by HiGHS, which stand for all."""
-    Run(problem, "ucpd-practical", episodes=EPISODES).step()  # compile
+    """Time a run of ucpd-practical and its records; some of them also by HiGHS, as a sample."""
+    Run(problem, "ucpd-practical", episodes=EPISODES).step()  # warm up
     begin = clock()
     lp = HindsightLP(problem.mdp, problem.constraints.mean, problem.budgets)
     records, play, totals = clock() - begin, 0.0, []
@@ -105,7 +105,7 @@ def played(problem: Problem) -> Played:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--write", action="store_true", help="into docs/explanation/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="write into docs/explanation/benchmarks.md")
     given = parser.parse_args()
     lines, runs = [], []
     for name in (*PROBLEMS, "Taxi-v4"):

@@ -1,7 +1,7 @@
-"""python -m benchmarks.inequalities: what a projection with inequalities costs, next to one without and to CVXPY.
+"""python -m benchmarks.inequalities: the time of a projection with inequalities, beside one without and beside CVXPY.
 
-An episode's cost changes a little from one to the next, as in a run; every row is met with room by the answer to
-another cost, so that about half of them bind. Times are of the processor, the shortest of several replays.
+The cost changes a little from episode to episode, as in a run. Every row has slack at the answer for another cost, so
+that about half of them bind. Times are of the processor, the shortest of several replays.
 """
 
 import argparse
@@ -24,12 +24,12 @@ from tightrope.space import FloatArray, LayeredSpace
 SIZES = ((5, 3, 4), (10, 4, 10), (20, 4, 10))  # states of a layer, actions, steps
 NUMBERS = (1, 3, 10)
 EPISODES, REPLAYS = 20, 5
-CONIC = 4_000  # tuples up to which CVXPY is asked
+CONIC = 4_000  # the most tuples for which CVXPY is timed
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--print", action="store_true", help="leave docs/explanation/benchmarks.md as it is")
+    parser.add_argument("--print", action="store_true", help="print only; do not write docs/explanation/benchmarks.md")
     rows = [row for size in SIZES for row in measured(*size)]
     heads = ["model", "tuples", "inequalities", "binding", "plain, warm", "with, warm", "ratio", "steps", "with, cold"]
     text = page.table([*heads, "CVXPY and Clarabel"], rows)
@@ -39,7 +39,7 @@ def main() -> None:
 
 
 def measured(width: int, n_actions: int, n_steps: int) -> list[list[str]]:
-    """A row of the table for every number of inequalities."""
+    """Return a row of the table for every number of inequalities."""
     space = LayeredSpace.dense([1, *[width] * (n_steps - 1), 1], n_actions)
     rng = np.random.default_rng(5)
     ball = tr.L1Ball(random_mdp(rng, space).transitions, np.full(space.n_pairs, 0.3))
@@ -77,9 +77,9 @@ def measured(width: int, n_actions: int, n_steps: int) -> list[list[str]]:
 
 
 def shortest(solve: Callable[[FloatArray], int], costs: list[FloatArray]) -> tuple[float, float]:
-    """Seconds an episode, and steps."""
+    """Return seconds per episode, and Newton steps."""
     best, steps = np.inf, 0
-    for _ in range(REPLAYS + 1):  # the first compiles
+    for _ in range(REPLAYS + 1):  # the first is a warm-up
         begin = clock()
         steps = sum(solve(cost) for cost in costs)
         best = min(best, clock() - begin)
@@ -89,7 +89,7 @@ def shortest(solve: Callable[[FloatArray], int], costs: list[FloatArray]) -> tup
 def conic_seconds(
     space: LayeredSpace, reference: FloatArray, cost: FloatArray, ball: tr.L1Ball, A: FloatArray, b: FloatArray
 ) -> float:
-    """Seconds of the processor for the problem as it is written."""
+    """Return the processor time of CVXPY for the problem as it is written."""
     begin = clock()
     theta, by_pair, held = among = measures(space)
     away = cp.abs(theta - sp.diags(ball.center) @ by_pair.T @ by_pair @ theta)

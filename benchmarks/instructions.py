@@ -1,8 +1,8 @@
-"""python -m benchmarks.instructions: instructions of one warm projection, counted by valgrind: no noise.
+"""python -m benchmarks.instructions: instructions of one warm projection, counted by valgrind, without noise.
 
-A process that replays many episodes is compared with one that replays few; what they differ by is the episodes. It runs
-the build of the core with AVX2, which valgrind knows: the counts, unlike times, hardly depend on the machine. Takes a
-minute.
+A process that replays many episodes is compared with one that replays few; the difference is the cost of the episodes.
+It runs the build of the core with AVX2, which valgrind supports; unlike times, the counts hardly depend on the machine.
+Takes a minute.
 """
 
 import argparse
@@ -24,12 +24,12 @@ MODEL = "10 x 4 over 10"
 
 
 def model() -> Problem:
-    """What is counted on."""
+    """Return the model that is solved."""
     return tr.make("random", layer_sizes=[1, *[10] * 9, 1], n_actions=4, seed=5)
 
 
 def replay(phase: str, episodes: int) -> None:
-    """What is counted: some episodes again, warm; all else is the same whatever their number."""
+    """Solve some episodes again, warm; all other work does not depend on their number."""
     recording = record(model(), phase, run_there=False, count=MANY)
     projector, theta = recording.projector(), np.empty(recording.space.n_tuples)
     for subproblem in recording.episodes[:episodes]:
@@ -37,7 +37,7 @@ def replay(phase: str, episodes: int) -> None:
 
 
 def counted(arguments: list[str]) -> int:
-    """Instructions of such a process."""
+    """Return the number of instructions of such a process."""
     known = {"TIGHTROPE_CPU": "v3", "TIGHTROPE_THREADS": "1", "OMP_NUM_THREADS": "1"}
     known |= {"OPENBLAS_CORETYPE": "Haswell", "PYTHONHASHSEED": "0"}
     child = [sys.executable, "-m", "benchmarks.instructions", *arguments]

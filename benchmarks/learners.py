@@ -1,8 +1,8 @@
-"""python -m benchmarks.learners: what an episode costs with every learner, in episodes of `ucpd`, on media-streaming.
+"""python -m benchmarks.learners: the time of an episode with every learner, in episodes of `ucpd`, on media-streaming.
 
-Learners take turns, a block of episodes each, so that whatever else the machine does hits all of them alike; an entry
-is the median over blocks of the ratio to the block of `ucpd` of the same turn. Times are of the processor and of the
-whole loop, simulator included. Writes the table of docs/explanation/benchmarks.md.
+Learners take turns, a block of episodes each, so that other processes affect all of them alike; an entry is the median
+over blocks of the ratio to the block of `ucpd` of the same turn. Times are of the processor and of the whole loop,
+simulator included. Writes the table of docs/explanation/benchmarks.md.
 """
 
 import argparse
@@ -14,12 +14,12 @@ from benchmarks import page
 from benchmarks.measure import clock
 from tightrope.learners import LEARNERS
 
-#: Those that solve a linear program in every episode, or at the end of every phase.
+#: The learners that solve a linear program in every episode, or at the end of every phase.
 WITH_PROGRAMS = {"always-safe", "c-ucrl", "dope", "follow-the-leader", "opt-cmdp", "optpess-lp"}
 
 
 def ratios(problem: str, turns: int, block: int, warm: int) -> dict[str, float]:
-    """By learner, the median over turns of its time over that of `ucpd`."""
+    """Return by learner the median over turns of its time divided by that of `ucpd`."""
     runs = {}
     for name in LEARNERS:
         made = tr.make(problem)

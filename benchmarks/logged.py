@@ -1,4 +1,4 @@
-"""What a log saves: `python -m benchmarks.logged` (a minute) writes the table of docs/how-to/logs.md.
+"""The regret that a log saves: `python -m benchmarks.logged` (a minute) writes the table of docs/how-to/logs.md.
 
 The log has 400 episodes of the uniform policy. `ucpd-practical` plays 300 episodes, with and without it.
 """

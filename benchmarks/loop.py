@@ -1,11 +1,11 @@
-"""python -m benchmarks.loop: the whole loop of a run with UCPD, learner and accounting, per episode.
+"""python -m benchmarks.loop: the time of an episode of a run with UCPD, by part.
 
     solve    the projection
     learner  the rest of the learner: cost, mixing, counts, confidence sets, policy, multipliers
     rest     the simulator: losses, constraints, sampling, true occupancy, accounting, records
 
 Times are of the processor, per episode, the median over blocks of episodes; an exp-pass is one `numpy.exp` over as many
-numbers as there are tuples. With --million, a million episodes of media-streaming and what memory they hold on the way.
+numbers as there are tuples. With --million, plays a million episodes of media-streaming and prints their memory.
 """
 
 import argparse
@@ -27,7 +27,7 @@ PROBLEMS = ("media-streaming", "edge-cloud")
 
 
 class TimedProjector(Projector):
-    """Adds up the time of its solves."""
+    """A projector that adds up the time of its solves."""
 
     spent = 0.0
 
@@ -38,19 +38,19 @@ class TimedProjector(Projector):
 
 
 class TimedUCPD(tr.UCPD):
-    """Adds up the time of what it does with an episode, and of the projection in it."""
+    """UCPD that adds up the time of its steps, and of the projection in them."""
 
     spent = 0.0
 
     def timed(self) -> "TimedUCPD":
-        """With a projector that is timed."""
+        """Return the learner with a projector that is timed."""
         self.projector = TimedProjector(self.space)
         self._mirror_step.solver = Warmed(self.projector)
         return self
 
     @property
     def solving(self) -> float:
-        """Seconds spent in the projection so far."""
+        """Return the seconds spent in the projection so far."""
         return self.projector.spent
 
     def observe(self, episode: Episode) -> None:
@@ -60,7 +60,7 @@ class TimedUCPD(tr.UCPD):
 
 
 class PerEpisode(NamedTuple):
-    """Seconds per episode."""
+    """Seconds per episode, by part."""
 
     exp_pass: float
     whole: float
@@ -69,7 +69,7 @@ class PerEpisode(NamedTuple):
     rest: float
 
     def line(self, name: str, n_tuples: int) -> tuple[str, ...]:
-        """Of the table."""
+        """Return a row of the table."""
         parts = (f"{1e6 * part:.1f} µs ({part / self.whole:.0%})" for part in (self.solve, self.learner, self.rest))
         beyond = max(0.0, self.whole - 30e-6) / self.exp_pass
         return (
@@ -85,9 +85,9 @@ TABLE = (
 
 
 def per_episode(problem: Problem, episodes: int, planned: int | None = None) -> PerEpisode:
-    """A run without records of regret, up to 500 blocks of it, the exp-pass measured after each.
+    """Play a run without records of regret, in up to 500 blocks, with the exp-pass measured after each.
 
-    `planned`: how many episodes the learner is made for, if not that many.
+    `planned` is the number of episodes that the learner is made for, if it is not the number played.
     """
     learner = TimedUCPD(problem.space, problem.budgets, episodes=planned or episodes).timed()
     unit = ExpPass(problem.space.n_tuples)
@@ -101,13 +101,13 @@ def per_episode(problem: Problem, episodes: int, planned: int | None = None) -> 
         last[:] = [done, clock(), learner.spent, learner.solving]
 
     tr.run(problem, learner, episodes=episodes, regret="never", progress=block)
-    count, whole, observe, solve = np.array(times[2:]).T  # the first blocks hold preparations, and compiling
+    count, whole, observe, solve = np.array(times[2:]).T  # the first blocks include warm-up
     each = [float(np.median(part / count)) for part in (whole, solve, observe - solve, whole - observe)]
     return PerEpisode(unit.median, *each)
 
 
 def million(episodes: int = 1_000_000) -> str:
-    """Memory held by the process in the course of one long run, in a sentence."""
+    """Play one long run; return the memory that the process held meanwhile, in a sentence."""
     problem = tr.make("media-streaming")
     learner = tr.UCPD(problem.space, problem.budgets, episodes=episodes)
     begin, marks, held = clock(), (episodes // 100, episodes // 10, episodes), dict[int, float]()
@@ -124,10 +124,10 @@ def million(episodes: int = 1_000_000) -> str:
 
 
 def main() -> None:
-    """Both problems; then the long run, if asked for."""
+    """Measure both problems; then the long run, if asked for."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.loop", description=(__doc__ or "").split("\n\n")[0])
     parser.add_argument("--episodes", type=int, default=20_000)
-    parser.add_argument("--million", action="store_true", help="a million episodes; then the page is written")
+    parser.add_argument("--million", action="store_true", help="also play a million episodes, and write the page")
     options = parser.parse_args()
     lines = []
     for name in PROBLEMS:

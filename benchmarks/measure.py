@@ -1,4 +1,4 @@
-"""Time in units of the machine: one `numpy.exp` over as many numbers as there are tuples is one exp-pass."""
+"""Time in units of the machine: an exp-pass is one `numpy.exp` over as many numbers as there are tuples."""
 
 import os
 import platform
@@ -9,22 +9,22 @@ from time import process_time
 
 import numpy as np
 
-#: Time of the processor: what other processes take is no part of it.
+#: Processor time, which does not include other processes.
 clock = process_time
 
 
 class ExpPass:
-    """The unit, to be measured again and again in between everything else."""
+    """The unit, measured again between the other measurements."""
 
     def __init__(self, n_tuples: int) -> None:
         self._numbers = np.random.default_rng(0).uniform(-1, 1, n_tuples)
         self._out = np.empty(n_tuples)
-        self._loops = max(1, 20_000 // n_tuples)  # a clock tells some ten microseconds well, not one
+        self._loops = max(1, 20_000 // n_tuples)  # long enough for the clock, which resolves microseconds
         self.measured: list[float] = []
         self.measure()
 
     def measure(self, times: int = 10) -> None:
-        """Look again."""
+        """Measure the unit once more."""
         for _ in range(times):
             begin = clock()
             for _ in range(self._loops):
@@ -33,23 +33,23 @@ class ExpPass:
 
     @property
     def shortest(self) -> float:
-        """To compare shortest times with."""
+        """Return the shortest measurement, to compare shortest times with."""
         return min(self.measured)
 
     @property
     def median(self) -> float:
-        """To compare medians with."""
+        """Return the median measurement, to compare medians with."""
         return float(np.median(self.measured))
 
 
 def resident_bytes() -> int:
-    """What this process holds in memory now (Linux)."""
+    """Return the memory that this process holds now (Linux)."""
     pages = int(Path("/proc/self/statm").read_text().split()[1])
     return pages * os.sysconf("SC_PAGE_SIZE")
 
 
 def machine() -> str:
-    """Processor, cores and versions, in a sentence."""
+    """Return processor, cores and versions, in a sentence."""
     info = Path("/proc/cpuinfo")
     found = re.search(r"model name\s*: (.*)", info.read_text()) if info.exists() else None
     model = re.sub(r"\(R\)|\(TM\)", "", found[1]) if found else platform.machine()
@@ -59,17 +59,17 @@ def machine() -> str:
 
 
 def exponent(sizes: list[int], values: list[float]) -> float:
-    """The exponent e of values ∝ sizes^e, by least squares in the logarithms."""
+    """Return the exponent e of values ∝ sizes^e, by least squares in the logarithms."""
     return float(np.polyfit(np.log(sizes), np.log(values), 1)[0])
 
 
 def shown(value: float) -> str:
-    """Three digits, and a comma at thousands."""
+    """Return a number as text, with three digits and commas between thousands."""
     return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 def duration(value: float) -> str:
-    """Seconds, in the unit that reads best."""
+    """Return seconds as text, in a suitable unit."""
     for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
         if value >= scale:
             return f"{value / scale:.3g} {unit}"

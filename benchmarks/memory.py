@@ -1,6 +1,7 @@
-"""python -m benchmarks.memory: the most memory that a projection and a run hold, in bytes per tuple.
+"""python -m benchmarks.memory: the peak memory of a projection and of a run, in bytes per tuple.
 
-It is the peak of a process of its own, so NumPy's arrays and the core's: tracemalloc does not see the latter.
+Each is the peak of a process of its own, which counts the arrays of NumPy and of the core: tracemalloc does not see the
+latter.
 """
 
 import argparse
@@ -17,15 +18,15 @@ from benchmarks.episodes import EPISODES, let_visit, record
 from tightrope.problems.base import Problem
 from tightrope.projection.projector import Projector
 
-#: Freed memory goes back at once, so that the peak is what is held; scratch space of more threads does not count.
+#: Freed memory is returned at once, so that the peak is what is in use; one thread, so one set of scratch space.
 ENVIRONMENT = {"MALLOC_MMAP_THRESHOLD_": "65536", "TIGHTROPE_THREADS": "1"}
 
-#: What is measured: the first episodes renew the confidence set, which is when most is held.
+#: The parts that are measured: the first episodes renew the confidence set, which is when memory use is highest.
 PARTS = ("problem", "projection", "early", "late")
 
 
 def bytes_per_tuple(part: str, width: int, learner: str = "ucpd") -> float:
-    """The peak of one part on the grid of width x width cells over 40 steps, in a process of its own; Linux only."""
+    """Return the peak of one part on a grid of width x width cells over 40 steps, in a new process; Linux only."""
     command = [sys.executable, "-m", "benchmarks.memory", "--part", part, "--width", str(width), "--learner", learner]
     root = Path(__file__).parent.parent
     done = subprocess.run(command, env=os.environ | ENVIRONMENT, cwd=root, capture_output=True, text=True, check=True)
@@ -33,7 +34,7 @@ def bytes_per_tuple(part: str, width: int, learner: str = "ucpd") -> float:
 
 
 def sentence(width: int) -> str:
-    """All parts, in a sentence."""
+    """Return the peaks of all parts, in a sentence."""
     problem, projection, early, late = (bytes_per_tuple(part, width) for part in PARTS)
     return (
         f"Peak memory of the process on the {width} x {width} grid, in bytes per tuple: {projection:.0f} for a "
@@ -43,14 +44,14 @@ def sentence(width: int) -> str:
 
 
 class Memory:
-    """What this process holds beyond what it held at first, in bytes."""
+    """The memory of this process beyond what it held at first, in bytes."""
 
     def __init__(self) -> None:
         self.begin_anew()
         self._first = self._now("VmHWM")
 
     def begin_anew(self) -> None:
-        """Forget how much it was in between."""
+        """Forget the peak so far."""
         ctypes.CDLL(None).malloc_trim(0)
         Path("/proc/self/clear_refs").write_text("5")
 
@@ -67,12 +68,12 @@ class Memory:
 
 
 def grid(width: int) -> Problem:
-    """The problem that is measured."""
+    """Return the problem that is measured."""
     return tr.make("grid", n_rows=width, n_columns=width, n_steps=40)
 
 
 def measure(part: str, width: int, learner: str) -> float:
-    """As `bytes_per_tuple`, in this process."""
+    """Measure one part in this process; see `bytes_per_tuple`."""
     tr.run(tr.make("media-streaming"), learner, episodes=2, regret="never")  # imports take memory, too
     if part == "problem":
         memory = Memory()
@@ -103,9 +104,9 @@ def measure(part: str, width: int, learner: str) -> float:
 def main() -> None:
     """Print the sentence, or the number of one part."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.memory", description=(__doc__ or "").split("\n\n")[0])
-    parser.add_argument("--width", type=int, default=50, help="cells of a side of the grid")
-    parser.add_argument("--learner", default="ucpd", help="who plays early")
-    parser.add_argument("--part", choices=PARTS, help="print this one alone, measured in this process")
+    parser.add_argument("--width", type=int, default=50, help="number of cells on each side of the grid")
+    parser.add_argument("--learner", default="ucpd", help="the learner of the part early")
+    parser.add_argument("--part", choices=PARTS, help="measure this part only, in this process")
     options = parser.parse_args()
     if options.part:
         print(measure(options.part, options.width, options.learner))

@@ -1,10 +1,10 @@
 """python -m benchmarks.nasty 10000: the projection on nasty instances, by factors and by conjugate gradients.
 
-Every instance (`tests.instances.nasty_instance`) is solved four times: from cold, then with its cost turned round, from
-where the first answer was; with H factorised, then by conjugate gradients. A failure is an error, or an answer that
-misses its certificate: flow residual and set violation at most 1e-9, and a duality gap of at most 1e-9 relative to the
-size of the objective and of the potentials, which are what a unit of residual is worth. `--span 400`: instances
-that are ordinary but for weights up to e^400 apart (`tests.instances.wide_instance`).
+Every instance (`tests.instances.nasty_instance`) is solved four times: cold, then with the opposite cost, warm from the
+first answer; with H factorised, then by conjugate gradients. A failure is an error, or an answer that misses its
+certificate: flow residual and set violation at most 1e-9, and a duality gap of at most 1e-9 relative to the size of the
+objective and of the potentials, which convert a residual into an error of the objective. `--span 400`: ordinary
+instances with weights up to e^400 apart (`tests.instances.wide_instance`).
 """
 
 import argparse
@@ -26,7 +26,7 @@ METHODS = {"factors": np.inf, "conjugate gradients": 0.0}
 
 
 class Outcome(NamedTuple):
-    """One solve."""
+    """The outcome of one solve."""
 
     seed: int
     method: str
@@ -46,7 +46,7 @@ class Outcome(NamedTuple):
 
 @contextmanager
 def solved_by(method: str) -> Iterator[None]:
-    """Projectors made inside use this method, whatever their size."""
+    """Make projectors inside the block use this method, whatever their size."""
     usual = projector.DIRECT_OPERATIONS
     projector.DIRECT_OPERATIONS = METHODS[method]  # type: ignore[assignment]
     try:
@@ -56,12 +56,12 @@ def solved_by(method: str) -> Iterator[None]:
 
 
 def instance_of(seed: int, span: float) -> Nasty:
-    """The nasty instance of a seed; or, given a span, the wide one."""
+    """Return the nasty instance of a seed; or, given a span, the wide one."""
     return wide_instance(seed, span) if span else nasty_instance(seed)
 
 
 def outcomes(seed: int, span: float = 0.0) -> Iterator[Outcome]:
-    """The four solves of one instance."""
+    """Return the outcomes of the four solves of one instance."""
     instance = instance_of(seed, span)
     for method in METHODS:
         with solved_by(method):
@@ -71,7 +71,7 @@ def outcomes(seed: int, span: float = 0.0) -> Iterator[Outcome]:
 
 
 def solve(projector: Projector, seed: int, method: str, start: str, instance: Nasty) -> Outcome:
-    """One solve, measured from its answer and not by what the solver says of it (but for the dual value)."""
+    """Solve an instance; the outcome is computed from the answer, but the dual value is the solver's."""
     space, reference, cost, confidence, _ = instance
     theta = np.full(space.n_tuples, np.nan)
     try:
@@ -94,7 +94,7 @@ def solve(projector: Projector, seed: int, method: str, start: str, instance: Na
 
 
 def summary(of: list[Outcome]) -> str:
-    """One line for the solves of one method from one kind of start."""
+    """Return one line for the solves of one method from one kind of start."""
     good = [outcome for outcome in of if not outcome.error]
     residual, violation, gap = (
         max((abs(value) for value in values), default=0.0)
@@ -109,12 +109,12 @@ def summary(of: list[Outcome]) -> str:
 
 
 def main() -> None:
-    """Solve, and say what failed."""
+    """Solve, and print the failures."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.nasty", description=(__doc__ or "").split("\n\n")[1])
     parser.add_argument("instances", type=int, nargs="?", default=10_000)
     parser.add_argument("--first", type=int, default=0, help="seed of the first instance")
-    parser.add_argument("--span", type=float, default=0.0, help="of the logarithms of weights, up to 690")
-    parser.add_argument("--show", type=int, default=40, help="how many failures to list")
+    parser.add_argument("--span", type=float, default=0.0, help="span of the logarithms of the weights, up to 690")
+    parser.add_argument("--show", type=int, default=40, help="number of failures to list")
     options = parser.parse_args()
     solved: list[Outcome] = []
     for seed in range(options.first, options.first + options.instances):

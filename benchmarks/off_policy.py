@@ -1,6 +1,6 @@
 """How often the intervals of off-policy evaluation hold: `python -m benchmarks.off_policy [SIMULATIONS]`.
 
-The machine of `tightrope new` is played for 400 weeks by somebody who runs it with probability 0.6, and every policy
+The machine of `tightrope new` is played for 400 weeks by a policy that runs it with probability 0.6, and every policy
 below is evaluated from that log alone. An interval of 95 % should hold in 95 % of all simulations, or more.
 """
 
@@ -20,7 +20,7 @@ EPISODES, BEHAVIOUR = 400, 0.6
 
 
 def truth() -> Problem:
-    """The machine, with the losses of its first week in all weeks."""
+    """Return the machine, with the losses of its first week in all weeks."""
     with TemporaryDirectory() as place:
         folder = Path(place, "machine")
         write_example(folder)
@@ -28,7 +28,7 @@ def truth() -> Problem:
 
 
 def policies(problem: Problem) -> dict[str, tr.Policy]:
-    """Who is evaluated: near to who played, the best within the budget, and one between."""
+    """Return the policies to evaluate: near the one that was played, the best within the budget, and one between."""
     space, first = problem.space, np.ones(problem.space.n_pairs, dtype=bool)
     first[1:] = np.diff(space.pairs[:, 0]) != 0
     many = np.repeat(np.bincount(space.pairs[:, 0]), np.bincount(space.pairs[:, 0])) > 1
@@ -40,7 +40,7 @@ def policies(problem: Problem) -> dict[str, tr.Policy]:
 
 
 def costs(problem: Problem, policy: tr.Policy) -> dict[str, float]:
-    """What an episode of the policy truly costs and uses."""
+    """Return the true expected loss and use of the policy in an episode."""
     theta = problem.mdp.occupancy(policy)
     loss = float(problem.losses.begin(np.random.default_rng(0)).loss(1) @ theta)
     [hours] = problem.use_in_units(problem.constraints.mean @ theta).tolist()
@@ -48,7 +48,7 @@ def costs(problem: Problem, policy: tr.Policy) -> dict[str, float]:
 
 
 def coverage(simulations: int, seed: int = 0) -> list[tuple[str, str, str, int, int, float]]:
-    """Policy, method, what; in how many simulations there was an interval, in how many it held, how wide it was."""
+    """Return a row for each policy, method and quantity: the simulations with an interval, how many held, the width."""
     problem = truth()
     played = policies(problem)
     found: dict[tuple[str, str, str], list[float]] = {}

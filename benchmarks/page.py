@@ -1,4 +1,4 @@
-"""Tables between the marks of a page of docs, and the picture of docs/explanation/benchmarks.md."""
+"""Writes tables between the marks of a page of docs, and draws the picture of docs/explanation/benchmarks.md."""
 
 from collections.abc import Sequence
 from io import BytesIO
@@ -24,7 +24,7 @@ PICTURE = DOCS / "images" / "benchmarks.png"
 
 
 def write(mark: str, text: str, page: Path = PAGE) -> None:
-    """Put `text` in the place of that name."""
+    """Replace the text between the marks of that name."""
     before, begin, rest = page.read_text("utf-8").partition(f"<!-- {mark} -->\n")
     _, end, after = rest.partition(f"<!-- end of {mark} -->")
     if not (begin and end):
@@ -33,7 +33,7 @@ def write(mark: str, text: str, page: Path = PAGE) -> None:
 
 
 def draw(rows: Sequence["Row"], family: Sequence["Size"]) -> None:
-    """Left: ours and the rivals on every model. Right: growth over the sparse family."""
+    """Draw our times and those of the rivals on every model (left), and growth over the sparse family (right)."""
     with mpl.rc_context(DRAWN):
         figure = Figure(figsize=(10.5, 4.4), layout="constrained")
         left, right = figure.subplots(1, 2)

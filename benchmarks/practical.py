@@ -1,9 +1,9 @@
-"""python -m benchmarks.practical: an episode of ucpd-practical beside one of ucpd, KL balls beside L1 balls.
+"""python -m benchmarks.practical: an episode of ucpd-practical beside one of ucpd, and KL balls beside L1 balls.
 
-Two learners play the same problem in turns, a block of episodes each, in one process; an episode is all of it, the
-simulator included. Then the subproblems of the last episodes of ucpd-practical-0.2 are solved again, each by a
-projector that is warm from the one before, with its KL balls and with the L1 balls around them, of the same counts.
-Times are of the processor; the sums of twenty blocks, and medians over solves.
+Two learners play the same problem in turns, a block of episodes each, in one process; an episode includes the
+simulator. Then the subproblems of the last episodes of ucpd-practical-0.2 are solved again, each warm from the one
+before: with its KL balls, and with the L1 balls around them, of the same counts. Times are of the processor; sums of
+twenty blocks, and medians over solves.
 """
 
 import argparse
@@ -29,20 +29,20 @@ BLOCKS, REPLAYS = 20, 5
 
 
 def problems() -> dict[str, Problem]:
-    """Two of the suite, and dense layers."""
+    """Return two problems of the suite, and dense layers."""
     dense = tr.make("random", layer_sizes=[1, *[10] * 9, 1], n_actions=4)
     return {"media-streaming": tr.make("media-streaming"), "edge-cloud": tr.make("edge-cloud"), "10 x 4 over 10": dense}
 
 
 class Solve(NamedTuple):
-    """What a projection was asked."""
+    """The arguments of one projection."""
 
     reference: FloatArray
     cost: FloatArray
 
 
 class Recording(Projector):
-    """Keeps the last questions."""
+    """A projector that keeps the arguments of its last solves."""
 
     def __init__(self, like: Projector) -> None:
         super().__init__(like.space, like.tolerance)
@@ -54,7 +54,7 @@ class Recording(Projector):
 
 
 class Player:
-    """One learner in the protocol of an episode, a block at a time."""
+    """One learner, played a block of episodes at a time."""
 
     def __init__(self, problem: Problem, name: str, episodes: int) -> None:
         self.problem = problem
@@ -77,7 +77,7 @@ class Player:
 
 
 def per_solve(space: LayeredSpace, tolerance: float, confidence: ConfidenceSet, asked: list[Solve]) -> float:
-    """Seconds of a solve, the median over those asked, each the best of some replays."""
+    """Return the median seconds of a solve, each the shortest of some replays."""
     theta, best = np.empty(space.n_tuples), np.full(len(asked), np.inf)
     for _ in range(REPLAYS):
         projector = Projector(space, tolerance)
@@ -91,13 +91,13 @@ def per_solve(space: LayeredSpace, tolerance: float, confidence: ConfidenceSet, 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--episodes", type=int, default=20_000)
-    parser.add_argument("--write", action="store_true", help="into docs/explanation/benchmarks.md")
+    parser.add_argument("--write", action="store_true", help="write into docs/explanation/benchmarks.md")
     given = parser.parse_args()
     lines = []
     for words, problem in problems().items():
         published, practical = (Player(problem, name, given.episodes) for name in ("ucpd", "ucpd-practical"))
         before = Player(problem, "ucpd-practical-0.2", given.episodes)  # its subproblems have no inequalities
-        for player in (published, practical, before):  # load what an episode needs
+        for player in (published, practical, before):  # warm up
             Player(problem, player.learner.name, given.episodes).play(30)
         assert isinstance(before.learner, UCPDPractical02) and isinstance(before.learner.rule, KLRadius)
         step = before.learner._price_step.mirror_step

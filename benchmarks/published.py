@@ -1,9 +1,10 @@
 """python -m benchmarks.published --theirs DIR: learners that have public code, beside it, in its settings.
 
-DIR has what `benchmarks/theirs.py` wrote: uopt.npz, and dope, optpess and always each for media and factored, such as
-dope-media.npz; what is not there is left out. Numbers of the environments are those of the repositories: random is in
-uopt.npz, media-streaming is bundled (MediaControl), `factored` is below (FactoredCMDP). Prints a table; --write puts it
-into docs/explanation/comparison-tables.md.
+DIR has the files that `benchmarks/theirs.py` wrote: uopt.npz, and dope, optpess and always, each for media and for
+factored, such as dope-media.npz; files that are missing are left out.
+Numbers of the environments are those of the repositories:
+random is in uopt.npz, media-streaming is bundled (MediaControl), `factored` is below (FactoredCMDP). Prints a table;
+--write puts it into docs/explanation/comparison-tables.md.
 """
 
 import argparse
@@ -24,12 +25,12 @@ from tightrope.problems.constraints import Deterministic
 from tightrope.problems.unroll import unroll
 from tightrope.space import FloatArray
 
-#: Episodes at which what was reached is shown.
+#: The episodes that the table shows.
 SHOWN = (100, 500, 1_000, 5_000, 10_000, 14_000, 100_000)
 
 
 def settled(theirs: Path) -> Problem:
-    """Their random problem: a utility u = 1 − r of which half of the most is due (notebook, first cells)."""
+    """Return their random problem: a utility u = 1 − r, of which half of the largest is required (notebook)."""
     drawn = np.load(theirs)
     P, r = drawn["P"], drawn["rew"]
     H, S, A = r.shape
@@ -37,7 +38,7 @@ def settled(theirs: Path) -> Problem:
     sizes = [1, *[S] * (H - 1), 1]
     space = LayeredSpace.dense(sizes, A)
     layer = np.repeat(np.arange(H + 1), sizes)
-    at = np.concatenate([[start], np.tile(np.arange(S), H - 1), [0]])  # their state of ours
+    at = np.concatenate([[start], np.tile(np.arange(S), H - 1), [0]])  # the index of our states in theirs
     s, a, s_next = space.tuples.T
     rewards = r[layer[s], at[s], a].astype(float)
     moves = np.where(layer[s_next] == H, 1.0, P[layer[s], at[s], a, at[s_next]].astype(float))
@@ -53,7 +54,7 @@ def settled(theirs: Path) -> Problem:
 
 
 def factored() -> Problem:
-    """Three states in a ring, six steps: moving pays (s + 1)/3 and uses 1 of 3 (FactoredCMDP/model_factored.py)."""
+    """Return a ring of three states, six steps: moving pays (s + 1)/3 and uses 1 of 3 (model_factored.py)."""
     rows = [(s, a, (s + a) % 3) for s in range(3) for a in range(2)]
     layout = unroll(rows, [1.0] * 6, n_steps=6)
     s, a, _, _ = layout.tuples.T
@@ -64,7 +65,7 @@ def factored() -> Problem:
 
 
 def made(name: str, problem: Problem, episodes: int) -> LearnerBase:
-    """With ties, as their counts are pooled, and with their safe policy: the best with a fifth of the budget."""
+    """Make a learner with ties, as their counts are pooled; their safe policy is best with a fifth of the budget."""
     if "safe_policy" not in LEARNERS[name].needs:
         return make_learner(name, problem, episodes=episodes, ties=True)
     f, g = problem.losses.begin(np.random.default_rng(0)).loss(1), problem.constraints.mean
@@ -74,7 +75,7 @@ def made(name: str, problem: Problem, episodes: int) -> LearnerBase:
 
 
 def played(problem: Problem, learner: LearnerBase, episodes: int) -> tuple[FloatArray, FloatArray]:
-    """Loss above the best within the budget, and what is over it, of the policy of every episode."""
+    """Return the loss above the best within the budget and the excess, for the policy of every episode."""
     space, L, rng = problem.space, problem.space.n_layers, np.random.default_rng(0)
     f, g = problem.losses.begin(rng).loss(1), problem.constraints.mean
     best, P = solve_cmdp(problem.mdp, f, g, problem.budgets).value, problem.mdp.transitions
@@ -92,7 +93,7 @@ def cells(values: FloatArray, episodes: int) -> list[str]:
 
 
 def settling(theirs: Path, episodes: int) -> list[list[str]]:
-    """What is over, in rewards, which are half of losses here; the gap is minus that, as r + u = 1 in every step."""
+    """Return the excess in rewards, half of the losses here; the gap is its negative, as r + u = 1 in every step."""
     problem = settled(theirs)
     learner = make_learner("uopt-rpgpd", problem, radius_scale=0.001 / problem.space.n_layers, level=0.1)
     _, over = played(problem, learner, episodes)
@@ -103,7 +104,7 @@ def settling(theirs: Path, episodes: int) -> list[list[str]]:
 
 
 def regrets(theirs: Path) -> list[list[str]]:
-    """Summed, in the units of the environment, as are theirs; and whether a budget was ever exceeded."""
+    """Return summed regret in the units of the environment, as theirs, and whether a budget was ever exceeded."""
     rows = []
     for place, problem in (("media", make("media-streaming")), ("factored", factored())):
         for name, code in (("dope", "dope"), ("optpess-lp", "optpess"), ("always-safe", "always")):
@@ -121,7 +122,7 @@ def regrets(theirs: Path) -> list[list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--theirs", type=Path, required=True)
-    parser.add_argument("--episodes", type=int, default=100_000, help="of uopt-rpgpd")
+    parser.add_argument("--episodes", type=int, default=100_000, help="number of episodes of uopt-rpgpd")
     parser.add_argument("--write", action="store_true")
     given = parser.parse_args()
     drawn = given.theirs / "uopt.npz"

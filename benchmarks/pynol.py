@@ -1,10 +1,10 @@
 """python -m benchmarks.pynol: dynamic-o-reps beside its authors' code, on their grid, with the same losses and rates.
 
-Needs PyNOL (github.com/li-lf/PyNOL) and its `autograd` on PYTHONPATH; it is theirs and not part of this repository. One
-walks right or down through a square, and slips with probability 0.1; at every state one action costs 1 and the other
-nothing, drawn anew every --freq episodes. Ours is given the rates of their code, η_1 = ε = 1/√T. Prints how far rates,
-weights and measures are apart, and what an episode costs with theirs and ours. Both stay together until theirs holds
-measures at 0.001; from then on theirs changes its mind sooner, unless ours has as much mixed in.
+Needs PyNOL (github.com/li-lf/PyNOL) and its `autograd` on PYTHONPATH; they are not part of this repository. A walker
+moves right or down through a square, and slips with probability 0.1; in every state one action costs 1 and the other
+nothing, drawn anew every --freq episodes. Ours is given the rates of their code, η_1 = ε = 1/√T. Prints the differences
+of rates, weights and measures, and the time of an episode with each. Both agree until theirs clips measures at 0.001;
+from then on theirs adapts sooner, unless ours is given as much mixing.
 """
 
 import argparse
@@ -20,14 +20,14 @@ from tightrope.learners.dynamic_o_reps import DynamicOREPS
 from tightrope.learners.o_reps import OREPS
 from tightrope.space import FloatArray
 
-#: Where theirs holds measures.
+#: The least measure in their code.
 CLIPPED = 1e-3
 
 
 def laid_out(domain: Any) -> tuple[LayeredMDP, NDArray[np.int64]]:
-    """Their grid in layers, and which of their pairs each of ours is."""
+    """Return their grid in layers, and the index of each of our pairs in theirs."""
     layer, n_actions = np.array(domain.layers[0]), domain.num_actions
-    order = np.argsort(layer, kind="stable")  # ours by number: theirs
+    order = np.argsort(layer, kind="stable")  # of each of our states, the index of theirs
     number = np.argsort(order)
     tuples, P, pairs = [], [], []
     for s in order[:-1]:
@@ -42,14 +42,14 @@ def laid_out(domain: Any) -> tuple[LayeredMDP, NDArray[np.int64]]:
 
 
 def drawn(rng: np.random.Generator, domain: Any) -> FloatArray:
-    """1 for one action of every state, 0 for the other."""
+    """Return 1 for one action of every state, 0 for the other."""
     loss = np.ones((domain.num_states, domain.num_actions))
     loss[np.arange(domain.num_states), rng.integers(domain.num_actions, size=domain.num_states)] = 0.0
     return loss[:-1].reshape(-1)
 
 
 def observe(learner: OREPS | DynamicOREPS, loss: FloatArray) -> None:
-    """An episode with the loss of each pair; where the path went is nothing to it."""
+    """Observe an episode with the loss of each pair; the path does not matter to the learner."""
     space, states, actions = learner.space, [0], list[int]()
     while len(actions) < space.n_layers:
         _, a, s_next = space.tuples[np.argmax(space.tuples[:, 0] == states[-1])]
@@ -85,7 +85,7 @@ def main() -> None:
     same = {**known, "learning_rate": T**-0.5, "largest_rate": rates[-1], "meta_rate": T**-0.5}
     dynamic = DynamicOREPS(mdp.space, [], **same, mixing=0.0)
     ours: dict[str, OREPS | DynamicOREPS] = {
-        "O-REPS": OREPS(mdp.space, [], **known, learning_rate=T**-0.5 / 2),  # of f, twice as wide
+        "O-REPS": OREPS(mdp.space, [], **known, learning_rate=T**-0.5 / 2),  # losses in [-1, 1] are twice as wide
         "DO-REPS": dynamic,
         f"DO-REPS, ours with {CLIPPED} of q_1 mixed in": DynamicOREPS(mdp.space, [], **same, mixing=CLIPPED),
         "DO-REPS, ours as it is": DynamicOREPS(mdp.space, [], **known),

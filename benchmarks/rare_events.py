@@ -21,7 +21,7 @@ from benchmarks.runs import Row
 
 LEARNERS = ("ucpd-practical", "ucpd-practical-known", "ucpd", "follow-the-leader", "opt-cmdp", "opt-primal-dual")
 
-#: One crash in that many bold steps.
+#: A bold step crashes with probability 1/N.
 ODDS = (20, 50, 100, 200, 500, 1_000, 2_000, 5_000, 10_000)
 LOSSES = ("fixed", "switching", "chaser")
 
@@ -78,7 +78,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
     """Play, and print a table for each learner."""
     parser = runs.parser(__doc__, LEARNERS, "runs/rare-events.jsonl")
     parser.add_argument("--one-in", type=int, nargs="+", default=ODDS, metavar="N", help="probabilities 1/N")
-    parser.add_argument("--allowed", type=float, nargs="+", default=(0.5, 0.25), help="budgets, of always bold")
+    parser.add_argument(
+        "--allowed",
+        type=float,
+        nargs="+",
+        default=(0.5, 0.25),
+        help="budgets as shares of the crashes of the bold policy",
+    )
     parser.add_argument("--crashes", type=int, nargs="+", default=(50, 200), help="allowed in a run")
     parser.add_argument("--seeds", type=int, default=2)
     given = parser.parse_args(arguments)

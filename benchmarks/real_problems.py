@@ -26,12 +26,12 @@ from tightrope.space import FloatArray
 PAGE = DOCS / "explanation" / "real-problems.md"
 LEARNERS = ("ucpd-practical", "ucpd-practical-0.2", "ucpd", "follow-the-leader", "opt-cmdp")
 
-#: What a rule does: from the problem, the losses of yesterday, if there was one, and the day, the action in each state.
+#: Returns the action in each state, given the problem, the losses of the day before (None on the first), and the day.
 Plan = Callable[[tr.Problem, FloatArray | None, int], dict[int, str]]
 
 
 class Rule:
-    """A rule of thumb as a learner: it looks at yesterday, and learns nothing else."""
+    """A rule of thumb as a learner: it uses the losses of the day before, and learns nothing else."""
 
     feedback = "full"
     epoch = 1
@@ -58,7 +58,7 @@ class Rule:
 
 
 def states(problem: tr.Problem) -> list[tuple[int, str, int]]:
-    """Number, name and step of every state in which something is decided."""
+    """Return number, name and step of every state with a choice."""
     found = []
     for s, name in enumerate(problem.state_names[:-1]):
         base, _, step = name.rpartition(", step ")
@@ -68,7 +68,7 @@ def states(problem: tr.Problem) -> list[tuple[int, str, int]]:
 
 
 def hourly(problem: tr.Problem, yesterday: FloatArray, action: str) -> FloatArray:
-    """(n_steps,) what this action cost yesterday in each step, in the first state that has it."""
+    """Return the cost of an action the day before, (n_steps,), in the first state of each step that has it."""
     cost = np.full(problem.space.n_layers, np.nan)
     number = problem.action_names.index(action)
     for j, (s, a, _) in enumerate(problem.space.tuples.tolist()):
@@ -79,22 +79,22 @@ def hourly(problem: tr.Problem, yesterday: FloatArray, action: str) -> FloatArra
 
 
 def charge_at_once(problem: tr.Problem, yesterday: FloatArray | None, day: int) -> dict[int, str]:
-    """At full power from arrival until the car is full."""
+    """Charge at full power from arrival until the car is full."""
     return {s: _rate(float(name.split()[0])) for s, name, _ in states(problem)}
 
 
 def cheapest_hours(problem: tr.Problem, yesterday: FloatArray | None, night: int) -> dict[int, str]:
-    """At full power in as many hours as it takes, those that were cheapest last night among the ones that are left."""
+    """Charge at full power in as many hours as needed: of those left, the cheapest of the night before."""
     return _cheapest(problem, yesterday)
 
 
 def selling(problem: tr.Problem, yesterday: FloatArray | None, night: int) -> dict[int, str]:
-    """The same, and in the two hours before midnight that were dearest last night a unit each is sold."""
+    """As `cheapest_hours`, and sell a unit in each of the two dearest hours before midnight of the night before."""
     return _cheapest(problem, yesterday, sell=2)
 
 
 def sparing(problem: tr.Problem, yesterday: FloatArray | None, night: int) -> dict[int, str]:
-    """The same, and every other night the last unit is not charged, which uses up what may be missing."""
+    """As `selling`, but every other night leave the last unit out, which uses the budget of missing energy."""
     return _cheapest(problem, yesterday, sell=2, spare=night % 2 == 1)
 
 
@@ -123,12 +123,12 @@ def _rate(missing: float) -> str:
 
 
 def run_at_once(problem: tr.Problem, yesterday: FloatArray | None, day: int) -> dict[int, str]:
-    """Whatever waits is run."""
+    """Run all waiting jobs."""
     return {s: f"run {min(int(name.split()[0]), 3)}" for s, name, _ in states(problem)}
 
 
 def cleanest_hours(problem: tr.Problem, yesterday: FloatArray | None, day: int) -> dict[int, str]:
-    """All that fits in the 14 hours off peak that were cleanest yesterday, and from 22:00 on; else one, once 7 wait."""
+    """Run what fits in the 14 cleanest off-peak hours of yesterday and from 22:00 on; else one job, once 7 wait."""
     if yesterday is None:
         return run_at_once(problem, None, day)
     emitted = np.nan_to_num(hourly(problem, yesterday, "run 1"), nan=np.inf)
@@ -143,12 +143,12 @@ def cleanest_hours(problem: tr.Problem, yesterday: FloatArray | None, day: int) 
 
 
 def nothing_special(problem: tr.Problem, yesterday: FloatArray | None, day: int) -> dict[int, str]:
-    """Every turnaround is a standard one."""
+    """Use a standard turnaround always."""
     return {s: "standard" for s, _, _ in states(problem)}
 
 
 def by_the_clock(problem: tr.Problem, yesterday: FloatArray | None, day: int) -> dict[int, str]:
-    """A second crew from 30 minutes late on; the spare aircraft from 150 minutes on, but not in the evening."""
+    """Use a second crew from 30 minutes of delay on, and the spare aircraft from 150 on, but not in the evening."""
     plan = {}
     for s, name, step in states(problem):
         late = int(name.split()[0])
@@ -158,7 +158,7 @@ def by_the_clock(problem: tr.Problem, yesterday: FloatArray | None, day: int) ->
 
 @dataclass(frozen=True)
 class Setting:
-    """A problem, its rules (the last one is who learners are compared with), and how to speak of it."""
+    """A problem, its rules of thumb (learners are compared with the last one), and the words for its page."""
 
     name: str
     rules: dict[str, Plan]
@@ -195,14 +195,14 @@ SETTINGS = (
 
 @dataclass(frozen=True)
 class Played:
-    """What was lost and used in each episode, in own units."""
+    """Loss and uses of each episode, in own units."""
 
     loss: FloatArray  # (T,)
     uses: FloatArray  # (I, T)
 
 
 def play(problem: tr.Problem, learner: object, episodes: int) -> Played:
-    """All recorded days."""
+    """Play all recorded days."""
     history = tr.run(problem, learner, episodes=episodes, records=episodes, spacing="linear", regret="never")  # type: ignore[arg-type]
     columns = history.table(problem)
     loss = np.diff(np.array(columns["loss"]), prepend=0.0)
@@ -211,7 +211,7 @@ def play(problem: tr.Problem, learner: object, episodes: int) -> Played:
 
 
 def hindsight(problem: tr.Problem) -> tuple[Played, Played]:
-    """The best fixed policy of all days, within the budgets; and the best of every day, within them every day."""
+    """Return the best fixed policy of all days within the budgets, and the best of every day within them every day."""
     assert isinstance(problem.losses, Replay)
     f, g = problem.losses.scenarios, problem.constraints.mean
     program = HindsightLP(problem.mdp, g, problem.budgets)
@@ -233,7 +233,7 @@ def hindsight(problem: tr.Problem) -> tuple[Played, Played]:
 
 
 def all_of(setting: Setting) -> tuple[tr.Problem, dict[str, Played]]:
-    """Everybody on the recorded days of a problem."""
+    """Play learners, rules and hindsight on the recorded days of a problem."""
     problem = tr.make(setting.name)
     episodes = PROBLEMS[setting.name].episodes
     assert episodes is not None
@@ -246,7 +246,7 @@ def all_of(setting: Setting) -> tuple[tr.Problem, dict[str, Played]]:
 
 
 def table_of(setting: Setting, problem: tr.Problem, found: dict[str, Played]) -> str:
-    """A row for everybody."""
+    """Return the table: a row for each of them."""
     unit, limits = problem.loss_unit, problem.use_in_units(problem.budgets)
     rule = found[list(setting.rules)[-1]]
     budgets = [
@@ -274,7 +274,7 @@ def table_of(setting: Setting, problem: tr.Problem, found: dict[str, Played]) ->
 
 
 def yearly(found: dict[str, Played]) -> str:
-    """Euros a night, year by year, of ev-charging."""
+    """Return euros a night, year by year, of ev-charging."""
     _, rows = read_rows("dutch-day-ahead-prices")
     years = np.array([int(row[0][:4]) for row in rows[:-1]])
     names = [
@@ -292,7 +292,7 @@ def yearly(found: dict[str, Played]) -> str:
 
 
 def draw(setting: Setting, problem: tr.Problem, found: dict[str, Played]) -> None:
-    """Left: saved against the rule so far. Right: what was used of each budget so far, as a share of it."""
+    """Draw the savings against the rule so far (left), and the share of each budget used so far (right)."""
     rule = found[list(setting.rules)[-1]]
     drawn = [*LEARNERS, "best fixed policy in hindsight"]
     limits = problem.use_in_units(problem.budgets)
@@ -319,7 +319,7 @@ def draw(setting: Setting, problem: tr.Problem, found: dict[str, Played]) -> Non
 
 
 def repeated(years: int = 6) -> str:
-    """Minutes a day of flight-turnaround, the year 2013 again and again."""
+    """Return minutes a day of flight-turnaround, with the year 2013 repeated."""
     problem, days = tr.make("flight-turnaround"), 363
     names = ("ucpd-practical", "ucpd-practical-0.2", "follow-the-leader")
     played = [play(problem, name, years * days).loss.reshape(years, days).mean(axis=1) for name in names]

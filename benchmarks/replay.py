@@ -1,13 +1,12 @@
 """python -m benchmarks.replay record FILE, compare FILE: do another version, compiler or machine give the same numbers?
 
-`record` plays every learner on six problems under two loss sequences and writes what was recorded of each episode to
-FILE: expected loss, expected use of each budget, the norm of the prices, the epoch, and a digest of the path. `compare`
-plays the same, or reads it from a second file, and prints for each learner the largest difference, and which runs are
-not alike.
+`record` plays every learner on six problems under two loss sequences and writes a record of each episode to FILE:
+expected loss, expected use of each budget, the norm of the prices, the epoch, and a digest of the path. `compare` plays
+the same, or reads it from a second file, and prints for each learner the largest difference, and the runs that differ.
 
-Draws depend on policies: a policy that differs in its last bits may draw another action, and from there on two runs are
-two runs. So each run is compared up to the first episode whose path differs. A learner that decides a tie by rounding,
-or that amplifies rounding, is not alike even before that.
+Draws depend on policies: a policy that differs in its last bits may draw another action, and then the two runs diverge.
+So each run is compared up to the first episode whose path differs. A learner that breaks a tie by rounding, or that
+amplifies rounding, may differ even before that.
 """
 
 import argparse
@@ -30,7 +29,7 @@ from tightrope.space import FloatArray
 
 EPISODES = 200
 
-#: Of different kinds: ties, two budgets, a grid, dense and random, many steps, many actions.
+#: The problems, of different kinds: ties, two budgets, a grid, dense and random, many steps, many actions.
 PROBLEMS: dict[str, dict[str, Any]] = {
     "media-streaming": {},
     "edge-cloud": {},
@@ -40,8 +39,8 @@ PROBLEMS: dict[str, dict[str, Any]] = {
     "inventory": {},
 }
 
-#: Loss sequences, the first oblivious, the second adaptive, and options for the learners that have them. The published
-#: radii leave most confidence sets free in so few episodes, and small ones bind.
+#: Loss sequences, the first oblivious, the second adaptive; and options for the learners that have them. In so few
+#: episodes the published radii leave most confidence sets free, and small radii bind.
 CONDITIONS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "switching": ({"name": "switching", "period": 7}, {}),
     "chaser": ({"name": "chaser", "memory": 10}, {"radius_scale": 0.01}),
@@ -52,7 +51,7 @@ SUMS = ("loss", "use_")
 
 
 class Played(NamedTuple):
-    """What was recorded of a run."""
+    """The records of a run."""
 
     values: FloatArray  #: (n_columns, EPISODES)
     paths: NDArray[np.uint64]  #: (EPISODES,) digests
@@ -77,7 +76,7 @@ class Difference(NamedTuple):
 
 
 def play(learner: str, problem: str, condition: str) -> tuple[Played, list[str]]:
-    """One run, and the names of its columns."""
+    """Play one run; return it with the names of its columns."""
     losses, options = CONDITIONS[condition]
     made = tr.make(problem, losses=losses, **PROBLEMS[problem])
     own = {name: value for name, value in options.items() if name in options_of(LEARNERS[learner])}
@@ -90,13 +89,13 @@ def play(learner: str, problem: str, condition: str) -> tuple[Played, list[str]]
 
 
 def digest(episode: tr.Episode | tr.BanditEpisode) -> np.uint64:
-    """64 bits of its path."""
+    """Return 64 bits of a hash of the path."""
     path = np.concatenate([np.asarray(part, dtype="<i8") for part in (episode.states, episode.actions)])
     return np.uint64(int.from_bytes(hashlib.sha256(path.tobytes()).digest()[:8], "little"))
 
 
 def play_all(learners: list[str]) -> tuple[dict[str, Played], dict[str, list[str]]]:
-    """All runs by name, and the columns of each problem."""
+    """Return all runs by name, and the columns of each problem."""
     runs, columns = {}, {}
     for learner in learners:
         begun = perf_counter()
@@ -116,7 +115,7 @@ def write(file: Path, runs: Mapping[str, Played], columns: Mapping[str, list[str
 
 
 def read(file: Path) -> tuple[dict[str, Played], dict[str, list[str]]]:
-    """What `write` wrote."""
+    """Read the file that `write` wrote."""
     with np.load(file) as found:
         names = dict.fromkeys(key.rpartition("/")[0] for key in found if "/" in key)
         runs = {name: Played(found[f"{name}/values"], found[f"{name}/paths"]) for name in names}
@@ -124,7 +123,7 @@ def read(file: Path) -> tuple[dict[str, Played], dict[str, list[str]]]:
 
 
 def difference(before: Played, after: Played, columns: list[str], tolerance: float) -> Difference:
-    """Of two runs. The episode whose path differs first counts: what is expected of it follows from the same past."""
+    """Return how two runs differ, up to and including the first episode whose path differs."""
     differing = np.flatnonzero(before.paths != after.paths)
     diverges = int(differing[0]) + 1 if len(differing) else None
     gap = np.abs(before.values - after.values)[:, :diverges]
@@ -139,7 +138,7 @@ def difference(before: Played, after: Played, columns: list[str], tolerance: flo
 def compare(
     before: Mapping[str, Played], after: Mapping[str, Played], columns: Mapping[str, list[str]], tolerance: float
 ) -> dict[str, dict[str, Difference]]:
-    """Of the runs that are in both, by learner and by run."""
+    """Compare the runs that are in both, by learner and by run."""
     found: dict[str, dict[str, Difference]] = {}
     for name in [name for name in before if name in after]:
         learner, _, rest = name.partition("/")
@@ -149,7 +148,7 @@ def compare(
 
 
 def rows(found: Mapping[str, Mapping[str, Difference]]) -> Iterator[list[str]]:
-    """The table of `compare`: a row a learner."""
+    """Return the table of `compare`: a row for each learner."""
     for learner, runs in found.items():
         alike = [run for run in runs.values() if run.alike]
         yield [
@@ -167,8 +166,10 @@ def main() -> None:
     parser.add_argument("command", choices=("record", "compare"))
     parser.add_argument("file", type=Path)
     parser.add_argument("other", type=Path, nargs="?", help="compare with this file instead of playing")
-    parser.add_argument("--learners", help="only these: a,b,c")
-    parser.add_argument("--tolerance", type=float, default=1e-9, help="relative difference of runs that are alike")
+    parser.add_argument("--learners", help="play these only: a,b,c")
+    parser.add_argument(
+        "--tolerance", type=float, default=1e-9, help="the largest relative difference of runs that count as equal"
+    )
     chosen = parser.parse_args()
     learners = chosen.learners.split(",") if chosen.learners else list(LEARNERS)
     if chosen.command == "record":

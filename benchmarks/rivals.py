@@ -1,4 +1,4 @@
-"""What else could solve the subproblem: CVXPY with a conic solver; the paper's own dual by a quasi-Newton method."""
+"""Other ways to solve the subproblem: CVXPY with a conic solver, and the paper's own dual by a quasi-Newton method."""
 
 import warnings
 from typing import Any, NamedTuple
@@ -16,7 +16,7 @@ from tightrope.space import FloatArray, LayeredSpace
 
 
 class Result(NamedTuple):
-    """One rival on one subproblem."""
+    """The result of one rival on one subproblem."""
 
     seconds: float
     own_seconds: float  #: the solver's own time, without what CVXPY takes to prepare it
@@ -28,7 +28,7 @@ class Result(NamedTuple):
 
 
 class Conic:
-    """The subproblem as one would write it in CVXPY; solved once to prepare, then again with other numbers."""
+    """The subproblem as a user would write it in CVXPY; prepared once, then solved with other numbers."""
 
     def __init__(self, space: LayeredSpace, confidence: L1Ball) -> None:
         n, rows = space.n_tuples, np.arange(space.n_tuples)
@@ -40,23 +40,25 @@ class Conic:
         bound = np.flatnonzero(confidence.radius < 2)
         self.space = space
         self.theta = cp.Variable(n, nonneg=True)
-        self.price = cp.Parameter(n)  # cost − log(reference): the objective is linear in it, as CVXPY likes it
+        self.price = cp.Parameter(
+            n
+        )  # cost − log(reference): the objective is linear in it, as CVXPY requires of a parameter
         balls = []
         if len(bound):
             off = self.theta - sp.diags(confidence.center) @ by_pair.T @ by_pair @ self.theta
             balls = [by_pair[bound] @ cp.abs(off) <= sp.diags(confidence.radius[bound]) @ by_pair[bound] @ self.theta]
         self.problem = cp.Problem(
-            cp.Minimize(self.price @ self.theta - cp.sum(cp.entr(self.theta))),  # D but for constants
+            cp.Minimize(self.price @ self.theta - cp.sum(cp.entr(self.theta))),  # D up to constants
             [by_layer @ self.theta == 1, (entering - leaving)[1:-1] @ self.theta == 0, *balls],
         )
 
     def solve(self, subproblem: Subproblem, solver: str, ours: float, seconds: float = 60.0) -> Result:
-        """With the numbers of an episode, and no more time than that."""
+        """Solve with the numbers of an episode, within a time limit."""
         assert isinstance(subproblem.confidence, L1Ball)
         limit = {"CLARABEL": "time_limit", "SCS": "time_limit_secs"}[solver]
         self.price.value = subproblem.cost - np.log(subproblem.reference)
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # "may be inaccurate": it is measured here
+            warnings.simplefilter("ignore")  # "may be inaccurate": accuracy is measured here
             begin = clock()
             try:
                 self.problem.solve(solver=solver, **{limit: seconds})
@@ -71,7 +73,7 @@ class Conic:
         instance = Instance(self.space, subproblem.reference, subproblem.cost, subproblem.confidence)
         return Result(
             spent,
-            min(float(stats.solve_time), spent),  # theirs is by the clock on the wall, and the machine may be busy
+            min(float(stats.solve_time), spent),  # theirs is wall-clock time, and the machine may be busy
             flow_residual(self.space, theta),
             set_violation(instance, theta),
             objective(instance, theta) - ours,
@@ -101,7 +103,7 @@ def full_dual(space: LayeredSpace, subproblem: Subproblem, ours: float, seconds:
     inner, n, m = space.n_states - 2, len(held), len(inside)
     base = np.log(subproblem.reference) - subproblem.cost
     theta, weight = np.empty(space.n_tuples), 1.0 / space.n_pairs
-    multiplier = np.zeros(m)  # of the coupling
+    multiplier = np.zeros(m)  # of the coupling μ⁺ + μ⁻ = ν
     instance = Instance(space, subproblem.reference, subproblem.cost, subproblem.confidence)
     begin = clock()
 

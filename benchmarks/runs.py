@@ -1,7 +1,7 @@
-"""Runs of learners that are kept in a file as soon as they end, and statistics over them.
+"""Runs of learners that are written to a file as soon as they end, and statistics over them.
 
-A *task* is a dictionary of JSON values that says what to play, a *row* the task with its results. A file of rows has
-one JSON object per line, so that a benchmark that was stopped continues where it was.
+A *task* is a dictionary of JSON values that describes a run, a *row* the task with its results. A file of rows has one
+JSON object per line, so that a benchmark that was stopped continues where it was.
 """
 
 import argparse
@@ -139,7 +139,7 @@ def parser(description: str | None, learners: Sequence[str], results: str) -> ar
     made.add_argument(
         "--results", type=Path, default=Path(results), help="file of rows; rows in it are not played again"
     )
-    made.add_argument("--again", action="store_true", help="play them again, after a change of the learner")
+    made.add_argument("--again", action="store_true", help="play rows of the file again, after a change of the learner")
     made.set_defaults(learners=tuple(learners))
     return made
 

@@ -1,18 +1,18 @@
 """The service under load, beside a bare endpoint and beside synced inserts, in one run: python -m benchmarks.service
 
 On the example that `tightrope new` writes, with ucpd-practical; requests by wrk (Debian: apt-get install wrk) on
-loopback, over 1, 10 and 100 connections. In turns, as often as --rounds says, and the median of the rounds:
+loopback, over 1, 10 and 100 connections. The parts take turns, --rounds times; results are medians of the rounds:
 
     inserts   rows of an event's size into SQLite, each in a transaction that is synced, without HTTP
     bare      GET of a constant JSON from Starlette on uvicorn, without anything else
     act       GET of an action from `tightrope serve`
     ask       POST that opens an episode
-    tell      POST of an outcome; every one is another episode
-    learning  acts over so many connections, while 10 other ones ask and tell in turns
+    tell      POST of an outcome, each of another episode
+    learning  acts over that many connections, while 10 others ask and tell in turns
 
-In `learning` there are two loads: each connection sends its next request at once (which for many connections measures
-the throughput, since all of them wait for one another), or after a pause, so that there are 500 requests a second.
-With --tells N: N outcomes, and the memory of the service on the way.
+`learning` has two loads: each connection sends its next request at once (which measures throughput if there are many,
+since they wait for one another), or after a pause, for 500 requests a second in all.
+With --tells N, tells N outcomes, and prints the memory of the service on the way.
 """
 
 import argparse
@@ -39,10 +39,10 @@ from tightrope.problems.files import write_example
 
 LEARNER, CONNECTIONS = "ucpd-practical", (1, 10, 100)
 
-#: Connections that learn while acts are measured, and acts a second where they pause.
+#: The connections that learn while acts are measured, and the acts per second of the load with pauses.
 TELLERS, PACED = 10, 500
 
-#: Bytes of a row in `inserts`: what the journal stores of an outcome of the example.
+#: Bytes of a row in `inserts`, as many as the journal stores for an outcome of the example.
 ROW = 200
 
 WEEK = {
@@ -65,7 +65,7 @@ async def act(request):
 uvicorn.run(Starlette(routes=[Route("/act", act)]), port=int(sys.argv[1]), access_log=False, log_level="warning")
 """
 
-#: What wrk prints at the end, as JSON.
+#: Makes wrk print its results as JSON.
 DONE = """
 function done(summary, latency)
     local errors = summary.errors
@@ -111,7 +111,7 @@ end
 
 
 class Load(NamedTuple):
-    """What wrk measured."""
+    """The measurements of wrk."""
 
     requests: int
     seconds: float
@@ -121,12 +121,12 @@ class Load(NamedTuple):
 
     @property
     def rate(self) -> float:
-        """Requests per second."""
+        """Return the requests per second."""
         return self.requests / self.seconds
 
 
 class Wrk:
-    """Requests of wrk to one server."""
+    """Sends requests to one server with wrk."""
 
     def __init__(self, folder: Path, port: int) -> None:
         self._folder, self._address = folder, f"http://127.0.0.1:{port}"
@@ -146,7 +146,7 @@ class Wrk:
 
 
 def measured(wrk: "subprocess.Popen[str]") -> Load:
-    """Return what wrk measured, at its end."""
+    """Return the measurements of wrk when it ends."""
     said, _ = wrk.communicate()
     assert wrk.returncode == 0, said
     load = Load(**json.loads(said.strip().rpartition("\n")[2]))
@@ -156,7 +156,7 @@ def measured(wrk: "subprocess.Popen[str]") -> Load:
 
 @contextmanager
 def running(command: Sequence[str], place: str) -> Iterator[int]:
-    """Run a server until it is not needed any more; yield its process once it answers."""
+    """Run a server; yield its process once it answers, and end it after the block."""
     process = subprocess.Popen(command)
     try:
         while True:
@@ -171,7 +171,7 @@ def running(command: Sequence[str], place: str) -> Iterator[int]:
 
 
 class Episodes:
-    """Episodes of the service that are open, and those that were told."""
+    """The open episodes of the service, and those that were told."""
 
     def __init__(self, wrk: Wrk, name: str, file: Path) -> None:
         self._wrk, self._path, self._file = wrk, f"/learners/{name}", file
@@ -185,12 +185,12 @@ class Episodes:
         return load
 
     def start_learning(self, seconds: float) -> "subprocess.Popen[str]":
-        """Start to ask and to tell in turns."""
+        """Start to ask and tell in turns."""
         script = IN_TURNS.format(path=self._path, body=json.dumps(WEEK))
         return self._wrk.start("/", TELLERS, seconds, script)
 
     def tell(self, connections: int, seconds: float) -> Load:
-        """Tell the outcomes of episodes, as many as the time allows."""
+        """Tell the outcomes of episodes until the time is over."""
         while len(self._ids) < 4000 * seconds:
             self.ask(20, 2.0)
         self._file.write_text("\n".join(self._ids))
@@ -225,7 +225,7 @@ COLUMNS = ("inserts", "bare", "act", "act / bare", "ask", "tell", "tell / insert
 def one_round(
     folder: Path, bare: Wrk, service: Wrk, episodes: Episodes, connections: int, seconds: float
 ) -> list[float]:
-    """Measure everything once, in the order of `COLUMNS`."""
+    """Measure every part once, in the order of `COLUMNS`."""
     act = "/learners/learner/act?state=0"
     written = inserts(folder, seconds / 2)
     empty, acted = bare.send("/act", connections, seconds), service.send(act, connections, seconds)
@@ -242,7 +242,7 @@ def one_round(
 
 
 def soak(episodes: Episodes, pid: int, tells: int) -> None:
-    """Tell so many outcomes; print the memory of the service at every tenth of them."""
+    """Tell that many outcomes; print the memory of the service at every tenth of them."""
     done, step = 0, tells // 10
     while done < tells:
         done += episodes.tell(TELLERS, 2.0).requests
@@ -252,12 +252,14 @@ def soak(episodes: Episodes, pid: int, tells: int) -> None:
 
 
 def main() -> None:
-    """The command line."""
+    """Parse the command line, and run the benchmark."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.service", description=__doc__.splitlines()[0])
     parser.add_argument("--seconds", type=float, default=3.0, help="for each measurement (default 3)")
-    parser.add_argument("--rounds", type=int, default=3, help="how often everything is measured (default 3)")
-    parser.add_argument("--tells", type=int, help="tell so many outcomes instead, and look at the memory")
-    parser.add_argument("--folder", type=Path, help="on which disk (default: that of temporary files)")
+    parser.add_argument("--rounds", type=int, default=3, help="number of rounds (default 3)")
+    parser.add_argument("--tells", type=int, help="tell this many outcomes instead, and print the memory")
+    parser.add_argument(
+        "--folder", type=Path, help="a folder on the disk to measure (default: that of temporary files)"
+    )
     given = parser.parse_args()
     if shutil.which("wrk") is None:
         sys.exit("wrk is not installed; on Debian: apt-get install wrk")

@@ -1,9 +1,9 @@
-"""python -m benchmarks.subproblem: what the projection costs, next to what else could do it, on consecutive episodes.
+"""python -m benchmarks.subproblem: the time of a projection, beside other methods, on consecutive episodes of runs.
 
 All times are of the processor and from one run, methods in turn; ours are, for each episode, the shortest of several
 replays, then the mean over the episodes. The unit is one `numpy.exp` over as many numbers as there are tuples.
-Tables and picture go into docs/explanation/benchmarks.md; --quick leaves the largest models out, and the rivals on all
-but the smallest, and prints only.
+Tables and picture go into docs/explanation/benchmarks.md; --quick prints only, without the largest models, and with
+rivals on the smallest ones only.
 """
 
 import argparse
@@ -27,12 +27,12 @@ SHORT_ENOUGH = 60.0  # seconds; a rival that would need more is not started
 REPLAYS = 4  # of a large model; of a small one as many as SECONDS allow, up to MOST_REPLAYS
 MOST_REPLAYS = 25
 SECONDS = 0.5
-QUICK = 4_000  # tuples up to which --quick looks at the rivals, and runs to the late episodes
-RUN_THERE = 20_000  # tuples up to which the late episodes are reached by running there
+QUICK = 4_000  # the most tuples for which --quick times the rivals and the late episodes
+RUN_THERE = 20_000  # the most tuples of a model that is played until the late episodes
 
 
 def models(quick: bool) -> Iterator[tuple[str, Problem]]:
-    """The sizes of the benchmark."""
+    """Return the models of the benchmark, by size."""
     for width, n_actions, n_steps in ((5, 3, 4), (10, 4, 10), (20, 4, 10), (50, 5, 10)):
         sizes = [1, *[width] * (n_steps - 1), 1]
         yield f"{width} x {n_actions} over {n_steps}", tr.make("random", layer_sizes=sizes, n_actions=n_actions, seed=5)
@@ -42,7 +42,7 @@ def models(quick: bool) -> Iterator[tuple[str, Problem]]:
 
 @dataclass
 class Row:
-    """One model in one phase."""
+    """The measurements of one model in one phase."""
 
     name: str
     n_tuples: int
@@ -59,7 +59,7 @@ class Row:
     others: dict[str, rivals.Result | str] = field(default_factory=dict)
 
     def ours(self) -> tuple[str, ...]:
-        """A line of the table of our own times."""
+        """Return a row of the table of our times."""
         return (
             self.name, f"{self.n_tuples:,}", self.phase, f"{self.binding:.0%}",
             duration(self.exp_pass), duration(self.warm), shown(self.warm / self.exp_pass), f"{self.steps:.1f}",
@@ -68,7 +68,7 @@ class Row:
         )  # fmt: skip
 
     def theirs(self) -> Iterator[tuple[str, ...]]:
-        """Lines of the table of the rivals."""
+        """Return the rows of the table of the rivals."""
         for name, result in self.others.items():
             if isinstance(result, str):
                 yield self.name, self.phase, name, result, *[""] * 6
@@ -91,7 +91,7 @@ THEIRS = (
 
 
 def replay(recording: Recording, row: Row, unit: ExpPass) -> None:
-    """Solve all episodes in order, warm, several times over; then a few of them cold; then look at the answers."""
+    """Solve all episodes in order, warm, several times; then a few cold; then check the answers."""
     space, theta = recording.space, np.empty(recording.space.n_tuples)
     best, replays, began = np.full(len(recording.episodes), np.inf), 0, clock()
     while replays < REPLAYS or (replays < MOST_REPLAYS and clock() - began < SECONDS):
@@ -127,13 +127,13 @@ def replay(recording: Recording, row: Row, unit: ExpPass) -> None:
 
 
 def as_instance(recording: Recording, subproblem: Subproblem) -> Instance:
-    """For the objective."""
+    """Return the instance that the objective is computed on."""
     assert isinstance(subproblem.confidence, L1Ball)
     return Instance(recording.space, subproblem.reference, subproblem.cost, subproblem.confidence)
 
 
 def against(recording: Recording, row: Row, before: list[Row], quick: bool) -> None:
-    """The rivals, on two consecutive episodes: the first to prepare, the second with all prepared."""
+    """Time the rivals on two consecutive episodes: the first prepares them, the second counts."""
     same = [(a, b) for a, b in pairwise(recording.episodes) if a.confidence is b.confidence]
     first, second = same[len(same) // 2] if same else (recording.episodes[-1],) * 2
     theta, values, limit = np.empty(row.n_tuples), [], SHORT_ENOUGH / 6 if quick else SHORT_ENOUGH
@@ -158,7 +158,7 @@ def against(recording: Recording, row: Row, before: list[Row], quick: bool) -> N
 
 
 def expected(rival: str, row: Row, before: list[Row]) -> float:
-    """Seconds, at least: what it took on the largest model before, in proportion to the tuples."""
+    """Return a lower estimate of the seconds: those of the largest model so far, in proportion to the tuples."""
     times = [
         result.seconds * row.n_tuples / old.n_tuples
         for old in before
@@ -172,8 +172,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(
         prog="python -m benchmarks.subproblem", description=(__doc__ or "").split("\n\n")[0]
     )
-    parser.add_argument("--quick", action="store_true", help="a minute or two; prints, and leaves the page alone")
-    parser.add_argument("--alone", action="store_true", help="without the rivals")
+    parser.add_argument("--quick", action="store_true", help="print a small edition only (a minute or two)")
+    parser.add_argument("--alone", action="store_true", help="leave the rivals out")
     options = parser.parse_args()
     rows: list[Row] = []
     for name, problem in models(options.quick):

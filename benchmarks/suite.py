@@ -18,7 +18,7 @@ import tightrope as tr
 from benchmarks import page, runs
 from benchmarks.runs import MEASURES, Row
 
-#: The problems that constants were chosen on, and those that had no say.
+#: The problems that constants were chosen on, and those that they are confirmed on.
 CHOSEN = (
     "autonomous-driving",
     "cliff-walking",
@@ -58,7 +58,7 @@ def played(wanted: Sequence[tuple[Any, ...]], results: Path, jobs: int) -> list[
 
 
 def table(rows: Sequence[Row], learner: str) -> list[str]:
-    """Markdown: a line for each problem, and the means below."""
+    """Return a row for each problem, and the means below, in Markdown."""
     cells: dict[tuple[str, str], dict[str, float]] = {}
     for name in dict.fromkeys(row["problem"] for row in rows):
         for losses in LOSSES:
@@ -84,16 +84,16 @@ def table(rows: Sequence[Row], learner: str) -> list[str]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--learners", default="ucpd-practical", help="one or several, a,b,c")
+    parser.add_argument("--learners", default="ucpd-practical", help="learners to play: a,b,c")
     parser.add_argument("--half", choices=("chosen", "confirmed", "both"), default="both")
-    parser.add_argument("--problems", default="", help="these only, a,b,c")
+    parser.add_argument("--problems", default="", help="play these problems only: a,b,c")
     parser.add_argument("--episodes", type=int, default=20_000)
     parser.add_argument("--seeds", type=int, default=5)
     parser.add_argument(
-        "--options", type=json.loads, default={}, help='of the learner, as JSON: {"confidence": "kl-l1"}'
+        "--options", type=json.loads, default={}, help='options of the learner, as JSON: {"confidence": "kl-l1"}'
     )
     parser.add_argument("--jobs", type=int, default=-1)
-    parser.add_argument("--write", action="store_true", help="into docs/explanation/comparison-tables.md")
+    parser.add_argument("--write", action="store_true", help="write into docs/explanation/comparison-tables.md")
     parser.add_argument("--results", type=Path, default=Path("runs/suite.jsonl"))
     given = parser.parse_args()
     halves = {"chosen": CHOSEN, "confirmed": CONFIRMED, "both": (*CHOSEN, *CONFIRMED)}

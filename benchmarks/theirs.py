@@ -1,13 +1,13 @@
-"""Runs published code from a checkout of it and writes what came of it as .npz, for `python -m benchmarks.published`.
+"""Runs published code from a checkout and writes its results as .npz, for `python -m benchmarks.published`.
 
     python benchmarks/theirs.py uopt CHECKOUT EPISODES uopt.npz
     python benchmarks/theirs.py dope CHECKOUT/Codes/MediaControl model-queue.py DOPE-queue.py EPISODES dope-media.npz
 
-Nothing of tightrope is imported, so that any interpreter with what they need will do: for the first, of
-github.com/matsuolab/Uniform-PAC-Primal-Dual-CMDP, jax, chex and scipy; for the second, of
-github.com/archanabura/DOPE-DoublyOptimisticPessimisticExploration, numpy < 1.25, pandas, matplotlib and pulp < 2.2. The
-second writes into its folder: copy it. Running their code is trusting it; what is unpickled is the file that their own
-model script wrote a moment before, and that their learner reads.
+It imports nothing of tightrope, so any interpreter with these packages can run it: for the first, a checkout of
+github.com/matsuolab/Uniform-PAC-Primal-Dual-CMDP, with jax, chex and scipy; for the second, of
+github.com/archanabura/DOPE-DoublyOptimisticPessimisticExploration, with numpy < 1.25, pandas, matplotlib and
+pulp < 2.2. The second writes into its folder: copy it. Run it only if you trust the published code; the file that is
+unpickled is the one that their own model script has just written, and that their learner reads.
 """
 
 import json
@@ -22,13 +22,13 @@ import numpy as np
 
 
 def uopt(checkout: str, episodes: str, out: str) -> None:
-    """The cells of their notebook up to UOpt-RPGPD, which is then played with their settings, and OptPrimalDual too."""
+    """Run the cells of their notebook up to UOpt-RPGPD; then play it, and OptPrimalDual, with their settings."""
     notebook = json.loads(next(Path(checkout).glob("*.ipynb")).read_text("utf-8"))
     cells = ["".join(cell["source"]) for cell in notebook["cells"] if cell["cell_type"] == "code"]
     last = next(n for n, cell in enumerate(cells) if "def UOptRPGPD(" in cell)
     names: dict[str, Any] = {}
     for cell in cells[: last + 1]:
-        exec(cell, names)  # theirs, as they run it
+        exec(cell, names)  # their code, as they run it
     mdp, n = names["mdp"], int(episodes)
     gap, over = names["UOptRPGPD"](mdp, n, 0.001, 0.1)
     other_gap, other_over = names["OptPrimalDualCMDP"](mdp, n, 100_000, 0.001, 0.1)
@@ -39,7 +39,7 @@ def uopt(checkout: str, episodes: str, out: str) -> None:
 
 
 def dope(folder: str, model: str, script: str, episodes: str, out: str) -> None:
-    """Their model, then their learner on it, with another number of episodes."""
+    """Run their model, then their learner on it, with another number of episodes."""
     where = Path(out).resolve()
     os.environ["MPLBACKEND"] = "Agg"
     os.chdir(folder)
