@@ -16,7 +16,7 @@ from benchmarks import page
 from benchmarks.measure import clock, duration
 from tightrope.confidence import ConfidenceSet
 from tightrope.confidence.rules import KLRadius, KLRadiusL1
-from tightrope.lab.account import Account
+from tightrope.lab.metrics import Account
 from tightrope.learners.base import Episode
 from tightrope.learners.parts import Warmed
 from tightrope.learners.ucpd_practical_0_2 import UCPDPractical02

@@ -201,7 +201,7 @@ def test_regret_is_computed_at_the_requested_records(regret: Any) -> None:
 
 
 def test_without_regret_no_lp_is_solved(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tightrope.lab.account.HindsightLP", None)
+    monkeypatch.setattr("tightrope.lab.metrics.HindsightLP", None)
     problem = small_problem()
     run(problem, recorder(problem, 5), episodes=5, regret="never")
     with pytest.raises(TypeError):

@@ -9,7 +9,7 @@ import tightrope as tr
 from benchmarks.off_policy import costs, coverage, policies, truth
 from tests.problems.recorded import recorded
 from tightrope import InvalidInputError
-from tightrope.lab.account import Account
+from tightrope.lab.metrics import Account
 from tightrope.problems.logs.evaluation import Estimate, Evaluation
 
 BUDGETS = ("hours",)

@@ -7,7 +7,7 @@ from types import ModuleType
 
 #: Old names of modules and the modules of `tightrope.lab` that hold their contents.
 MOVED = {
-    "account": "account",
+    "account": "metrics",
     "callbacks": "run",
     "compare": "compare",
     "figures": "figures",

@@ -11,7 +11,7 @@ import numpy as np
 from tightrope.arguments import instance, text, unknown
 from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError, UnknownColumnError
-from tightrope.lab.account import Account, norm
+from tightrope.lab.metrics import Account, norm
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 
@@ -63,7 +63,7 @@ COLUMNS = {
     ),
 }  # fmt: skip
 
-#: More columns where constraints change (`lab.account`).
+#: More columns where constraints change (`lab.metrics`).
 ALWAYS = {
     "hindsight_always": Column(
         "LP value, always", "least loss of a fixed policy within the budgets in every episode", unit="loss"

@@ -14,7 +14,7 @@ import msgspec
 
 from tightrope.arguments import MOST_RUNS, options_of, unknown
 from tightrope.errors import InfeasibleError, InvalidInputError
-from tightrope.lab.account import Comparators
+from tightrope.lab.metrics import Comparators
 from tightrope.lab.study import KINDS, STUDY, Choice, Named, Records, Study
 from tightrope.learners import LearnerBase, learner_called, make_learner
 from tightrope.learners.registry import options_of as options_of_learner

@@ -9,8 +9,8 @@ from typing import Any, cast
 import numpy as np
 
 from tightrope.arguments import file_path, having, instance, whole
-from tightrope.lab.account import norm
 from tightrope.lab.history import History
+from tightrope.lab.metrics import norm
 from tightrope.lab.run import Run, run
 from tightrope.learners import LearnerBase, load
 from tightrope.learners.base import Learner
