@@ -126,7 +126,7 @@ def test_what_the_page_tells_to_touch_is_there() -> None:
         ("LOSSES", "problems/losses/__init__.py"),
         ("NOISES", "problems/constraints/__init__.py"),
         ("CONFIDENCE_RULES", "confidence/rules.py"),
-        ("COLUMNS", "lab/history.py"),
+        ("COLUMNS", "lab/metrics.py"),
         ("NEEDS", "learners/needs.py"),
     ):
         assert f"`{name}`" in PAGE

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import tightrope as tr
-from tightrope.lab.history import COLUMNS, Column, in_units
+from tightrope.lab.history import in_units
+from tightrope.lab.metrics import COLUMNS, Column
 
 
 @pytest.fixture

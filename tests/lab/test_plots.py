@@ -7,7 +7,7 @@ from matplotlib.lines import Line2D
 import tightrope as tr
 from tests.conftest import FloatArray
 from tightrope import History, InvalidInputError
-from tightrope.lab.history import COLUMNS
+from tightrope.lab.metrics import COLUMNS
 
 PROBLEM = tr.make("media-streaming")
 

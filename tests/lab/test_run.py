@@ -28,7 +28,8 @@ from tightrope import (
     run,
     solve_cmdp,
 )
-from tightrope.lab.history import COLUMNS, VIOLATION, use_columns
+from tightrope.lab.history import VIOLATION, use_columns
+from tightrope.lab.metrics import COLUMNS
 from tightrope.lab.run import spaced
 from tightrope.learners.base import Offer
 from tightrope.learners.parameters import NOT_NEGATIVE, parameter

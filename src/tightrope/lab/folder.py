@@ -14,7 +14,8 @@ import msgspec
 
 from tightrope import __version__
 from tightrope.errors import InvalidInputError
-from tightrope.lab.history import COLUMNS, Budget, History, budgets_of, describe_units, in_units
+from tightrope.lab.history import Budget, History, budgets_of, describe_units, in_units
+from tightrope.lab.metrics import COLUMNS
 from tightrope.lab.plan import Configuration
 from tightrope.problems.base import Problem
 from tightrope.storage import checkpoints

@@ -1,9 +1,9 @@
 """The history of a run: columns over the recorded episodes, in the learner's units or in the problem's own."""
 
 import re
-from collections.abc import Callable, Iterator, KeysView, Mapping
+from collections.abc import Iterator, KeysView, Mapping
 from html import escape
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 import numpy as np
@@ -11,68 +11,13 @@ import numpy as np
 from tightrope.arguments import instance, text, unknown
 from tightrope.arguments.arrays import floats
 from tightrope.errors import InvalidInputError, UnknownColumnError
-from tightrope.lab.metrics import Account, norm
+from tightrope.lab.metrics import ALWAYS, COLUMNS, WHOLE
 from tightrope.problems.base import Problem
 from tightrope.space import FloatArray
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-
-class Moment(NamedTuple):
-    """A recorded episode of a run, from which metrics are computed."""
-
-    episode: int
-    account: Account  #: the sums over all episodes so far
-    multipliers: FloatArray  #: (I,) of the learner, while the episode was played
-    epoch: int  #: of the learner, while the episode was played
-
-
-class Column(NamedTuple):
-    """A metric: its column in histories, tables and files."""
-
-    heading: str
-    meaning: str
-    value: Callable[[Moment], float] | None = None  #: None: computed by the hindsight LP
-    unit: Literal["", "loss", "regret", "violation"] = ""  #: how it is converted to the problem's own units
-    shown: bool = False  #: in the tables that are printed
-    optional: bool = True  #: missing in histories of earlier versions; new metrics are
-
-
-#: The metrics, in the order of their columns. A new one needs only an entry here.
-COLUMNS = {
-    "episode": Column("episodes", "number of episodes so far", lambda at: at.episode, optional=False),
-    "loss": Column("loss", "of the policies played, in expectation", lambda at: at.account.loss, "loss", True, False),
-    "hindsight": Column(
-        "LP value", "least loss of a fixed policy within the budgets, in hindsight", None, "loss", True, False
-    ),
-    "regret": Column("regret", "loss − LP value", None, "regret", True, False),
-    "violation": Column(
-        "violation", "the paper's: episodes below budget offset others",
-        lambda at: norm(np.maximum(at.account.over, 0.0)), "violation", True, False,
-    ),
-    "strong_violation": Column(
-        "strong violation", "the excess of each episode, without offsets",
-        lambda at: at.account.strong_violation, "violation", True, False,
-    ),
-    "multiplier_norm": Column(
-        "multiplier norm", "of the learner's prices of the budgets", lambda at: norm(at.multipliers), optional=False
-    ),
-    "epoch": Column(
-        "epoch", "number of updates of the learner's confidence set, plus one", lambda at: at.epoch, optional=False
-    ),
-}  # fmt: skip
-
-#: More columns where constraints change (`lab.metrics`).
-ALWAYS = {
-    "hindsight_always": Column(
-        "LP value, always", "least loss of a fixed policy within the budgets in every episode", unit="loss"
-    ),
-    "regret_always": Column("regret, always", "loss − that", unit="regret"),
-}
-
-#: Columns of integers.
-WHOLE = ("episode", "epoch")
 
 #: Prefixes of the columns of a constraint: use of its budget, and by how much that exceeds it.
 USE = "use_"

@@ -1,8 +1,8 @@
-"""Exact accounts of runs: expectations under the true model, not sampled returns.
+"""The metrics of runs, from exact accounts: expectations under the true model, not sampled returns.
 
-`Account` adds up losses and uses. `Comparators` computes the least loss of a fixed policy within the budgets. For
-constraints that are drawn, "within the budgets" refers to their mean. For constraints that change there are two
-comparators:
+`COLUMNS` lists the metrics. `Account` adds up losses and uses. `Comparators` computes the least loss of a fixed policy
+within the budgets. For constraints that are drawn, "within the budgets" refers to their mean. For constraints that
+change there are two comparators:
 
     hindsight         within the budgets on average: Σ_τ <g^τ, θ> ≤ t c over the t episodes so far. In general no
                       learner approaches it within the budgets (Mannor, Tsitsiklis, Yu 2009; `mannor-game`)
@@ -11,7 +11,9 @@ comparators:
 If no policy is within the budgets, the value is NaN.
 """
 
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Literal, NamedTuple
 
 import numpy as np
 
@@ -93,3 +95,59 @@ class Comparators:
 def norm(values: FloatArray) -> float:
     """Return the Euclidean norm of an array."""
     return float(np.sqrt((values * values).sum()))
+
+
+class Moment(NamedTuple):
+    """A recorded episode of a run, from which metrics are computed."""
+
+    episode: int
+    account: Account  #: the sums over all episodes so far
+    multipliers: FloatArray  #: (I,) of the learner, while the episode was played
+    epoch: int  #: of the learner, while the episode was played
+
+
+class Column(NamedTuple):
+    """A metric: its column in histories, tables and files."""
+
+    heading: str
+    meaning: str
+    value: Callable[[Moment], float] | None = None  #: None: computed by the hindsight LP
+    unit: Literal["", "loss", "regret", "violation"] = ""  #: how it is converted to the problem's own units
+    shown: bool = False  #: in the tables that are printed
+    optional: bool = True  #: missing in histories of earlier versions; new metrics are
+
+
+#: The metrics, in the order of their columns. A new one needs only an entry here.
+COLUMNS = {
+    "episode": Column("episodes", "number of episodes so far", lambda at: at.episode, optional=False),
+    "loss": Column("loss", "of the policies played, in expectation", lambda at: at.account.loss, "loss", True, False),
+    "hindsight": Column(
+        "LP value", "least loss of a fixed policy within the budgets, in hindsight", None, "loss", True, False
+    ),
+    "regret": Column("regret", "loss − LP value", None, "regret", True, False),
+    "violation": Column(
+        "violation", "the paper's: episodes below budget offset others",
+        lambda at: norm(np.maximum(at.account.over, 0.0)), "violation", True, False,
+    ),
+    "strong_violation": Column(
+        "strong violation", "the excess of each episode, without offsets",
+        lambda at: at.account.strong_violation, "violation", True, False,
+    ),
+    "multiplier_norm": Column(
+        "multiplier norm", "of the learner's prices of the budgets", lambda at: norm(at.multipliers), optional=False
+    ),
+    "epoch": Column(
+        "epoch", "number of updates of the learner's confidence set, plus one", lambda at: at.epoch, optional=False
+    ),
+}  # fmt: skip
+
+#: More columns where constraints change (`lab.metrics`).
+ALWAYS = {
+    "hindsight_always": Column(
+        "LP value, always", "least loss of a fixed policy within the budgets in every episode", unit="loss"
+    ),
+    "regret_always": Column("regret, always", "loss − that", unit="regret"),
+}
+
+#: Columns of integers.
+WHOLE = ("episode", "epoch")

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from tightrope.arguments import MANY, choice, file_path, function, having, instance, whole
 from tightrope.errors import CallbackError, InvalidInputError
-from tightrope.lab.history import ALWAYS, COLUMNS, VIOLATION, History, Moment, in_units, use_columns
-from tightrope.lab.metrics import Account, Comparators
+from tightrope.lab.history import VIOLATION, History, in_units, use_columns
+from tightrope.lab.metrics import ALWAYS, COLUMNS, Account, Comparators, Moment
 from tightrope.learners import LearnerBase, load, make_learner
 from tightrope.learners.base import BanditEpisode, Episode, Learner
 from tightrope.learners.episodes import refuse_beyond

@@ -12,7 +12,8 @@ import numpy as np
 from rich.console import Console
 from rich.table import Table
 
-from tightrope.lab.history import ALWAYS, COLUMNS, Budget
+from tightrope.lab.history import Budget
+from tightrope.lab.metrics import ALWAYS, COLUMNS
 from tightrope.learners import LEARNERS
 from tightrope.space import FloatArray, IntArray
 
