@@ -63,23 +63,8 @@ def problem_from_gym(
         )
     if name is not None:
         text(name, "name")
-    names = texts(list(instance(cost, "cost", Mapping)), "cost")  # type: ignore[type-abstract]
-    limits = texts(list(instance(budgets, "budgets", Mapping)), "budgets")  # type: ignore[type-abstract]
-    if set(names) != set(limits):
-        raise InvalidInputError(f"cost is for {sorted(names)} and budgets for {sorted(limits)}; the names must agree")
-    for name_ in names:
-        function(cost[name_], f"cost[{name_!r}]")
-    for k, scenario in enumerate(listed(scenarios, "scenarios")):
-        function(scenario, f"scenarios[{k}]")
-
-    n_states = 1 + max((s for row in _entries(P) for s in row[:3:2]), default=0)
-    merged: dict[tuple[int, int, int], tuple[float, float]] = {}
-    for state, action, next_state, probability, reward, terminated in _entries(P):
-        # a state has two copies: one where the episode continues, one where it ends
-        key = (state, action, next_state + n_states * terminated)
-        p, p_reward = merged.get(key, (0.0, 0.0))
-        merged[key] = p + probability, p_reward + probability * reward
-    rows = {row: entry for row, entry in merged.items() if entry[0] > 0}
+    names = _checked_names(cost, budgets, scenarios)
+    n_states, rows = _merged_rows(P)
     layout = unroll(
         list(rows),
         [p for p, _ in rows.values()],
@@ -108,6 +93,36 @@ def problem_from_gym(
         state_names=layout.state_names(state_names),
         action_names=action_names,
     )
+
+
+def _checked_names(
+    cost: Mapping[str, Charge], budgets: Mapping[str, float], scenarios: Sequence[Charge]
+) -> Sequence[str]:
+    """Return the names of the constraints, after checking that costs and budgets agree and can be called."""
+    names = texts(list(instance(cost, "cost", Mapping)), "cost")  # type: ignore[type-abstract]
+    limits = texts(list(instance(budgets, "budgets", Mapping)), "budgets")  # type: ignore[type-abstract]
+    if set(names) != set(limits):
+        raise InvalidInputError(f"cost is for {sorted(names)} and budgets for {sorted(limits)}; the names must agree")
+    for name in names:
+        function(cost[name], f"cost[{name!r}]")
+    for k, scenario in enumerate(listed(scenarios, "scenarios")):
+        function(scenario, f"scenarios[{k}]")
+    return names
+
+
+def _merged_rows(P: Mapping[int, Any]) -> tuple[int, dict[tuple[int, int, int], tuple[float, float]]]:
+    """Return the number of states, and for each (state, action, next_state) its probability and probability · reward.
+
+    A state s has two copies: s, where the episode continues, and s + n_states, where it ends.
+    """
+    entries = _entries(P)
+    n_states = 1 + max((s for row in entries for s in row[:3:2]), default=0)
+    merged: dict[tuple[int, int, int], tuple[float, float]] = {}
+    for state, action, next_state, probability, reward, terminated in entries:
+        key = (state, action, next_state + n_states * terminated)
+        p, p_reward = merged.get(key, (0.0, 0.0))
+        merged[key] = p + probability, p_reward + probability * reward
+    return n_states, {row: entry for row, entry in merged.items() if entry[0] > 0}
 
 
 def _entries(P: Mapping[int, Any]) -> "list[tuple[int, int, int, float, float, bool]]":

@@ -6,6 +6,7 @@ layer of its longest path from the start; shorter paths wait for it.
 
 import graphlib
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -24,6 +25,7 @@ from tightrope.problems.layout import (
     layout_of,
     tied,
 )
+from tightrope.space import FloatArray
 
 #: The longest episode; layers are built one by one.
 MOST_STEPS = 1_000_000
@@ -77,40 +79,9 @@ def unroll(
     if np.isin(first_states, over).any():
         raise InvalidInputError(f"start is {start}, a terminal state: the episode would be over before it begins")
 
-    # terminal states become one more state, with a row (number -1) that leads to itself
     done = int(max(table[:, (0, 2)].max(), first_states.max(), over.max(initial=0))) + 1
-    used = np.flatnonzero((P > 0) & ~np.isin(table[:, 0], over))
-    stays = np.arange(n_steps if steps is not None else 1) if len(over) else np.empty(0, dtype=np.int64)
-    row, at = np.concatenate([used, np.full(len(stays), -1)]), np.concatenate([at[used], stays])
-    state, action, next_state = np.concatenate([table[used], np.tile((done, 0, done), (len(stays), 1))]).T
-    next_state = np.where(np.isin(next_state, over), done, next_state)
-    order = np.lexsort((next_state, action, state, at))
-    row, action, next_state = row[order], action[order], next_state[order]
-    key = at[order] * (done + 1) + state[order]  # sorted, so the rows of a state at a step are adjacent
-
-    layer, offset = first_states, len(first_states)
-    layers, moves, source, target, n_moves = [layer], [], [], [], 0
-    for k in range(n_steps):
-        wanted = layer if steps is None else k * (done + 1) + layer
-        first, last = np.searchsorted(key, wanted), np.searchsorted(key, wanted, side="right")
-        count = last - first
-        if not count.all():
-            raise InvalidInputError(
-                f"state {layer[np.argmin(count)]} can be reached at step {k}, but no row starts there then; "
-                "add one (that stays, if nothing happens any more), or call the state terminal"
-            )
-        n_moves += int(count.sum())
-        room(n_moves, f"what is unrolled over {n_steps} steps")
-        here = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())
-        moves.append(here)
-        source.append(offset - len(layer) + np.repeat(np.arange(len(layer)), count))
-        layer = np.unique(next_state[here]) if k < n_steps - 1 else np.array([done])
-        reached = np.searchsorted(layer, next_state[here]) if k < n_steps - 1 else 0
-        target.append(offset + np.broadcast_to(reached, here.shape))
-        layers.append(layer)
-        offset += len(layer)
-
-    move = np.concatenate(moves)
+    moves = _sorted_moves(table, P, at, over, done, 1 if steps is None else n_steps)
+    layers, taken, source, target = _layers(moves, first_states, n_steps, timed=steps is not None)
     states = np.concatenate(layers)
     layout = layout_of(
         table,
@@ -120,11 +91,61 @@ def unroll(
         step=np.repeat(np.arange(n_steps + 1), [len(states) for states in layers]),
         waiting=states == done,
         timed=True,
-        row=row[move],
-        links=np.stack([np.concatenate(source), action[move], np.concatenate(target)], axis=1),
+        row=moves.row[taken],
+        links=np.stack([source, moves.action[taken], target], axis=1),
         chances=chances,
     )
     return tied(layout, np.arange(len(table)) if ties is None else wholes(ties, "ties", (len(table),)))
+
+
+class _Moves(NamedTuple):
+    """The rows by step, state, action and next state; the rows of a state at a step are adjacent."""
+
+    row: Indices  #: the row of the user's table; -1 where a terminal state stays
+    key: Indices  #: step · (done + 1) + state, sorted
+    action: Indices
+    next_state: Indices
+    done: int  #: the state that stands for all terminal ones
+
+
+def _sorted_moves(table: Indices, P: FloatArray, at: Indices, over: Indices, done: int, n_stays: int) -> _Moves:
+    """Sort the rows; all terminal states become the state `done`, which leads to itself."""
+    used = np.flatnonzero((P > 0) & ~np.isin(table[:, 0], over))
+    stays = np.arange(n_stays if len(over) else 0)
+    row, at = np.concatenate([used, np.full(len(stays), -1)]), np.concatenate([at[used], stays])
+    state, action, next_state = np.concatenate([table[used], np.tile((done, 0, done), (len(stays), 1))]).T
+    next_state = np.where(np.isin(next_state, over), done, next_state)
+    order = np.lexsort((next_state, action, state, at))
+    return _Moves(row[order], at[order] * (done + 1) + state[order], action[order], next_state[order], done)
+
+
+def _layers(
+    moves: _Moves, first_states: Indices, n_steps: int, *, timed: bool
+) -> tuple[list[Indices], Indices, Indices, Indices]:
+    """Return the states of each layer, and every move between two layers: its number in `moves`, source and target."""
+    layer, offset, done = first_states, len(first_states), moves.done
+    layers, taken, source, target, n_moves = [layer], [], [], [], 0
+    for k in range(n_steps):
+        wanted = k * (done + 1) + layer if timed else layer
+        first, last = np.searchsorted(moves.key, wanted), np.searchsorted(moves.key, wanted, side="right")
+        count = last - first
+        if not count.all():
+            raise InvalidInputError(
+                f"state {layer[np.argmin(count)]} can be reached at step {k}, but no row starts there then; "
+                "add one (that stays, if nothing happens any more), or call the state terminal"
+            )
+        n_moves += int(count.sum())
+        room(n_moves, f"what is unrolled over {n_steps} steps")
+        here = np.repeat(first - (np.cumsum(count) - count), count) + np.arange(count.sum())
+        taken.append(here)
+        source.append(offset - len(layer) + np.repeat(np.arange(len(layer)), count))
+        reached = moves.next_state[here]
+        layer = np.unique(reached) if k < n_steps - 1 else np.array([done])
+        place = np.searchsorted(layer, reached) if k < n_steps - 1 else 0
+        target.append(offset + np.broadcast_to(place, here.shape))
+        layers.append(layer)
+        offset += len(layer)
+    return layers, np.concatenate(taken), np.concatenate(source), np.concatenate(target)
 
 
 #: A layered state: its depth, the user's state, and whether this is a state of waiting for it.
