@@ -213,7 +213,7 @@ def test_tables_and_pictures_say_which_problem_and_constraints_they_are_of() -> 
 
 
 @pytest.mark.parametrize(("text", "number"), [("1e2", 100), ("1_000", 1000), ("2.5e3", 2500), ("7", 7)])
-def test_whole_numbers_as_people_write_them(text: str, number: int) -> None:
+def test_whole_numbers_may_be_written_with_underscores_and_exponents(text: str, number: int) -> None:
     assert options.whole("", 1, 10_000).parser(text) == number
 
 
@@ -387,7 +387,7 @@ def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(CliRunner().invoke(app, UCPD).exception, ZeroDivisionError)
 
 
-def test_lists() -> None:
+def test_list_shows_every_kind_with_its_names() -> None:
     code, out, _ = invoke("list")
     assert code == 0
     for name in ("edge-cloud", "media-streaming", "random", "ucpd", "fixed", "switching", "drifting"):
@@ -410,7 +410,7 @@ def test_lists() -> None:
     assert line.endswith("Wang et al. 2015")
 
 
-def test_version() -> None:
+def test_version_prints_the_version() -> None:
     assert invoke("--version") == (0, f"tightrope {__version__}\n", "")
 
 
@@ -472,7 +472,7 @@ def test_the_installed_command_is_this_one() -> None:
 
 
 @pytest.mark.parametrize("module", ["tightrope", "tightrope.cli"])
-def test_it_is_there_as_a_module(module: str) -> None:
+def test_the_command_can_be_run_as_a_module(module: str) -> None:
     done = subprocess.run([sys.executable, "-m", module, "--version"], capture_output=True, text=True, check=True)
     assert done.stdout == invoke("--version")[1]
 

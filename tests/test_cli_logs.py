@@ -15,7 +15,7 @@ def log(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return written(recorded(400, seed=1), tmp_path / "weeks.csv")
 
 
-def test_four_commands(log: Path) -> None:
+def test_new_check_learn_and_evaluate_work_on_a_log(log: Path) -> None:
     code, out, err = invoke("new", "shop", "--from-log", "weeks.csv", "--budget", "hours=2", "--unit", "loss=euros")
     assert (code, out.split()) == (
         0,
@@ -75,7 +75,7 @@ def test_a_policy_may_be_a_table(log: Path) -> None:
         (["evaluate", "made", "nobody"], "neither best nor uniform, and there is no such file"),
     ],
 )
-def test_what_is_wrong_is_one_line(log: Path, arguments: list[str], words: str) -> None:
+def test_an_error_is_one_line(log: Path, arguments: list[str], words: str) -> None:
     assert invoke("new", "example")[0] == 0
     assert invoke("new", "made", "--from-log", "weeks.csv", "--budget", "hours=2")[0] == 0
     Path("latin.csv").write_bytes(b"\xff\n")

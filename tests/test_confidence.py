@@ -57,7 +57,7 @@ def test_paper_radius_by_hand() -> None:
     np.testing.assert_array_equal(replace(rule, scale=0.0)(space, N, M).radius, [0, 0, np.inf, 0, 0, 0])
 
 
-def test_rules_by_name() -> None:
+def test_every_rule_can_be_made_by_name() -> None:
     assert CONFIDENCE_RULES["paper"](episodes=7, level=0.2, scale=0.5) == PaperRadius(episodes=7, level=0.2, scale=0.5)
 
 
@@ -72,7 +72,7 @@ def test_rules_by_name() -> None:
         ({"scale": np.inf}, "scale is inf"),
     ],
 )
-def test_paper_radius_refuses(change: dict[str, float], words: str) -> None:
+def test_paper_radius_refuses_wrong_arguments(change: dict[str, float], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         PaperRadius(**({"episodes": 10, "level": 0.1, "scale": 1.0} | change))  # type: ignore[arg-type]
 
@@ -186,7 +186,7 @@ def test_epochs_and_literal_twin(space: LayeredSpace, rng: np.random.Generator) 
     assert counts.epoch <= space.n_states * space.n_actions * math.log2(8 * T / (space.n_states * space.n_actions))
 
 
-def test_most_epochs_possible() -> None:
+def test_epochs_reach_the_largest_possible_number() -> None:
     """One action after another, each 1, 1, 2, 4, … times in a row, meets the bound above exactly."""
     n_actions, K = 5, 6
     space = LayeredSpace.dense([1, 1], n_actions)

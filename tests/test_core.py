@@ -83,7 +83,7 @@ SIZES |= {("draw", "one entry more")}
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_call_with_what_it_takes_answers_and_leaves_its_input_alone(name: str) -> None:
+def test_a_correct_call_returns_and_does_not_change_its_arguments(name: str) -> None:
     arguments = deepcopy(CALLS[name])
     first = getattr(core, name)(*arguments)
     for given_, kept in zip(arguments, CALLS[name], strict=True):
@@ -110,7 +110,7 @@ def test_arrays_of_another_length_type_or_layout_are_refused(name: str, wrong: s
 
 
 @pytest.mark.parametrize("name", CALLS)
-def test_a_space_is_asked_for(name: str) -> None:
+def test_other_objects_in_place_of_a_space_are_refused(name: str) -> None:
     if CALLS[name][0] is SPACE.native:
         for other in (None, SPACE, SPACE.csr, 3):
             with pytest.raises(TypeError):

@@ -67,7 +67,7 @@ def test_one_pair_against_a_conic_solver(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", ["l1", "box", "kl"])
 @pytest.mark.parametrize("seed", range(6))
-def test_no_model_of_the_set_makes_it_more_and_one_makes_it_that(kind: str, seed: int) -> None:
+def test_the_extreme_is_the_maximum_over_the_set_and_is_attained(kind: str, seed: int) -> None:
     space, _, cost, ball = random_instance(seed + 30)
     rng = np.random.default_rng(seed)
     confidence: ConfidenceSet = ball if kind == "l1" else KLBall(ball.center, 0.5 * ball.radius**2)
@@ -90,7 +90,7 @@ def test_no_model_of_the_set_makes_it_more_and_one_makes_it_that(kind: str, seed
         assert least - 1e-9 <= cost @ mdp.occupancy(policy) <= most + 1e-9
 
 
-def test_by_hand() -> None:
+def test_extremes_agree_with_numbers_by_hand() -> None:
     """P̂ = (½, ½), uses 0 and 1. L1 radius ½: p = (¼, ¾). KL radius log(2/√3), the same: ½ log(1/(4 · ¼ · ¾))."""
     space, cost = LayeredSpace.dense([1, 2, 1], 1), np.array([0.0, 0.0, 0.0, 1.0])
     center = np.array([0.5, 0.5, 1.0, 1.0])
@@ -114,7 +114,7 @@ def test_a_law_that_is_all_but_certain() -> None:
     assert most == pytest.approx(3.4, abs=1e-6)
 
 
-def test_a_set_of_ones_own_has_to_say_its_bounds() -> None:
+def test_a_users_set_without_registered_bounds_is_refused() -> None:
     class Other:
         free = check = violation = None
 

@@ -54,7 +54,9 @@ class Program:
 
 
 @given(rngs(), st.integers(1, 12), st.integers(1, 8), st.sampled_from(METHODS), st.booleans())
-def test_answers_are_scipys(rng: np.random.Generator, n: int, n_rows: int, method: Method, presolve: bool) -> None:
+def test_answers_agree_with_scipy(
+    rng: np.random.Generator, n: int, n_rows: int, method: Method, presolve: bool
+) -> None:
     program = Program(rng, n, n_rows)
     answer = program.made().solve(method, presolve=presolve)
     assert answer is not None
@@ -85,7 +87,7 @@ def some_row(lp: LinearProgram, low: float, high: float) -> None:
 
 
 @pytest.mark.parametrize("method", METHODS)
-def test_what_has_no_optimum_has_no_answer(method: Method) -> None:
+def test_a_program_without_an_optimum_raises(method: Method) -> None:
     lp = LinearProgram(-np.ones(1), np.zeros(1))
     assert lp.solve(method, presolve=False) is None and lp.message == "Unbounded"
     some_row(lp, -np.inf, -1.0)

@@ -35,7 +35,7 @@ def test_a_state_is_looked_up_by_number_or_name() -> None:
         ("lain", r"there is no state 'lain'; did you mean 'lane'\?"),
     ],
 )
-def test_a_state_that_is_not_there(state: int | str, words: str) -> None:
+def test_an_unknown_state_is_refused(state: int | str, words: str) -> None:
     with pytest.raises(tr.InvalidInputError, match=words):
         policy()[state]
 
@@ -88,7 +88,7 @@ def test_named_spaces_are_the_same_spaces() -> None:
     assert copy.deepcopy(named) is named
 
 
-def test_what_learners_play_on_a_problem_has_its_names(tmp_path: Path) -> None:
+def test_policies_of_learners_have_the_names_of_the_problem(tmp_path: Path) -> None:
     problem = tr.make("edge-cloud")
     learner = tr.make_learner("ucpd-practical", problem, episodes=5)
     assert learner.policy["cell 0, site 0, step 0"] == {f"site {k}": 0.25 for k in range(4)}
@@ -99,7 +99,7 @@ def test_what_learners_play_on_a_problem_has_its_names(tmp_path: Path) -> None:
     assert again.table() == learner.policy.table()
 
 
-def test_of_many_states_only_some_are_listed() -> None:
+def test_an_error_lists_only_some_of_many_states() -> None:
     policy = tr.Policy.uniform(tr.make("edge-cloud").space)
     with pytest.raises(tr.InvalidInputError, match=r"no state 'cell 9'.* and 2\d\d more\)$") as caught:
         policy["cell 9"]

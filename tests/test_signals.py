@@ -29,7 +29,7 @@ FATAL = "Fatal Python error: init_import_site: Failed to import the site module\
         (1, signal.SIGINT, f"{FATAL}{TRACEBACK.format('/lib/python/site.py')}", "before the command began"),
     ],
 )
-def test_what_is_right(code: int, sent: signal.Signals, said: str, outcome: str) -> None:
+def test_correct_ends_of_a_command_are_accepted(code: int, sent: signal.Signals, said: str, outcome: str) -> None:
     assert judged(code, sent, said) == outcome
 
 
@@ -48,12 +48,12 @@ def test_what_is_right(code: int, sent: signal.Signals, said: str, outcome: str)
         (1, signal.SIGKILL, ""),
     ],
 )
-def test_what_is_wrong(code: int, sent: signal.Signals, said: str) -> None:
+def test_wrong_ends_of_a_command_are_found(code: int, sent: signal.Signals, said: str) -> None:
     with pytest.raises(AssertionError):
         judged(code, sent, said)
 
 
-def test_a_process_that_is_left_is_seen(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_is_left_behind_is_found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     command = Command(What(("--version",), cold=True), tmp_path)
     assert command.wait() == 0
     assert command.out.read_text().startswith("tightrope ")
@@ -63,7 +63,7 @@ def test_a_process_that_is_left_is_seen(tmp_path: Path, monkeypatch: pytest.Monk
         assert command.left() == [left.pid]
 
 
-def test_temporary_files_are_seen(tmp_path: Path) -> None:
+def test_temporary_files_that_are_left_behind_are_found(tmp_path: Path) -> None:
     assert contents(tmp_path / "none") == {}
     (tmp_path / f".tightrope-{'0' * 16}-{'1' * 16}.tmp").write_bytes(b"half")
     (tmp_path / "whole").write_bytes(b"data")

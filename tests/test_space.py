@@ -83,7 +83,7 @@ def test_tuples_and_pairs_are_sorted_unique_and_linked(space: LayeredSpace) -> N
 
 
 @given(spaces())
-def test_layers(space: LayeredSpace) -> None:
+def test_every_state_and_pair_knows_its_layer(space: LayeredSpace) -> None:
     expected = twins.layer_of_state(space)
     assert [space.layer_of(s) for s in range(space.n_states)] == expected.tolist()
     assert [s for k in range(space.n_layers + 1) for s in space.states_of(k)] == list(range(space.n_states))
@@ -177,7 +177,7 @@ def test_bad_layers_are_named(sizes: list[int], message: str) -> None:
 
 
 @pytest.mark.parametrize("n_actions", [0, -1])
-def test_at_least_one_action(n_actions: int) -> None:
+def test_a_space_without_actions_is_refused(n_actions: int) -> None:
     with pytest.raises(InvalidInputError, match=f"n_actions is {n_actions}"):
         LayeredSpace.dense([1, 2, 1], n_actions)
 

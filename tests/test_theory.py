@@ -21,7 +21,7 @@ ANYTIME = ("kl", "kl-l1", "kl-box", "kl-l1-box")
 
 
 @given(mdps(), rngs(), st.sampled_from(ANYTIME))
-def test_what_is_believed_lies_in_the_set(mdp: LayeredMDP, rng: np.random.Generator, name: str) -> None:
+def test_the_believed_model_lies_in_the_confidence_set(mdp: LayeredMDP, rng: np.random.Generator, name: str) -> None:
     """Lemma A: counts and the conditionals of any θ of the set, mixed, stay in it."""
     space = mdp.space
     N = rng.integers(0, 200, space.n_pairs) * rng.integers(0, 2, space.n_pairs)
@@ -65,7 +65,7 @@ def test_violation_is_at_most_the_multipliers_and_what_is_not_known(name: str) -
     assert violation.max() > 0.02 * bound.max()  # it is about something
 
 
-def test_one_step_with_what_was_played() -> None:
+def test_the_inequality_of_one_step_holds_with_the_played_charge() -> None:
     """Lemma C in every episode, for measures of the model; with it the two sums, the second up to every episode."""
     problem, T, kappa = make("machine-cycle", losses="switching"), 60, 1.0
     space, mdp, c, L = problem.space, problem.mdp, problem.budgets, problem.space.n_layers

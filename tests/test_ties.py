@@ -141,7 +141,7 @@ def test_ties_pool_what_is_known_of_the_dynamics(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COUNTING)
-def test_what_is_met_in_one_layer_is_known_in_another(name: str) -> None:
+def test_visits_in_one_layer_count_in_the_tied_layers(name: str) -> None:
     """In state 0 one may gamble, for 1 (good) or 2 (bad), or stay. At step 1 the gamble came out well, once; at step 0
     badly, five times. Whoever knows that it is the same gamble takes it less at step 1."""
     layout = unroll([(0, 0, 1), (0, 0, 2), (0, 1, 0), (1, 0, 1), (2, 0, 2)], [0.5, 0.5, 1, 1, 1], n_steps=3)
@@ -169,7 +169,7 @@ def test_what_is_met_in_one_layer_is_known_in_another(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", COUNTING)
-def test_without_ties_to_make_use_of_nothing_changes(name: str) -> None:
+def test_empty_ties_change_nothing(name: str) -> None:
     """Every pair a law of its own: the same bits as without ties."""
     at, _ = tied_world()
     trivial = Ties(SPACE, np.arange(SPACE.n_tuples))

@@ -232,7 +232,7 @@ def test_a_sound_problem_passes_and_the_names_of_the_checks_come_back() -> None:
 
 
 @pytest.mark.parametrize(("check", "make", "words"), BROKEN)
-def test_each_check_finds_what_it_is_there_to_find(check: Any, make: Callable[[], Problem], words: str) -> None:
+def test_each_check_finds_the_fault_that_it_is_for(check: Any, make: Callable[[], Problem], words: str) -> None:
     with pytest.raises(AssertionError, match=words):
         check(make())
     check(sound())
@@ -251,7 +251,7 @@ def test_check_problem_says_which_check_and_which_problem() -> None:
     assert caught.value.__notes__ == ["(check_budgets_can_be_met of tightrope.checks, on 'sound')"]
 
 
-def test_they_are_public() -> None:
+def test_the_checks_are_public() -> None:
     assert tr.checks is checks
     assert "checks" in dir(tr)
     assert set(checks.__all__) >= {"check_problem", "yield_problem_checks"}

@@ -63,13 +63,13 @@ def test_registered_environments_pass_the_checker(name: str) -> None:
 
 
 @pytest.mark.parametrize("strict", [False, True])
-def test_a_problem_of_ones_own_passes_the_checker(strict: bool) -> None:
+def test_a_users_problem_passes_the_checker(strict: bool) -> None:
     problem = tr.make("media-streaming")
     check_env(ProblemEnv(problem, strict=strict))
     check_env(ProblemEnv(uneven()))
 
 
-def test_ids() -> None:
+def test_environment_ids_are_made_from_the_names_of_problems() -> None:
     assert env_id("edge-cloud") == "tightrope/EdgeCloud-v0"
     assert env_id("my own: uneven") == "tightrope/MyOwnUneven-v0"
     assert {f"tightrope/{name}-v0" for name in ("EdgeCloud", "FrozenLake", "TaxiFuel", "Random")} <= set(
@@ -86,7 +86,7 @@ def test_options_are_the_problems() -> None:
         gymnasium.make("tightrope/MediaStreaming-v0", nsteps=4)
 
 
-def test_several_side_by_side() -> None:
+def test_several_environments_can_be_stepped_together() -> None:
     envs = gymnasium.make_vec("tightrope/MediaStreaming-v0", num_envs=3)
     observations, _ = envs.reset(seed=1)
     assert observations.tolist() == [0, 0, 0]
@@ -182,7 +182,7 @@ def test_the_same_seed_gives_the_same_play() -> None:
     assert two_episodes() != two_episodes()  # without one, every environment is another
 
 
-def test_a_generator_of_ones_own() -> None:
+def test_the_user_can_set_the_random_generator() -> None:
     plays = []
     for _ in range(2):
         env = ProblemEnv(uneven())
@@ -192,7 +192,7 @@ def test_a_generator_of_ones_own() -> None:
     assert plays[0] == plays[1]
 
 
-def test_actions_that_a_state_has_not() -> None:
+def test_an_unavailable_action_is_replaced_by_an_available_one() -> None:
     env = ProblemEnv(uneven())
     _, info = env.reset(seed=0)
     assert info["action_mask"].tolist() == [1, 1, 0, 0]
@@ -210,7 +210,7 @@ def test_actions_that_a_state_has_not() -> None:
             env.step(nonsense)  # type: ignore[arg-type]
 
 
-def test_strict_refuses_them() -> None:
+def test_a_strict_environment_refuses_unavailable_actions() -> None:
     env = ProblemEnv(uneven(), strict=True)
     env.reset(seed=0)
     with pytest.raises(
@@ -253,7 +253,7 @@ class Watching(Fixed):
         self.told.append(policy.probabilities)
 
 
-def test_an_adaptive_adversary_is_told_the_trajectory() -> None:
+def test_an_adaptive_adversary_sees_the_trajectory() -> None:
     problem = uneven()
     losses = Watching(np.zeros((1, problem.space.n_tuples)))
     env = ProblemEnv(replace(problem, losses=losses))
@@ -269,7 +269,7 @@ def test_an_adaptive_adversary_is_told_the_trajectory() -> None:
     assert len(losses.told) == 2
 
 
-def test_the_six_tuple() -> None:
+def test_six_tuple_returns_the_costs_beside_the_reward() -> None:
     env = SixTuple(ProblemEnv(uneven()))
     env.reset(seed=0)
     observation, reward, cost, *ends, info = env.step(1)

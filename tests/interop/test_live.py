@@ -86,7 +86,7 @@ def test_the_same_seed_gives_the_same_history() -> None:
     assert play(0) == play(0) != play(1)
 
 
-def test_tables_are_handed_on() -> None:
+def test_tables_of_losses_and_costs_reach_the_learner() -> None:
     learner = Listener(corridor_space(2), [1.0])
     n = learner.space.n_tuples
     asked = []
@@ -102,7 +102,7 @@ def test_tables_are_handed_on() -> None:
     assert [episode.loss[0] for episode in learner.told] == [0.1, 0.2, 0.3]
 
 
-def test_without_tables_the_learner_is_told_running_means() -> None:
+def test_without_tables_the_learner_gets_running_means() -> None:
     space = corridor_space(2)
     means = RunningMeans(space, 1)
     before = means.loss
@@ -219,18 +219,18 @@ def test_a_reset_that_may_lead_anywhere_is_a_law_of_its_own() -> None:
         ([(0, -1, 0)], "outside"),
     ],
 )
-def test_moves_that_cannot_be(moves: list[Any], words: str) -> None:
+def test_impossible_moves_are_refused(moves: list[Any], words: str) -> None:
     with pytest.raises(InvalidInputError, match=words):
         LiveSpace(n_observations=3, n_actions=2, n_steps=4, start=0, moves=moves)
 
 
-def test_an_observation_that_the_moves_rule_out() -> None:
+def test_an_observation_that_the_moves_rule_out_is_refused() -> None:
     corridor = LiveSpace(n_observations=3, n_actions=2, n_steps=4, start=0, moves=[(0, 0, 0), (0, 1, 2), (2, 0, 2)])
     with pytest.raises(InvalidInputError, match=r"episode \d: no moves lead to observation 1 at step 1"):
         play_live(Corridor(), Listener(corridor.space, [1.0]), episodes=9, state_of=corridor.state_of, seed=1)
 
 
-def test_realised_violation() -> None:
+def test_violation_is_that_of_the_costs_that_occurred() -> None:
     history = LiveHistory(
         loss=np.zeros(3),
         cost=np.array([[2.0, 0.0], [1.0, 1.0], [0.0, 5.0]]),
@@ -240,7 +240,7 @@ def test_realised_violation() -> None:
     assert history.violation == pytest.approx([1, 1, 3])  # (1, -1), (1, -1), (0, 3)
 
 
-def test_no_constraints_no_cost() -> None:
+def test_without_constraints_the_history_has_no_costs() -> None:
     learner = Listener(corridor_space(), [], "bandit")
     history = play_live(Corridor(report_cost=False), learner, episodes=2, state_of=cell_of)
     assert history.cost.shape == (2, 0)
@@ -259,7 +259,7 @@ def test_no_constraints_no_cost() -> None:
         ({"cost_of": lambda step: np.nan}, "the cost of a step is nan"),
     ],
 )
-def test_what_is_refused(options: dict[str, Any], words: str) -> None:
+def test_wrong_arguments_are_refused(options: dict[str, Any], words: str) -> None:
     arguments: dict[str, Any] = {"env": Corridor(), "episodes": 2, "state_of": cell_of} | options
     with pytest.raises(InvalidInputError, match=words):
         play_live(arguments.pop("env"), Listener(corridor_space(), [1.0], "bandit"), **arguments)

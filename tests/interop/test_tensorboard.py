@@ -39,7 +39,7 @@ def test_every_metric_of_every_run_is_a_curve(tmp_path: Path) -> None:
             np.testing.assert_array_equal(values, own[column].astype(np.float32))
 
 
-def test_what_is_not_known_is_no_point(tmp_path: Path) -> None:
+def test_a_metric_without_a_value_has_no_point(tmp_path: Path) -> None:
     with TensorBoard(str(tmp_path / "board")) as board:
         tr.run(problem_with("fixed"), "uniform", episodes=20, records=4, regret="last", callback=board)
     [run] = (tmp_path / "board").iterdir()
@@ -59,7 +59,7 @@ def test_a_run_that_is_stopped_is_there_up_to_the_stop(tmp_path: Path) -> None:
     assert curves(tmp_path / "random-uniform-seed0")["loss"][0] == history["episode"].tolist()
 
 
-def test_from_the_command_line(tmp_path: Path) -> None:
+def test_the_command_line_writes_tensorboard_logs(tmp_path: Path) -> None:
     arguments = [
         "run",
         "media-streaming",

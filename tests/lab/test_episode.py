@@ -11,7 +11,9 @@ from tightrope.core import play
 
 
 @given(mdps(), rngs(), st.integers(0, 3), st.sampled_from([0.0, 0.5]))
-def test_play_kernel_and_twin(mdp: LayeredMDP, rng: np.random.Generator, n_constraints: int, zeros: float) -> None:
+def test_the_play_kernel_agrees_with_its_twin(
+    mdp: LayeredMDP, rng: np.random.Generator, n_constraints: int, zeros: float
+) -> None:
     space, L, n = mdp.space, mdp.space.n_layers, mdp.space.n_tuples
     pi, P, uniforms = random_policy(rng, space, zeros).probabilities, mdp.transitions, rng.random(2 * L)
     f, before = rng.uniform(-1, 1, (2, n))

@@ -213,7 +213,7 @@ def test_labels_that_do_not_overlap_stay_where_they_are(heights: list[float]) ->
 
 
 @given(st.lists(st.floats(-1, 1), min_size=1, max_size=12))
-def test_the_nearest_ascending_sequence_is_scipys(values: list[float]) -> None:
+def test_the_nearest_ascending_sequence_agrees_with_scipy(values: list[float]) -> None:
     expected = isotonic_regression(values).x
     np.testing.assert_allclose(figures.nearest_ascending(np.array(values)), expected, atol=1e-12)
 
@@ -241,7 +241,7 @@ def test_a_long_title_is_set_smaller_until_it_fits(n_letters: int, size: float |
     ("value", "text"),
     [(20000, "20\u2009000"), (-1234.4, "−1\u2009234"), (0, "0"), (3.14159, "3.14"), (99.94, "99.9")],
 )
-def test_numbers_are_grouped(value: float, text: str) -> None:
+def test_thousands_are_grouped_by_thin_spaces(value: float, text: str) -> None:
     assert figures.grouped(value) == text
 
 

@@ -42,7 +42,7 @@ def cut(problem: tr.Problem, learner: str, at: tuple[int, ...], path: Path) -> t
 
 
 @pytest.mark.parametrize("losses", LOSSES)
-def test_under_every_loss_sequence(losses: str, tmp_path: Path) -> None:
+def test_a_saved_run_continues_under_every_loss_sequence(losses: str, tmp_path: Path) -> None:
     problem = problem_with(losses)
     whole = tr.run(problem, "ucpd-practical", episodes=T, seed=3, records=30)
     again = cut(problem, "ucpd-practical", (1, 64, 65, 127), tmp_path / "checkpoint")
@@ -51,14 +51,14 @@ def test_under_every_loss_sequence(losses: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("learner", LEARNERS)
-def test_every_learner(learner: str, tmp_path: Path) -> None:
+def test_a_saved_run_continues_with_every_learner(learner: str, tmp_path: Path) -> None:
     problem = problem_with("bursts", "correlated")
     whole = tr.run(problem, learner, episodes=T, seed=3, records=30)
     assert_same_history(whole, cut(problem, learner, (0, 77, T), tmp_path / "checkpoint"))
 
 
 @pytest.mark.parametrize("noise", sorted(set(CONSTRAINTS) - {"replay", "recorded"}))
-def test_under_every_noise(noise: str, tmp_path: Path) -> None:
+def test_a_saved_run_continues_under_every_noise(noise: str, tmp_path: Path) -> None:
     problem = problem_with("switching", noise)
     whole = tr.run(problem, "ucpd", episodes=T, seed=3, records=30)
     assert_same_history(whole, cut(problem, "ucpd", (40, 100), tmp_path / "checkpoint"))

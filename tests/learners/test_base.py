@@ -38,7 +38,7 @@ def test_budgets_are_copied_and_checked() -> None:
         checked_budgets(SPACE, [[1.0]])
 
 
-def test_an_episode_is_taken_apart() -> None:
+def test_an_episode_is_read_into_path_losses_and_constraints() -> None:
     """Tuples are (0,0,1) (0,0,2) (0,1,1) (0,1,2) (1,0,3) (1,1,3) (2,0,3) (2,1,3); lists will do."""
     loss, constraints = list(np.linspace(-1, 1, 8)), [list(np.linspace(0, 0.5, 8)), [-0.5] * 8]
     path, f, g = checked_episode(SPACE, 2, 1, Episode([0, 2, 3], [1, 0], loss, constraints))
@@ -90,14 +90,14 @@ def test_rounding_at_the_bounds_is_forgiven_and_nothing_more() -> None:
 
 
 @pytest.mark.parametrize("empty", [[], (), np.zeros(0), np.zeros((8, 0))])
-def test_nothing_at_all_fits_where_there_are_no_constraints(empty: ArrayLike) -> None:
+def test_constraints_may_be_empty_only_without_budgets(empty: ArrayLike) -> None:
     episode = Episode([0, 2, 3], [1, 0], np.zeros(8), empty)
     assert checked_episode(SPACE, 0, 1, episode)[2].shape == (0, 8)
     with pytest.raises(InvalidInputError, match=r"constraints has shape .*; expected \(1, 8\)"):
         checked_episode(SPACE, 1, 1, episode)
 
 
-def test_refusals_say_which_episode() -> None:
+def test_errors_name_the_episode() -> None:
     """What is refused, and how, is in test_ucpd.py."""
     for number in (1, 7):
         with pytest.raises(InvalidInputError, match=f"^episode {number}: loss is nan at tuple"):
@@ -157,13 +157,13 @@ def test_a_parameter_is_refused_for_what_it_is(value: Any, words: str) -> None:
 
 
 @pytest.mark.parametrize("wrong", [LayeredMDP.even(SPACE), None, 3, SimpleNamespace(mdp=1)])
-def test_a_problem_has_what_a_learner_is_told(wrong: Any) -> None:
+def test_needs_are_computed_from_the_problem(wrong: Any) -> None:
     with pytest.raises(InvalidInputError, match=r"problem is .*; expected an object with budgets, constraints, losses"):
         make_learner("ucpd", wrong, episodes=5)
 
 
 @pytest.mark.parametrize(("name", "said"), [("ucpd", 1), ("ucpd-practical", 0), ("uniform", 0)])
-def test_playing_on_is_said_once(name: str, said: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_continuing_beyond_the_plan_is_logged_once(name: str, said: int, caplog: pytest.LogCaptureFixture) -> None:
     at = ordinary_world()
     drive(at, make_learner(name, at, episodes=3), last=8)
     assert [record.message for record in caplog.records] == [

@@ -29,7 +29,9 @@ def solve(
 
 
 @given(mdps(), rngs(), st.sampled_from([0.0, 0.1, 1.0]), st.sampled_from([1.0, 1e3, 1e9]))
-def test_it_is_the_definition(mdp: LayeredMDP, rng: np.random.Generator, scale: float, rare: float) -> None:
+def test_the_kernel_agrees_with_the_definition(
+    mdp: LayeredMDP, rng: np.random.Generator, scale: float, rare: float
+) -> None:
     space, pair = mdp.space, pair_of_tuple(mdp.space)
     N = rng.integers(0, 3000, space.n_pairs) * (rng.random(space.n_pairs) < 0.8)
     M = np.concatenate([rng.multinomial(N[i], mdp.transitions[pair == i]) for i in range(space.n_pairs)])

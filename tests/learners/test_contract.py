@@ -365,7 +365,7 @@ class _ConstraintBounds(Lenient):
 
 
 @pytest.mark.parametrize("name", WRONG)
-def test_each_check_finds_what_it_is_there_for(name: str) -> None:
+def test_each_check_finds_the_fault_that_it_is_for(name: str) -> None:
     with pytest.raises(AssertionError):
         CHECKS[name](maker(WRONG[name]))
     CHECKS[name](maker(Weights))

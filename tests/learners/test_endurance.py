@@ -22,7 +22,7 @@ def test_every_learner_continues_beyond_its_plan(learner: str, problem: str, los
     assert (came_of_it["outcome"], came_of_it["played"]) == ("ok", 100)
 
 
-def test_what_goes_wrong_is_said_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_failing_episode_is_reported_and_saved(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(self: UCOREPS, episode: object) -> None:
         raise ArithmeticError("no more")
 
@@ -37,7 +37,7 @@ def test_what_goes_wrong_is_said_and_kept(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 @pytest.mark.parametrize(("name", "worth"), [("multipliers", -1.0), ("multipliers", float("nan")), ("theta", 0.4)])
-def test_what_a_learner_must_not_be_like(name: str, worth: float) -> None:
+def test_broken_learners_are_found(name: str, worth: float) -> None:
     learner = UCPD(LayeredSpace.dense([1, 2, 1], 2), [1.0], episodes=5)
     inspect(learner, 1)
     changed: Any = {name: getattr(learner.state, name) * 0 + worth}

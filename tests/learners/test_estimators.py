@@ -12,7 +12,7 @@ from tightrope.learners.parts import importance_weighted
 
 
 @given(mdps(), rngs(), st.floats(0, 1))
-def test_it_is_the_definition(mdp: LayeredMDP, rng: np.random.Generator, gamma: float) -> None:
+def test_the_estimator_agrees_with_the_definition(mdp: LayeredMDP, rng: np.random.Generator, gamma: float) -> None:
     space, pair = mdp.space, pair_of_tuple(mdp.space)
     path, _ = max(trajectories(mdp, random_policy(rng, space)), key=lambda one: one[1])
     losses, weight = rng.random(space.n_layers), rng.uniform(0.1, 1, space.n_layers)

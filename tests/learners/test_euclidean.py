@@ -25,7 +25,7 @@ def flow(mdp: LayeredMDP) -> tuple[FloatArray, FloatArray]:
 
 
 @given(mdps(), rngs(), st.sampled_from([0.01, 1.0, 30.0]))
-def test_optimality(mdp: LayeredMDP, rng: np.random.Generator, size: float) -> None:
+def test_the_answer_meets_the_optimality_conditions(mdp: LayeredMDP, rng: np.random.Generator, size: float) -> None:
     """x >= 0, Ax = b, and x − y − Aᵀβ is zero where x > 0 and not negative elsewhere: nothing else is the nearest."""
     A, b = flow(mdp)
     projector = EuclideanProjector(mdp)
@@ -57,7 +57,7 @@ def test_a_measure_is_its_own_answer_and_large_models_work(rng: np.random.Genera
     np.testing.assert_allclose(EuclideanProjector(mdp).solve(measure), measure, atol=1e-9)
 
 
-def test_the_state_is_all_it_carries(rng: np.random.Generator) -> None:
+def test_the_state_is_all_that_a_solve_depends_on(rng: np.random.Generator) -> None:
     mdp = random_mdp(rng, LayeredSpace.dense([1, 4, 4, 1], 3))
     one, other = EuclideanProjector(mdp), EuclideanProjector(mdp)
     for _ in range(3):
@@ -67,7 +67,7 @@ def test_the_state_is_all_it_carries(rng: np.random.Generator) -> None:
     np.testing.assert_array_equal(one.solve(y), other.solve(y))
 
 
-def test_it_says_so_when_it_cannot(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_solve_that_does_not_converge_raises(rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
     mdp = random_mdp(rng, LayeredSpace.dense([1, 4, 4, 1], 3))
     projector = EuclideanProjector(mdp)
     projector.solve(np.zeros(mdp.space.n_pairs))

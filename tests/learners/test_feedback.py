@@ -63,12 +63,12 @@ def test_a_bandit_episode_is_taken_apart() -> None:
         ([0.5, 0.5], [[-1.25, 0.0]], r"constraint 0 is -1\.25 at tuple \(0, 1, 2\)"),
     ],
 )
-def test_what_is_wrong_with_a_bandit_episode_is_said(losses: Any, constraints: Any, words: str) -> None:
+def test_an_error_says_what_is_wrong_with_a_bandit_episode(losses: Any, constraints: Any, words: str) -> None:
     with pytest.raises(InvalidInputError, match=f"^episode 7: {words}"):
         checked_bandit_episode(SPACE, 1, 7, BanditEpisode([0, 2, 3], [1, 0], losses, constraints))
 
 
-def test_the_wrong_kind_is_named() -> None:
+def test_an_episode_of_the_other_kind_of_feedback_is_refused() -> None:
     learner = Uniform(SPACE, [], episodes=3)
     with pytest.raises(InvalidInputError, match=r"takes full feedback \(Episode\); it was given BanditEpisode"):
         learner.observe(BanditEpisode([0, 2, 3], [1, 0], [0, 0], np.zeros((0, 2))))

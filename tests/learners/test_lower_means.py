@@ -14,7 +14,7 @@ TIMES = np.unique(np.geomspace(1, DRAWS, 40).astype(int))
 
 
 @given(st.integers(0, 10**6), st.floats(0, 1), st.floats(0, 1), st.floats(1e-6, 0.5))
-def test_it_is_the_definition(n: int, mean: float, variance: float, delta: float) -> None:
+def test_the_kernel_agrees_with_the_definition(n: int, mean: float, variance: float, delta: float) -> None:
     """The least over all λ_k, of which the kernel stops looking early."""
     k = np.arange(100)
     lam = 0.8 * 2 ** (-k / 2)
@@ -53,6 +53,6 @@ def test_the_mean_is_hardly_ever_below(law: str) -> None:
 
 
 @pytest.mark.parametrize("law", ["a coin", "two numbers", "beta"])
-def test_a_third_of_it_would_not_do(law: str) -> None:
+def test_a_third_of_the_width_would_be_too_narrow(law: str) -> None:
     """So the test above can fail. Of half, it is above in 0.095 of the runs with little variance."""
     assert share_ever_above(law, 1 / 3) > DELTA

@@ -66,7 +66,7 @@ def test_a_run_is_that_of_its_twin(controlled: bool) -> None:
     assert 5 < dear < K
 
 
-def test_prices_by_hand() -> None:
+def test_prices_agree_with_numbers_by_hand() -> None:
     """α = (0.2 + 2)/2 = 1.1, K_I = 0.5, K_P = 2, K_D = 3; u = 1.5, 1.6, 0.5.
 
     e = 0.4, 0.5, −0.6; I = 0.2, 0.45, 0.15; λ = 0.8 + 0.2 + 4.5, 1 + 0.45 + 0.3, max{−1.2 + 0.15, 0}.
@@ -85,7 +85,7 @@ def test_prices_by_hand() -> None:
     np.testing.assert_allclose(seen, [[0.2, 5.5, 0.2], [0.45, 1.75, 0.45], [0.15, 0.0, 0.15]])
 
 
-def test_the_steps_they_take() -> None:
+def test_default_steps_are_those_of_the_docstring() -> None:
     """A = 2, H = 2, K = 400: η = √(8 · 0.6931471806 / 400) / 2 = 0.0588705; 1/√400."""
     for name in ("npg-lagrangian", "pid-lagrangian"):
         settings = make_learner(name, two_choices(), episodes=400).settings

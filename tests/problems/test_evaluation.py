@@ -15,7 +15,7 @@ from tightrope.problems.logs.evaluation import Estimate, Evaluation
 BUDGETS = ("hours",)
 
 
-def test_the_policy_that_played_is_worth_what_was_paid() -> None:
+def test_the_value_of_the_logging_policy_is_the_mean_of_the_log() -> None:
     columns = recorded(300, seed=1)
     problem = truth()
     evaluation = tr.evaluate(tr.Policy.uniform(problem.space), columns, budgets=BUDGETS)

@@ -49,7 +49,7 @@ def test_frequencies_and_means_are_those_of_the_log() -> None:
     assert "'stay' in 'low', 'up' in 'high'" in words
 
 
-def test_steps_may_be_kept_apart() -> None:
+def test_by_step_gives_every_step_its_own_laws() -> None:
     problem = tr.Problem.from_log(small(), budgets={"hours": 1.5}, by_step=True)
     first = {problem.tuple_name(j): float(p) for j, p in enumerate(problem.mdp.transitions)}
     assert first["low, step 0 → up → high, step 1"] == 0.5

@@ -47,7 +47,7 @@ def test_one_scenario_is_that_scenario_unless_the_adversary_looks(name: str) -> 
     np.testing.assert_allclose(shown, np.tile(SCENARIOS[1], (200, 1)), atol=1e-15)
 
 
-def test_those_that_look_are_made_for_the_model() -> None:
+def test_adaptive_losses_need_scenarios_of_the_models_size() -> None:
     adaptive = {name for name, kind in LOSSES.items() if isinstance(kind, type) and issubclass(kind, Adaptive)}
     assert adaptive == {"chaser", "lower-bound"}
     for name in adaptive:

@@ -9,7 +9,7 @@ from tightrope import solve_cmdp
 TURN = 60
 
 
-def test_the_four_entries_and_their_order() -> None:
+def test_the_game_has_the_four_published_entries() -> None:
     problem = tr.make("mannor-game", turn=3)
     losses, costs = problem.losses.begin(np.random.default_rng(0)), problem.begin_constraints(np.random.default_rng(0))
     for t in range(1, 8):

@@ -53,7 +53,7 @@ def test_sizes_are_so(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_values_are_so(name: str) -> None:
+def test_the_table_of_values_is_up_to_date(name: str) -> None:
     rows = table("values")
     start = [row[0] for row in rows].index(name)
     for i, expected in enumerate(overview.value_rows(name, make_or_skip(name))):

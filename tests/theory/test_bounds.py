@@ -69,7 +69,7 @@ def test_bounds_by_hand() -> None:
 
 @pytest.mark.parametrize("name", ["media-streaming", "river-swim", "edge-cloud"])
 @pytest.mark.parametrize("T", [10**3, 10**6])
-def test_never_above_the_papers_form(name: str, T: int) -> None:
+def test_bounds_are_never_above_those_of_the_paper(name: str, T: int) -> None:
     """In L, |S|, |A|, σ̄, ϑ̄ and B alone, with the corrections of docs/explanation/errata.md."""
     problem, zeta = tr.make(name), 0.01
     found, of = bounds(problem, episodes=T, level=zeta), constants(problem)
@@ -92,7 +92,7 @@ def test_never_above_the_papers_form(name: str, T: int) -> None:
     assert (np.array([bound.value for bound in found.values()]) <= np.array(papers)).all()
 
 
-def test_of_the_order_of_the_root_of_T() -> None:
+def test_bounds_are_of_order_root_T() -> None:
     for name, bound in bounds(tr.make("random"), episodes=10**8).items():
         later = bounds(tr.make("random"), episodes=10**10)[name]
         assert later.value < (2 if name == "epoch" else 13) * bound.value, name
@@ -255,7 +255,7 @@ def test_the_dual_function_falls_by_the_slack(rng: np.random.Generator, n: int) 
 
 
 @pytest.mark.parametrize("options", [{}, {"alpha": 15.0, "V": 15.0}, {"alpha": 2.0, "V": 40.0}])
-def test_one_step(options: dict[str, Any]) -> None:
+def test_the_inequality_of_one_step_holds(options: dict[str, Any]) -> None:
     """The inequality that the drift and the regret add up, for measures of the true model; and the movement's."""
     problem, T = tiny(ScaledNoise, alternating), 150
     space, c, rng = problem.space, problem.budgets, np.random.default_rng(5)
@@ -307,6 +307,6 @@ def test_multipliers_of_a_window_without_noise() -> None:
     assert 0.99 * bound < highest <= bound
 
 
-def test_what_is_known_are_constants() -> None:
+def test_known_has_to_be_constants() -> None:
     with pytest.raises(InvalidInputError, match="known is 3; expected a Constants"):
         bounds(tr.make("random"), episodes=10, known=3)  # type: ignore[arg-type]

@@ -21,7 +21,7 @@ from tightrope.theory import check, conflict, with_budgets
 from tightrope.theory.page import WIDTH, facts, remedies
 
 
-def test_by_hand() -> None:
+def test_a_check_agrees_with_numbers_by_hand() -> None:
     """Two ways: f = −1 and a use of 1, or f = 1 and none. Of a budget of 1/4 a quarter goes the first; more gains 2."""
     problem = problem_of(fork(2), np.array([-1.0, 1.0]), np.array([[1.0, 0.0]]), np.array([0.25]))
     found = check(problem, episodes=16)

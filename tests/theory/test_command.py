@@ -17,7 +17,7 @@ def in_a_folder_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.chdir(tmp_path)
 
 
-def test_a_name() -> None:
+def test_check_accepts_the_name_of_a_problem() -> None:
     code, out, err = invoke("check", "media-streaming", "--episodes", "400")
     assert (code, err) == (0, "")
     assert out.startswith("media-streaming, fixed losses, T = 400 episodes, seed 0\n")
@@ -25,7 +25,7 @@ def test_a_name() -> None:
     assert "<- yours" in out and "What to do" not in out
 
 
-def test_a_folder_and_one_whose_budget_cannot_be_met() -> None:
+def test_check_accepts_a_folder_also_if_a_budget_cannot_be_met() -> None:
     assert invoke("new", "mine")[0] == 0
     code, out, _ = invoke("check", "mine", "--episodes", "400")
     assert code == 0 and "technician  2 hours" in out and "level=0.0029" in out
@@ -36,14 +36,14 @@ def test_a_folder_and_one_whose_budget_cannot_be_met() -> None:
     assert invoke("run", "mine", "--episodes", "10")[0] == 2
 
 
-def test_other_limits() -> None:
+def test_check_accepts_other_limits() -> None:
     code, out, _ = invoke("check", "edge-cloud", "--episodes", "2", "--budget", "delay=7", "--budget", "energy=3")
     assert code == 1 and "exclude each other" in " ".join(out.split())
 
 
 @pytest.mark.parametrize("flag", ["--noise", "--constraints"])
 @pytest.mark.parametrize("where", ["machine-cycle", "mine"])
-def test_other_constraints(flag: str, where: str) -> None:
+def test_check_accepts_other_constraints(flag: str, where: str) -> None:
     """Scaled draws are up to 1.25 times their mean, so multipliers are in units that large; what changes is no law."""
     if where == "mine":
         invoke("new", "mine")
@@ -60,7 +60,7 @@ def test_other_constraints(flag: str, where: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["budgets.png", "budgets.SVG"])
-def test_a_picture(name: str) -> None:
+def test_check_draws_a_figure(name: str) -> None:
     code, _, err = invoke("check", "machine-cycle", "--episodes", "40", "--figure", name)
     assert (code, err) == (0, f"picture  {name}\n")
     head = Path(name).read_bytes()[:300]
@@ -102,7 +102,7 @@ def test_json_with_adaptive_losses() -> None:
         (["machine-cycle", "--constraints", "loud"], "there is no noise 'loud'"),
     ],
 )
-def test_wrong_input(arguments: list[str], words: str) -> None:
+def test_wrong_input_is_refused(arguments: list[str], words: str) -> None:
     code, out, err = invoke("check", *arguments)
     assert (code, out) == (2, "") and words in err and err.count("\n") == 1
     assert list(Path().iterdir()) == []

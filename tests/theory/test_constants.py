@@ -41,7 +41,7 @@ def test_without_constraints_there_is_nothing_to_bound() -> None:
     assert found.holds and "there is none" in repr(found)
 
 
-def test_without_slack_there_are_none() -> None:
+def test_without_slack_there_are_no_constants() -> None:
     problem = tr.make("media-streaming")
     for budget in (0.0, -1.0):
         with pytest.raises(InfeasibleError, match="tightrope check"):
@@ -50,7 +50,7 @@ def test_without_slack_there_are_none() -> None:
 
 @settings(max_examples=50)
 @given(small, rngs(), st.floats(0.02, 1.2))
-def test_they_hold_for_one_budget_whose_dual_is_known_exactly(
+def test_constants_hold_for_one_budget_whose_dual_is_known_exactly(
     mdp: LayeredMDP, rng: np.random.Generator, share: float
 ) -> None:
     f, g = random_pair(mdp, rng)
@@ -68,7 +68,7 @@ def test_they_hold_for_one_budget_whose_dual_is_known_exactly(
 
 @settings(max_examples=50)
 @given(mdps(max_steps=3, max_width=2, max_actions=2), rngs())
-def test_they_hold_for_two_budgets(mdp: LayeredMDP, rng: np.random.Generator) -> None:
+def test_constants_hold_for_two_budgets(mdp: LayeredMDP, rng: np.random.Generator) -> None:
     """The dual function straight from all deterministic policies, at many η far away and near."""
     n, L = mdp.space.n_tuples, mdp.space.n_layers
     f, g = rng.uniform(-1, 1, n), rng.random((2, n)) / 2

@@ -21,7 +21,7 @@ def fork(n_actions: int) -> LayeredMDP:
     return LayeredMDP(LayeredSpace.dense([1, 1], n_actions), np.ones(n_actions))
 
 
-def test_by_hand() -> None:
+def test_a_frontier_agrees_with_numbers_by_hand() -> None:
     """Four ways to go: the third is worse than a mixture of its neighbours."""
     loss, use = np.array([-1.0, -0.4, 0.3, 0.6]), np.array([1.0, 0.5, 0.3, 0.0])
     found = frontier(fork(4), loss, use, most=1e3)

@@ -289,7 +289,7 @@ def test_the_right_hand_sides_of_the_steps_add_up(still: bool) -> None:
 
 
 @given(st.lists(st.floats(0, 8), min_size=1, max_size=60), st.floats(0.5, 50))
-def test_the_rates_add_up(W: list[float], R: float) -> None:
+def test_learning_rates_sum_to_their_bound(W: list[float], R: float) -> None:
     """Σ W_t / (2 ρ_{t−1}) <= √(R Σ W_t), for W_t <= 4L; and mixing costs at most log 2 a layer in all."""
     V = np.cumsum(W)
     before = np.sqrt((8 + V - W) / R)
@@ -298,7 +298,7 @@ def test_the_rates_add_up(W: list[float], R: float) -> None:
     assert mixing.sum() <= math.log(2)
 
 
-def test_choice_of_the_worst_losses() -> None:
+def test_the_step_term_is_bounded_for_the_worst_losses() -> None:
     """One step, nothing to learn, no budget: losses that charge what was chosen; never above, and a tenth of it."""
     space = LayeredSpace.dense([1, 1], 2)
     learner, total, paid, V = UCPDInside(space, []), np.zeros(2), 0.0, 0.0
@@ -367,7 +367,7 @@ def test_the_first_visits_of_a_law_count_apart() -> None:
 @given(
     rngs(), st.integers(1, 5), st.integers(1, 6), st.floats(0.02, 1), st.integers(1, 400), st.floats(LEAST_RATIO, 10)
 )
-def test_visits_of_one_law(
+def test_errors_summed_over_the_visits_of_one_law_are_bounded(
     rng: np.random.Generator, m: int, block: int, growth: float, episodes: int, ratio: float
 ) -> None:
     """Σ min{2, 2√(2Λ/N)} over visits: untied as in UCRL2; of a law met up to m times an episode, as in section 7.
@@ -413,7 +413,7 @@ def at_the_edge(center: FloatArray, towards: FloatArray, r: float) -> FloatArray
 
 
 @given(rngs(), st.integers(2, 8), st.floats(1e-4, 3))
-def test_two_laws_of_one_ball(rng: np.random.Generator, d: int, r: float) -> None:
+def test_two_laws_of_one_kl_ball_are_close_in_l1(rng: np.random.Generator, d: int, r: float) -> None:
     """Both within KL(P̂‖·) <= r: not further apart than 2√(2r) in L1; on either side of two halves nearly that far."""
     far, center = 2 * math.sqrt(2 * r), rng.dirichlet(np.ones(d))
     p, q = (at_the_edge(center, corner, r) for corner in rng.dirichlet(np.full(d, 0.1), size=2))
@@ -483,7 +483,7 @@ def slope(space: LayeredSpace, lam: float, w: float) -> float:
 
 
 @given(rngs(), st.floats(0.01, 1), st.floats(1e-6, 1), st.integers(1, 50))
-def test_a_comparator_that_moves(rng: np.random.Generator, w: float, share: float, t: int) -> None:
+def test_a_moving_comparator_adds_its_movement(rng: np.random.Generator, w: float, share: float, t: int) -> None:
     """D(u_{t+1}, θ̃) − D(u_t, θ̃) and <d, u_{t+1} − u_t>, on the way from the measure with slack to the best one."""
     space = LayeredSpace.dense([1, 2, 2, 1], 2)
     P = random_mdp(rng, space)
@@ -808,7 +808,7 @@ def test_the_episode_from_which_there_is_room() -> None:
         assert t == 1 or tightened_by(kappa, float(t)) > slack
 
 
-def test_what_bounds_refuse() -> None:
+def test_wrong_arguments_of_bounds_are_refused() -> None:
     with pytest.raises(InvalidInputError, match="these change"):
         bounds_inside(tr.make("mannor-game"), episodes=10)
     no_room = replace(tiny(Deterministic, Fixed), budgets=np.array([0.0]))

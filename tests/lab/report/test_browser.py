@@ -167,7 +167,7 @@ def test_dragging_zooms_all_figures_and_a_double_click_shows_all(opened: Opened)
     opened.wait_until(lambda: shown_range(opened)[:2] == [1, 10_000])
 
 
-def test_buttons_zoom(opened: Opened) -> None:
+def test_buttons_zoom_in_and_out(opened: Opened) -> None:
     opened.page.get_by_role("button", name="Zoom in").click()
     opened.wait_until(lambda: shown_range(opened) == pytest.approx([10, 1000] * 6))
     opened.page.get_by_role("button", name="Show all episodes").click()
@@ -182,7 +182,7 @@ def test_axes_can_be_linear(opened: Opened) -> None:
     assert opened.page.evaluate("[...charts].map((one) => one.chart.scales.x.distr)") == [1] * 6
 
 
-def test_summary_sorts(opened: Opened) -> None:
+def test_the_summary_can_be_sorted(opened: Opened) -> None:
     table = opened.page.locator("section table").first
     names = table.locator("tbody th")
     by_regret = table.get_by_role("button", name="regret, euros")
@@ -195,7 +195,7 @@ def test_summary_sorts(opened: Opened) -> None:
     assert names.all_inner_texts() == ["ucpd", "ucpd-practical", "uniform"]
 
 
-def test_tables_stand_behind_figures(opened: Opened) -> None:
+def test_each_figure_has_a_table_that_opens(opened: Opened) -> None:
     opened.page.locator("figure summary").first.click()
     rows = opened.page.locator("figure").first.locator("tbody tr")
     rows.first.wait_for()  # a table is made when it is opened
