@@ -48,7 +48,20 @@ class ConfidenceRule(Protocol):
 
 
 @dataclass(frozen=True, kw_only=True)
-class PaperRadius:
+class Planned:
+    """The parameters of rules that hold for a given number of episodes."""
+
+    episodes: int  #: T
+    level: float  #: the probability that the true model may leave a set: ζ, δ
+    scale: float = 1.0  #: multiplies every radius; 1 is the published one
+
+    def __post_init__(self) -> None:
+        check_episodes(self.episodes)
+        check_level(self.level, self.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class PaperRadius(Planned):
     """The paper's L1 ball around the counted frequencies, eq. (confidence-interval):
 
         ε(s,a) = sqrt( 2 |S_{k(s)+1}| log((T+1)|S||A|/ζ) / max(1, N(s,a)) ),
@@ -61,14 +74,6 @@ class PaperRadius:
     [3.0, 2.45, 4.24]
     """
 
-    episodes: int  #: T
-    level: float  #: ζ
-    scale: float = 1.0  #: multiplies every radius; 1 is the paper's
-
-    def __post_init__(self) -> None:
-        check_episodes(self.episodes)
-        check_level(self.level, self.scale)
-
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> L1Ball:
         N, M = checked_counts(space, N, M)
         log_term = log((self.episodes + 1) * space.n_states * space.n_actions / self.level)
@@ -79,7 +84,7 @@ class PaperRadius:
 
 
 @dataclass(frozen=True, kw_only=True)
-class BernsteinBox:
+class BernsteinBox(Planned):
     """A box around the counted frequencies P̂, narrow where P̂ is small (Jin et al. 2020, equation 5):
 
         |p(s') − P̂(s')| <= 2 sqrt( P̂(s') log(T|S||A|/δ) / max(1, N(s,a)−1) ) + 14 log(T|S||A|/δ) / (3 max(1, N(s,a)−1)),
@@ -91,14 +96,6 @@ class BernsteinBox:
     >>> box.lower.round(2).tolist(), box.upper.round(2).tolist()
     ([0.66, 0.19, 0.88, 0.77], [0.84, 0.31, 1.0, 1.0])
     """
-
-    episodes: int  #: T
-    level: float  #: δ
-    scale: float = 1.0  #: multiplies every radius; 1 is the paper's
-
-    def __post_init__(self) -> None:
-        check_episodes(self.episodes)
-        check_level(self.level, self.scale)
 
     def __call__(self, space: LayeredSpace, N: NDArray[np.int64], M: NDArray[np.int64]) -> Box:
         N, M = checked_counts(space, N, M)
