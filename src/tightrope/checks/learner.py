@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tightrope.arguments import function
+from tightrope.checks.problems import passed
 from tightrope.checks.worlds import (
     EPISODES,
     Checks,
@@ -54,21 +55,11 @@ def check_learner(learner: str | Maker) -> list[str]:
     ------
     AssertionError : by the first check that fails, with the promise and what happened instead.
     """
-    if not __debug__:
-        raise InvalidInputError("the checks are assertions; run Python without -O")
     if isinstance(learner, type):
         words = "make(problem, *, episodes, seed) that returns a new one"
         raise InvalidInputError(f"learner is the class {learner.__name__}; expected a name, or a function {words}")
     make: Maker = partial(make_learner, learner) if isinstance(learner, str) else function(learner, "learner")
-    passed = []
-    for check in yield_learner_checks(saving=hasattr(new(make)[1], "save")):
-        try:
-            check(make)
-        except Exception as error:
-            error.add_note(f"({check.__name__} of tightrope.checks)")
-            raise
-        passed.append(check.__name__)
-    return passed
+    return passed(yield_learner_checks(saving=hasattr(new(make)[1], "save")), make)
 
 
 def yield_learner_checks(*, saving: bool = True) -> Iterator[LearnerCheck]:

@@ -1,7 +1,8 @@
 """The contract of a problem as small named checks, for `tightrope.checks`."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -33,18 +34,23 @@ def check_problem(problem: Problem) -> list[str]:
     ------
     AssertionError : by the first check that fails, with the promise and what happened instead.
     """
+    instance(problem, "problem", Problem)
+    return passed(yield_problem_checks(), problem, f", on {problem.name!r}")
+
+
+def passed(checks: Iterable[Any], subject: object, place: str = "") -> list[str]:
+    """Run checks on a subject; return their names. A failure is noted with the name of its check and the place."""
     if not __debug__:
         raise InvalidInputError("the checks are assertions; run Python without -O")
-    instance(problem, "problem", Problem)
-    passed = []
-    for check in yield_problem_checks():
+    names = []
+    for check in checks:
         try:
-            check(problem)
-        except AssertionError as error:
-            error.add_note(f"({check.__name__} of tightrope.checks, on {problem.name!r})")
+            check(subject)
+        except Exception as error:
+            error.add_note(f"({check.__name__} of tightrope.checks{place})")
             raise
-        passed.append(check.__name__)
-    return passed
+        names.append(check.__name__)
+    return names
 
 
 def yield_problem_checks() -> Iterator[ProblemCheck]:
