@@ -8,10 +8,11 @@ loopback, over 1, 10 and 100 connections. The parts take turns, --rounds times; 
     act       GET of an action from `tightrope serve`
     ask       POST that opens an episode
     tell      POST of an outcome, each of another episode
-    learning  acts over that many connections, while 10 others ask and tell in turns
+    p99       of acts over that many connections, while 10 others ask and tell in turns; and of the bare endpoint,
+              another process, under the same load of the processor
 
-`learning` has two loads: each connection sends its next request at once (which measures throughput if there are many,
-since they wait for one another), or after a pause, for 500 requests a second in all.
+p99 is measured under two loads: each connection sends its next request at once (which measures throughput if there are
+many, since they wait for one another), or after a pause, for 500 requests a second in all.
 With --tells N, tells N outcomes, and prints the memory of the service on the way.
 """
 
@@ -218,8 +219,11 @@ def memory(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / 1e6
 
 
-#: A row for each number of connections: the rates, the shares that were promised, and how long an act takes.
-COLUMNS = ("inserts", "bare", "act", "act / bare", "ask", "tell", "tell / inserts", "p99 bare", "p99", "p99 paced")
+#: The columns of the table, which has a row for each number of connections: rates and ratios; then milliseconds.
+COLUMNS = (
+    "inserts", "bare", "act", "act / bare", "ask", "tell", "tell / inserts", "p99 bare, idle",
+    "p99 bare", "p99 act", "p99 bare, paced", "p99 act, paced",
+)  # fmt: skip
 
 
 def one_round(
@@ -233,10 +237,11 @@ def one_round(
     written = (written + inserts(folder, seconds / 2)) / 2  # before and after
     late = []
     for script in ("", PAUSE.format(pause=1000 * connections // PACED)):
-        learning = episodes.start_learning(seconds + 2)
-        time.sleep(1)
-        late.append(1e3 * service.send(act, connections, seconds, script).late)
-        measured(learning)
+        for server, path in ((bare, "/act"), (service, act)):
+            learning = episodes.start_learning(seconds + 2)
+            time.sleep(1)
+            late.append(1e3 * server.send(path, connections, seconds, script).late)
+            measured(learning)
     rates = (written, empty.rate, acted.rate, acted.rate / empty.rate, asked.rate, told.rate, told.rate / written)
     return [*rates, 1e3 * empty.late, *late]
 

@@ -75,7 +75,7 @@ def test_a_backup_is_restored_though_the_clock_went_back(tmp_path: Path, monkeyp
         assert learner.status.told == 3
 
 
-def test_a_backup_can_be_restored_to_every_event_that_it_reaches_back_to(tmp_path: Path) -> None:
+def test_a_backup_can_be_restored_to_every_event_in_it(tmp_path: Path) -> None:
     sights = {}
     with opened(tmp_path, fresh(), snapshot_every=3) as learner:
         for k in range(10):
@@ -107,7 +107,7 @@ def test_a_backup_can_be_restored_to_every_event_that_it_reaches_back_to(tmp_pat
     assert (code, "there is no event 13; the last one is event 12" in said) == (2, True)
 
 
-def test_what_was_told_after_the_event_is_open_again_and_what_was_opened_is_unknown(tmp_path: Path) -> None:
+def test_restoring_reopens_later_outcomes_and_forgets_later_episodes(tmp_path: Path) -> None:
     with opened(tmp_path, fresh()) as learner:
         before, between = one_more(learner), learner.ask()
         time.sleep(0.001)
@@ -127,7 +127,7 @@ def test_what_was_told_after_the_event_is_open_again_and_what_was_opened_is_unkn
         assert one_more(learner).id != after.id
 
 
-def test_backups_of_a_busy_learner_hold_all_that_was_acknowledged_before(tmp_path: Path) -> None:
+def test_a_backup_of_a_busy_learner_contains_everything_acknowledged_before(tmp_path: Path) -> None:
     sights, stop = {}, threading.Event()
     with opened(tmp_path, fresh("uniform"), snapshot_every=10) as learner:
 
@@ -162,7 +162,7 @@ def directory(folder: Path) -> Path:
     return folder / "it"
 
 
-def test_a_file_that_is_no_backup_is_neither_restored_nor_replaced(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_backup_is_neither_restored_nor_replaced(tmp_path: Path) -> None:
     it = directory(tmp_path)
     (tmp_path / "notes").write_text("mine")
     for file in (tmp_path / "notes", it / "journal.sqlite"):
@@ -221,7 +221,7 @@ def killed(work: Callable[[], object], moment: int) -> bool:
     return ended != 0
 
 
-def test_a_killed_backup_leaves_the_one_before_or_the_new_one(tmp_path: Path) -> None:
+def test_a_killed_backup_leaves_the_old_or_the_new_backup(tmp_path: Path) -> None:
     it, moment, seen = directory(tmp_path), 1, set()
     assert backup(it, tmp_path / "copy") == 5
     with opened(tmp_path) as learner:

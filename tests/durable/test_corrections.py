@@ -150,7 +150,7 @@ def test_amending_is_exact(tmp_path: Path, name: str) -> None:
         assert [one.undone_by for one in learner.corrections()] == [36, None, None, 35, None, None]
 
 
-def test_a_learner_of_its_own_policy_leaves_out_what_the_retracted_learner_played(tmp_path: Path) -> None:
+def test_a_learner_from_its_own_policy_leaves_out_episodes_after_a_retracted_one(tmp_path: Path) -> None:
     """It would have refused to be told of them, and so does the corrected one."""
     with opened(tmp_path, fresh("reinforce-lagrangian"), snapshot_every=4, keep_journal=1000) as learner:
         told = tell_some(learner, 20)
@@ -186,7 +186,7 @@ def test_outcomes_are_chosen_by_id_time_and_author(tmp_path: Path, monkeypatch: 
         assert chosen(episodes=[told[5].id, told[1].id]) == [numbers[1], numbers[5]]
         assert learner.status.event == 12 and learner.corrections() == ()
         for conditions, words in (
-            ({}, "nothing says what to retract"),
+            ({}, "no condition is given"),
             ({"told_by": "nobody"}, "no outcome in the journal meets these conditions"),
             ({"since": datetime(2026, 1, 1)}, "without a time zone"),
             ({"episodes": [told[1].id], "told_by": "sensor 2"}, "episode 2 cannot be retracted"),
@@ -223,7 +223,7 @@ def during(monkeypatch: pytest.MonkeyPatch, at: int, call: Callable[[], None]) -
     monkeypatch.setattr(Corrected, "apply", applied)
 
 
-def test_others_are_answered_from_the_old_policy_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_calls_during_a_correction_use_the_old_policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path, fresh(), snapshot_every=30, keep_journal=0) as learner:
         told = tell_some(learner, 60)
         old, later = learner.policy.probabilities, list[Told]()
@@ -248,7 +248,7 @@ def test_others_are_answered_from_the_old_policy_meanwhile(tmp_path: Path, monke
         assert bits(learner) == plain("ucpd-practical", [*told[:-4], *later])
 
 
-def test_a_correction_that_is_cut_off_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_interrupted_correction_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with opened(tmp_path, fresh(), keep_journal=1000) as learner:
         told = tell_some(learner, 60)
         sight = sight_of(learner)
@@ -277,7 +277,7 @@ def interrupted(*_: Any, **__: Any) -> None:
     raise KeyboardInterrupt
 
 
-def test_challengers_that_failed_on_a_retracted_episode_have_not(tmp_path: Path) -> None:
+def test_a_challenger_that_failed_on_a_retracted_episode_learns_again(tmp_path: Path) -> None:
     with opened(tmp_path, fresh("ucpd"), snapshot_every=3, keep_journal=1000) as learner:
         unknown = learner.watch()
         learner.challenge("other", fresh("ucpd-bandit"))
@@ -314,7 +314,7 @@ def test_old_corrections_stay_when_the_journal_is_pruned(tmp_path: Path) -> None
         assert learner.status.retracted == 3
 
 
-def test_damaged_corrections_are_noticed(tmp_path: Path) -> None:
+def test_damaged_corrections_are_detected(tmp_path: Path) -> None:
     with opened(tmp_path, fresh(), snapshot_every=4, keep_journal=8) as learner:
         told = tell_some(learner, 12)
         learner.retract(ids(told[9:10]))
@@ -351,7 +351,7 @@ def test_a_backup_is_restored_to_before_and_after_a_correction(tmp_path: Path) -
 
 @settings(max_examples=30, deadline=None, derandomize=True)
 @given(every=st.integers(1, 50), count=st.integers(2, 400), events=st.integers(0, 5000), age=st.integers(0, 5000))
-def test_retention_keeps_what_it_promises_and_few_snapshots(every: int, count: int, events: int, age: int) -> None:
+def test_retention_keeps_the_promised_events_and_few_snapshots(every: int, count: int, events: int, age: int) -> None:
     """As in a directory with a snapshot after every `every` events, and one event per second."""
 
     class Times:
@@ -410,7 +410,7 @@ def test_the_commands_retract_undo_and_amend(tmp_path: Path) -> None:
     code, said = command("amend", it, told[2].id, tmp_path / "outcome.json")
     assert (code, f"event 11 amends episode {told[2].id}" in said) == (0, True), said
     for arguments, words in (
-        (("retract", it), "nothing says what to retract"),
+        (("retract", it), "no condition is given"),
         (("retract", it, "--undo", 3), "event 3 is no correction"),
         (("retract", it, "--undo", 11, "--told-by", "x"), "give one or the other"),
         (("retract", it, "--since", "yesterday"), "'yesterday' is not a time"),

@@ -72,7 +72,7 @@ def test_a_round_trip_gives_the_same_bits(tmp_path: Path, suffix: str, name: str
     assert import_episodes(again, tmp_path / "newer").told == new.status.told
 
 
-def test_lines_say_who_told_what_and_when(tmp_path: Path) -> None:
+def test_lines_contain_the_author_time_and_outcome(tmp_path: Path) -> None:
     with opened(tmp_path, fresh("uniform"), keep_journal=1000) as learner:
         told = tell_some(learner, 3, "sensor 1")
         learner.retract(ids(told[1:2]))
@@ -123,8 +123,8 @@ def test_a_foreign_or_changed_export_is_refused(tmp_path: Path) -> None:
     for changed, words in (
         ("".join(lines[:-1]), "was changed, or is not complete"),
         ("".join(lines).replace('"author":""', '"author":"x"'), "was changed|cannot|damaged|no export"),
-        ("".join(lines)[:-40], "no export of tightrope, or damaged"),
-        ("[]\n", "no export of tightrope, or damaged"),
+        ("".join(lines)[:-40], "is not an export of tightrope, or is damaged"),
+        ("[]\n", "is not an export of tightrope, or is damaged"),
         ("".join(lines).replace('"tightrope_export":1', '"tightrope_export":9'), "has version 9"),
     ):
         file.write_text(changed)

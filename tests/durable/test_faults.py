@@ -34,7 +34,7 @@ from tightrope.storage.checkpoints import fingerprint
 
 
 @pytest.mark.parametrize(("name", "seed"), [("ucpd-practical", 11), ("uob-reps", 12)])
-def test_killed_at_random_moments_loses_nothing(tmp_path: Path, name: str, seed: int) -> None:
+def test_a_learner_killed_at_random_moments_loses_nothing(tmp_path: Path, name: str, seed: int) -> None:
     """`python -m fuzz.durable` does the same a thousand times."""
     counts = disturb(name, tmp_path / "it", kills=20, seed=seed)
     assert counts["acknowledged"] > 0  # how many depends on how busy the machine is
@@ -577,7 +577,7 @@ def test_another_file_named_head_is_left_alone(tmp_path: Path) -> None:
     assert (tmp_path / "it" / "head").read_text() == "of a story\n"
 
 
-def test_killed_before_the_journal_was_created(tmp_path: Path) -> None:
+def test_a_directory_killed_before_the_journal_was_created_is_usable(tmp_path: Path) -> None:
     (tmp_path / "it").mkdir()
     (tmp_path / "it" / "head").touch()
     with opened(tmp_path, fresh()) as learner:

@@ -286,7 +286,7 @@ class TestStopLoss:
         assert guard.overspending(account, budgets) == pytest.approx([-5.0])
         assert not guard.stops
 
-    def test_new_budgets_and_champions_are_assessed_at_once(self, tmp_path: Path) -> None:
+    def test_stop_loss_is_reassessed_after_new_budgets_or_a_new_champion(self, tmp_path: Path) -> None:
         """A rate of 0.6, for 10 − 3 more episodes: within a budget of 0.7, over one of 0.25."""
         with opened(tmp_path, fresh()) as learner:
             learner.set_budgets([0.7, 1.0])

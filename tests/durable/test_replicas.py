@@ -73,7 +73,7 @@ def test_replicas_that_learn_at_once_lose_nothing_and_count_nothing_twice(databa
         learner.close()
 
 
-def test_a_transaction_that_looked_at_nothing_new_leaves_the_end_where_another_replica_put_it(database: str) -> None:
+def test_a_transaction_without_changes_keeps_the_end_that_another_replica_wrote(database: str) -> None:
     with DurableLearner(database, fresh("uniform")) as one, DurableLearner(database) as two:
         episodes = [one.ask(), one.ask()]
         outcomes = [played(one, episode) for episode in episodes]
@@ -110,7 +110,7 @@ def test_a_replica_far_behind_continues_from_a_snapshot(database: str) -> None:
         assert one.fingerprint() == two.fingerprint()
 
 
-def test_a_replica_killed_while_it_learns_hands_the_lock_on(database: str) -> None:
+def test_a_replica_killed_while_learning_releases_the_lock(database: str) -> None:
     DurableLearner(database, fresh()).close()
     reading, writing = os.pipe()
     if (pid := os.fork()) == 0:
@@ -154,7 +154,7 @@ def test_a_restarted_database_loses_nothing(how: signal.Signals) -> None:
         assert learner.status.told == 2
 
 
-def test_other_replicas_are_woken_and_this_one_is_not(database: str) -> None:
+def test_a_commit_wakes_only_the_other_replicas(database: str) -> None:
     with DurableLearner(database, fresh()) as one, DurableLearner(database) as two:
         assert one.database.wait(0.0)  # something may have been committed before
         assert not one.database.wait(0.0)
@@ -260,7 +260,7 @@ def settings(database: str, **values: int | str) -> str:
     return f"{database}&options={given}"
 
 
-def test_a_replica_that_was_stopped_with_the_lock_cannot_commit_when_it_goes_on(database: str) -> None:
+def test_a_replica_suspended_with_the_lock_cannot_commit_later(database: str) -> None:
     """As a paused virtual machine: the server disconnects it, and another replica has told the episode meanwhile."""
     with DurableLearner(database, fresh()) as learner:
         episode = learner.ask()
@@ -287,7 +287,7 @@ def test_a_replica_that_was_stopped_with_the_lock_cannot_commit_when_it_goes_on(
         assert learner.status.told == 1
 
 
-def test_a_replica_that_learns_for_long_keeps_its_connection(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_long_step_keeps_the_connection(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """While it replays the journal, while it learns what others learned, and while it learns many outcomes at once."""
     address = settings(database, idle_in_transaction_session_timeout=400)
     with DurableLearner(database, fresh("uniform")) as fast, DurableLearner(address) as slow:
@@ -335,7 +335,7 @@ def test_a_commit_whose_answer_is_lost_is_found_by_the_next_call(
         assert learner.fingerprint() == other.fingerprint()
 
 
-def test_of_two_corrections_at_once_one_is_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_second_correction_at_the_same_time_is_refused(database: str, monkeypatch: pytest.MonkeyPatch) -> None:
     options = {"keep_journal": 1000}
     with DurableLearner(database, fresh(), **options) as one, DurableLearner(database, **options) as two:  # type: ignore[arg-type]
         told = tell_some(one, 12)

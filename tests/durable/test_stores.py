@@ -165,7 +165,7 @@ def test_nothing_of_a_failed_commit_is_acknowledged(place: Place, at: str, monke
         assert learner.fingerprint() != bits
 
 
-def test_snapshots_are_pruned_in_both(place: Place) -> None:
+def test_snapshots_are_pruned_in_both_databases(place: Place) -> None:
     with DurableLearner(place, fresh(), snapshot_every=4, keep_days=0, keep_journal=0) as learner:
         for _ in range(9):
             one_more(learner)
@@ -178,7 +178,7 @@ def test_snapshots_are_pruned_in_both(place: Place) -> None:
         assert [snapshot.seq for snapshot in learner._store.snapshots()] == [9, 8]
 
 
-def test_a_damaged_event_is_detected_in_both(place: Place) -> None:
+def test_a_damaged_event_is_detected_in_both_databases(place: Place) -> None:
     with DurableLearner(place, fresh()) as learner:
         for _ in range(3):
             one_more(learner)

@@ -53,7 +53,7 @@ def test_a_body_that_is_not_declared_as_json_is_refused(running: Running, given:
     assert running.send("POST", path, WEEK, **right).status == 200
 
 
-def test_two_lengths_of_a_body_are_refused_and_the_connection_is_closed(running: Running) -> None:
+def test_transfer_encoding_with_content_length_is_refused_and_closes_the_connection(running: Running) -> None:
     head = post("/learners/machine/ask", "Content-Length: 5", "Transfer-Encoding: chunked")
     with connected(running) as connection, connection.makefile("rb") as answer:
         connection.sendall(head + b"0\r\n\r\n" + post("/learners/machine/ask", "Content-Length: 0"))
@@ -75,7 +75,7 @@ def test_every_answer_has_security_headers_and_no_page_can_frame_it(running: Run
             assert headers["content-security-policy"].startswith("default-src 'none'")
 
 
-def test_connections_that_drip_headers_are_closed(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_connections_with_slow_headers_are_closed(running: Running, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Connection, "headers_within", 0.05)
     ask = post("/learners/machine/ask", "Content-Length: 0")
     for start in (b"", b"GET /heal", ask + b"GET /heal"):  # also the second request of a connection

@@ -109,7 +109,7 @@ def test_a_service_that_does_not_run_is_reported() -> None:
 
 
 @pytest.mark.parametrize("token", ["a secret\nof two lines", "a secret\x7f", "a sécret"])
-def test_a_token_that_is_no_header_is_refused_and_not_shown(token: str) -> None:
+def test_a_token_that_is_not_a_valid_header_is_refused_and_not_shown(token: str) -> None:
     with pytest.raises(InvalidInputError, match="one line of printable ASCII") as refused:
         Client("http://127.0.0.1:1", "machine", token)
     assert "cret" not in str(refused.value)
@@ -155,7 +155,7 @@ def test_connections_are_reused(running: Running) -> None:
         assert len(connections) == 1
 
 
-def test_a_body_beyond_the_limit_is_an_error_in_words(running: Running) -> None:
+def test_a_body_beyond_the_limit_is_a_clear_error(running: Running) -> None:
     with Client(running.server.address, "machine", patience=600) as client:
         episode = client.ask()
         with pytest.raises(ServiceError, match="the body is larger than the limit: the limit is 8388608 bytes") as told:
@@ -199,7 +199,7 @@ def test_the_answers_of_the_client_have_the_fields_of_the_service(name: str) -> 
 
 
 @pytest.mark.skipif(shutil.which("openssl") is None, reason="no openssl to make a certificate with")
-def test_tls_on_one_side_only_is_reported_in_words(running: Running, tmp_path: Path, machine: Path) -> None:
+def test_tls_on_one_side_only_is_reported(running: Running, tmp_path: Path, machine: Path) -> None:
     certificate, key = tmp_path / "certificate.pem", tmp_path / "key.pem"
     line = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 9 -subj /CN=localhost"
     subprocess.run([*line.split(), "-keyout", key, "-out", certificate], check=True, capture_output=True)

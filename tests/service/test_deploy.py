@@ -27,7 +27,7 @@ def serve_options() -> dict[str, str]:
     return {f"{prefix}_{one.name.upper()}": one.opts[0] for one in serve.params if one.param_type_name == "option"}
 
 
-def test_every_option_of_serve_is_a_variable(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_every_option_of_serve_has_an_environment_variable(monkeypatch: pytest.MonkeyPatch) -> None:
     command: Any = typer.main.get_command(app)
     serve, found = command.commands["serve"], serve_options()
     assert found["TIGHTROPE_SERVE_PORT"] == "--port" and len(found) > 15
@@ -39,7 +39,7 @@ def test_every_option_of_serve_is_a_variable(monkeypatch: pytest.MonkeyPatch) ->
                 assert one.resolve_envvar_value(context) == "7", one.name
 
 
-def test_the_files_use_variables_that_there_are() -> None:
+def test_the_files_use_existing_variables() -> None:
     used = {
         name for path in DEPLOY.iterdir() for name in re.findall(r"TIGHTROPE_SERVE_[A-Z_]+\b", path.read_text("utf-8"))
     }
@@ -47,7 +47,7 @@ def test_the_files_use_variables_that_there_are() -> None:
     assert used <= serve_options().keys()
 
 
-def test_alerts_and_dashboard_use_metrics_that_there_are(running: Running) -> None:
+def test_alerts_and_dashboard_use_existing_metrics(running: Running) -> None:
     running.tell(running.ask(), WEEK)
     running.send("PUT", "/learners/machine/challengers/other", {"learner": "uniform", "episodes": 9})
     running.get("/metrics")
@@ -69,7 +69,7 @@ def test_the_dashboard_has_a_place_for_every_panel() -> None:
     "given",
     ["check rules alerts.yml", "test rules alerts.test.yml", "check config --syntax-only prometheus.yml"],
 )
-def test_promtool_accepts_the_rules_and_tries_them(given: str) -> None:
+def test_promtool_accepts_the_rules_and_their_tests(given: str) -> None:
     done = subprocess.run(["promtool", *given.split()], cwd=DEPLOY, capture_output=True, text=True)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -146,6 +146,6 @@ def test_a_signal_ends_the_service_without_loss(
         assert learner.status.told == 2
 
 
-def test_killed_under_load_keeps_the_same_bits(tmp_path: Path) -> None:
+def test_a_service_killed_under_load_keeps_the_same_bits(tmp_path: Path) -> None:
     found = disturb(tmp_path, kills=3, interrupts=1, seed=1, n_clients=3, say=print)
     assert found["learned"] >= 3

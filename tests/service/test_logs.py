@@ -95,7 +95,7 @@ def failing(**given: str) -> None:
     raise StorageError("the disk is full")
 
 
-def test_text_is_for_people() -> None:
+def test_the_text_format_is_one_readable_line() -> None:
     record = logging.LogRecord("tightrope", logging.WARNING, "", 0, "the disk is %s", ("full",), None)
     record.created = 0.5
     record.fields = {"address": "192.0.2.1", "author": ""}
@@ -110,7 +110,7 @@ def test_text_is_for_people() -> None:
     assert "\n" not in Formatter("json").format(record)
 
 
-def test_seldom_counts_what_it_leaves_out() -> None:
+def test_seldom_counts_the_messages_left_out() -> None:
     seldom = Seldom()
     assert [seldom.due("a", now) for now in (0, 0, 0.5, 1, 1.5, 3)] == [0, None, None, 2, None, 1]
     assert seldom.due("b", 0) == 0

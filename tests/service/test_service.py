@@ -603,7 +603,7 @@ def test_the_units_of_a_learner_cannot_change(tmp_path: Path, machine: Path) -> 
     assert "so the units of machine are not known" in str(running.raised[0])
 
 
-def test_a_late_episode_is_a_conflict_of_its_own(tmp_path: Path, machine: Path) -> None:
+def test_a_late_episode_is_a_conflict(tmp_path: Path, machine: Path) -> None:
     """The learner learns only from its current policy."""
     with Running(tmp_path / "it", machine, "reinforce-lagrangian") as running:
         first, second = running.ask(), running.ask()

@@ -100,7 +100,7 @@ def test_the_name_of_the_token_is_the_author_in_the_journal(guarded: Running, se
     assert asked is not None and asked.author == "the acter"
 
 
-def test_a_changed_file_holds_without_a_restart(
+def test_a_changed_file_of_tokens_takes_effect_without_a_restart(
     guarded: Running, file: Path, secrets: dict[str, str], monkeypatch: pytest.MonkeyPatch,
     caplog: pytest.LogCaptureFixture,
 ) -> None:  # fmt: skip
@@ -121,7 +121,7 @@ def test_a_changed_file_holds_without_a_restart(
     whole = file.read_bytes()
     for harm in (lambda: file.write_bytes(b"{"), lambda: file.chmod(0o644), file.unlink):
         harm()
-        assert status(secrets["read"]) == 200  # the tokens of before stay valid
+        assert status(secrets["read"]) == 200  # the previous tokens stay valid
         found = guarded.get("/metrics", **bearing(secrets["read"])).body
         assert "tightrope_tokens_trouble 1.0" in found
         file.unlink(missing_ok=True)
@@ -130,7 +130,7 @@ def test_a_changed_file_holds_without_a_restart(
         assert status(secrets["read"]) == 200
         assert "tightrope_tokens_trouble 0.0" in guarded.get("/metrics", **bearing(secrets["read"])).body
     words = [record.getMessage() for record in caplog.records]
-    assert sum("the tokens of before stay valid" in one for one in words) == 3
+    assert sum("the previous tokens stay valid" in one for one in words) == 3
     assert any("run: chmod 600" in one for one in words)
 
 
@@ -167,7 +167,7 @@ def test_a_file_of_tokens_contains_hashes_and_is_private(file: Path) -> None:
         ('{"tokens": [{"name": "a\\n", "sha256": "%s", "roles": []}]}' % ("0" * 64), "cannot be printed"),
     ],
 )
-def test_a_file_that_is_no_file_of_tokens_is_refused_with_the_place(file: Path, text: str, words: str) -> None:
+def test_an_invalid_file_of_tokens_is_refused_with_its_path(file: Path, text: str, words: str) -> None:
     file.touch(0o600)
     file.write_text(text)
     with pytest.raises(InvalidInputError, match=words):

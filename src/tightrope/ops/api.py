@@ -120,7 +120,7 @@ class Acted(Struct):
 
 
 class State(Struct):
-    """A learner after the last call that was answered."""
+    """The state of a learner after the last call that was answered."""
 
     name: str
     event: Annotated[int, Meta(description="the number of the last event in the journal")]
@@ -214,7 +214,7 @@ KINDS = {
     "no-role": Kind(403, "the token does not have the role that this endpoint needs"),
     "not-found": Kind(404, "there is no such endpoint"),
     "unknown-learner": Kind(404, "no learner of this name is served"),
-    "unknown-episode": Kind(404, "there is no such episode, or it is not remembered any more"),
+    "unknown-episode": Kind(404, "there is no such episode, or it is no longer remembered"),
     "unknown-challenger": Kind(404, "there is no challenger of this name"),
     "wrong-method": Kind(405, "the endpoint has other methods"),
     "too-slow": Kind(408, "the body did not arrive in time"),

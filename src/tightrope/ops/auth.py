@@ -19,13 +19,13 @@ from tightrope.ops.tokens import ANYBODY, Holder, Tokens
 
 log = logging.getLogger("tightrope.service")
 
-#: The path that is always answered, and the one that needs no token either.
+#: The paths that need no token; the first one is always answered.
 HEALTH, READY = "/health", "/ready"
 
 #: Seconds between two looks at whether the file of tokens has changed.
 REFRESH_EVERY = 1.0
 
-#: Wrong tokens that an address may send per second, and at once.
+#: Wrong tokens per second that an address may send, and the most at once.
 WRONG_RATE = 10.0
 
 #: The rate is counted for so many addresses; when there are more, all counts start again.
@@ -38,7 +38,7 @@ class Limits:
 
     body: int = 8 * 2**20  #: bytes of a request
     patience: float = 30.0  #: seconds until its body has arrived
-    rate: float = 5000.0  #: requests per second from one address, on average, and at once
+    rate: float = 5000.0  #: requests per second from one address, and the most at once
     waiting: int = 250  #: requests that wait for one learner
     requests: int = 500  #: requests that are being answered
 
@@ -71,11 +71,11 @@ class Auth:
         self._seldom = Seldom()
 
     def admit(self, request: Request, answering: int) -> None:
-        """Find out who sends a request.
+        """Identify the sender of a request.
 
         Parameters
         ----------
-        request : gets the name of the token and its roles.
+        request : whose author and roles are set.
         answering : number of requests that are being answered, this one among them.
 
         Raises
@@ -96,7 +96,7 @@ class Auth:
         _refuse_malformed_url(request)
 
     def _refuse_other_sites(self, request: Request) -> None:
-        """Refuse a page of another site, open in a browser here, that sends requests in the name of its reader."""
+        """Refuse requests that a browser on this machine sends for a page of another site."""
         host, origin = request.header(b"host") or "", request.header(b"origin")
         if not self._tokens and not _names_loopback(host):
             raise ApiError("elsewhere", f"without a token, the host must be this machine; it is {host!r}")
@@ -143,7 +143,7 @@ class Auth:
         self._refreshed = self.clock()
         if self._tokens.refresh():
             if self._tokens.trouble:
-                log.error("the tokens of before stay valid: %s", self._tokens.trouble)
+                log.error("the previous tokens stay valid: %s", self._tokens.trouble)
             else:
                 log.warning("the tokens were read again")
         self.metrics.tokens_trouble = bool(self._tokens.trouble)

@@ -1,6 +1,6 @@
 """Backups of a durable learner: one file, written while the learner runs, and restored to any event that it holds.
 
-A backup is an SQLite database: the tables of the journal after some event, compacted, and the table `files` with the
+A backup is an SQLite database: the compacted tables of the journal after some event, and a table `files` with the
 snapshots and the other files of the directory.
 """
 
@@ -14,7 +14,7 @@ from tightrope.arguments import printable, whole
 from tightrope.errors import InvalidInputError, StorageError, in_words
 from tightrope.ops import snapshots
 from tightrope.ops.database import REMEDY
-from tightrope.ops.inspection import MOST_LOOKS, Inspection, inspect
+from tightrope.ops.inspection import MOST_ATTEMPTS, Inspection, inspect
 from tightrope.ops.sqlite import JOURNAL, SQLite, appearing, other_files, require_learner
 from tightrope.ops.store import Journal, SnapshotRow, digest_of
 from tightrope.storage.files import replacing, sync_folder, write_bytes
@@ -46,12 +46,12 @@ def backup(folder: Path, file: Path) -> int:
             pass  # refuses to replace anything but a backup
     try:
         with replacing(file) as target:
-            for look in range(MOST_LOOKS):
+            for attempt in range(MOST_ATTEMPTS):
                 target.truncate(0)
                 try:
                     return _copy(folder, Path(target.name))
                 except StorageError:  # the learner may have deleted all snapshots of the copy
-                    if look == MOST_LOOKS - 1:
+                    if attempt == MOST_ATTEMPTS - 1:
                         raise
     except OSError as error:
         raise StorageError(f"cannot write {in_words(error)}") from error

@@ -61,7 +61,7 @@ class ServiceError(Exception):
 
 
 class _Service:
-    """What both clients know of a service: its address, how to connect, and what an error means."""
+    """The address of a service, how to connect, and what its errors mean; the same for both clients."""
 
     def __init__(
         self, address: str, learner: str, token: str | None, patience: float, certificate: str | Path | None
@@ -79,7 +79,7 @@ class _Service:
         """Return the answer in a response; raise ServiceError if it is an error."""
         try:
             body = response.json()
-        except ValueError:  # the answer of a proxy
+        except ValueError:  # a proxy may answer something else
             body = {}
         if not response.is_success:
             raise ServiceError(response.status_code, body if isinstance(body, dict) else {})
@@ -95,7 +95,7 @@ class _Service:
         return ServiceError(0, {"type": "#no-answer", "detail": words})
 
     def refusal(self, error: Exception, tries: int) -> ServiceError | None:
-        """Return the error if another attempt cannot help: the certificate, or TLS on one side only."""
+        """Return the error if another attempt is useless: an untrusted certificate, or TLS on one side only."""
         found = _tls_error(error)
         if isinstance(found, ssl.SSLCertVerificationError):
             said = found.verify_message.rstrip(".")
@@ -125,7 +125,7 @@ class _Service:
 
 
 class _Attempts:
-    """The attempts of one call: whether and why to try again."""
+    """The attempts of one call."""
 
     def __init__(self, service: _Service, call: Call[Any]) -> None:
         self._service, self._call = service, call
@@ -382,7 +382,7 @@ class AsyncClient:
 
 
 def _was_removed(error: ServiceError) -> bool:
-    """Return whether an attempt before removed the challenger, and its answer was lost."""
+    """Return whether an earlier attempt, whose answer was lost, removed the challenger."""
     return error.kind == "unknown-challenger" and error.tries > 1
 
 
@@ -410,7 +410,7 @@ def _tls_error(error: BaseException) -> ssl.SSLError | None:
 
 
 def _said(error: BaseException) -> str:
-    """Return what the system says of an error."""
+    """Return the message of the system for an error."""
     found: BaseException | None = error
     while found is not None and not isinstance(found, OSError):
         found = found.__cause__ or found.__context__

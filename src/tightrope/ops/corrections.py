@@ -10,7 +10,7 @@ whatever else amends it, and of two amendments the later one counts. So undoing 
 
 Outcomes told before the last correction were played by policies of a learner that had learned something else. They are
 learned with the policy that the journal recorded. An outcome that the corrected learner cannot learn (because it learns
-only from its own policy, or a solver fails) is left out, exactly as its `tell` would have refused it.
+only from its own policy, or a solver fails) is left out; its `tell` would have refused it, too.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -29,7 +29,7 @@ Tell = tuple[int, int]
 #: The kinds of events that are corrections.
 KINDS = ("retract", "amend")
 
-#: What a corrected learner cannot learn raises one of these.
+#: The errors of an outcome that a corrected learner cannot learn.
 UNLEARNABLE = (InvalidInputError, ConvergenceError, ArithmeticError)
 
 
@@ -103,7 +103,7 @@ def undone(corrections: Sequence[Recorded]) -> dict[int, int]:
 
 
 def changes(corrections: Sequence[Recorded]) -> dict[int, int]:
-    """Return what becomes of outcomes, by the number of their event: 0 if retracted, else the event that amends it."""
+    """Return the corrected outcomes, by the number of their event: 0 if retracted, or the event that amends it."""
     void, found = undone(corrections), dict[int, int]()
     for one in reversed(corrections):
         if one.event.seq not in void:
@@ -157,7 +157,7 @@ class Corrected:
         return tuple(tell for tell in seen[-1].body.left_out if tell[0] <= seq) if seen else ()
 
     def is_base(self, snapshot: SnapshotRow) -> bool:
-        """Return whether the state of a snapshot is what the corrections make of the events before it."""
+        """Return whether a snapshot contains all corrections of the events before it, and no others."""
         seen = changes([one for one in self.corrections if one.event.seq <= snapshot.seq])
         return all(self.changes.get(seq) == seen.get(seq) for seq in {*self.changes, *seen} if seq <= snapshot.seq)
 
@@ -172,7 +172,7 @@ class Corrected:
             return state
         if event.seq > self.last:
             return apply(state, event, arrays, load)
-        if event.kind == "failed" or self.changes.get(event.seq) == 0:  # a challenger fails where it now does
+        if event.kind == "failed" or self.changes.get(event.seq) == 0:  # recorded again if the challenger still fails
             return state
         event = self.current(event)
         try:

@@ -48,7 +48,7 @@ Owner = TypeVar("Owner", bound="Engine")
 def exclusive(
     method: Callable[Concatenate[Owner, Arguments], Result],
 ) -> Callable[Concatenate[Owner, Arguments], Result]:
-    """Let one thread at a time run a method: in a transaction, with memory and disk in agreement."""
+    """Run a method in one thread at a time, as a transaction; what it changed is on disk when it returns."""
 
     @wraps(method)
     def call(self: Owner, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -66,10 +66,10 @@ def exclusive(
     return call
 
 
-def looking(
+def reading(
     method: Callable[Concatenate[Owner, Arguments], Result],
 ) -> Callable[Concatenate[Owner, Arguments], Result]:
-    """Let one thread at a time run a method that changes nothing, after it learned what other replicas committed."""
+    """Run a method that only reads, in one thread at a time, after what other replicas committed is learned."""
 
     @wraps(method)
     def call(self: Owner, /, *args: Arguments.args, **kwargs: Arguments.kwargs) -> Result:
@@ -102,7 +102,7 @@ class _Published(NamedTuple):
 
 
 class Engine:
-    """What `DurableLearner` is made of; its methods are the calls of that, and these are not for others.
+    """The implementation of `DurableLearner`: everything but its public methods.
 
     Parameters
     ----------
@@ -137,10 +137,10 @@ class Engine:
         self._status: Status
         self._corrected: Corrected
         self._open: dict[str, EpisodeRow]  #: open episodes by id
-        self._stale = True  #: memory may differ from disk
+        self._stale = True  #: whether memory may differ from disk
         self._published: _Published  #: what is certainly on disk
-        self._grouping = False  #: the methods that are called now belong to the transaction of `_together`
-        self._correction: object = None  #: being prepared
+        self._grouping = False  #: whether the methods that are called now belong to the transaction of `_together`
+        self._correction: object = None  #: the one in progress
         self._since_snapshot = 0  #: events
         self._snapshot_due = False
         self._snapshot_error = ""
@@ -178,7 +178,7 @@ class Engine:
             yield SQLite(self.directory)
 
     def _create(self, learner: LearnerBase | None, problem: Any) -> None:
-        """Store the facts, then snapshot 0, without which the directory is not complete."""
+        """Store the facts and snapshot 0, which make a directory complete."""
         if learner is None:
             raise no_learner(self.name)
         if self._store.last_event or self._store.last_episode:
@@ -261,12 +261,12 @@ class Engine:
         self._publish()
 
     def _catch_up(self) -> bool:
-        """Learn what other replicas committed since this one looked; return whether there was anything."""
+        """Learn what other replicas have committed; return whether there was anything."""
         store = self._store
         end = store.database.head() if store.database.shared else store.head
         if end == store.head:
             return False
-        lost = end.event < store.last_event or end.episode < store.last_episode  # an older state was restored there
+        lost = end.event < store.last_event or end.episode < store.last_episode  # somebody restored an older state
         if lost or (end.event > store.last_event and not store.reaches_back()):
             store.read_end()
             self._recover()
@@ -292,7 +292,7 @@ class Engine:
         self._since_snapshot += 1
 
     def _publish(self) -> None:
-        """Make the state on disk visible."""
+        """Make the state visible, which is on disk now."""
         store = self._store
         self._status = self._status_of(self._state, self._corrected)
         self._published = _Published(
@@ -329,7 +329,7 @@ class Engine:
         self._since_snapshot += len(events)
 
     def _event(self, kind: str, body: bytes, author: str | None = None) -> Event:
-        """Return the next event; it is not about an episode."""
+        """Return the next event, one that is not about an episode."""
         return Event(self._store.last_event + 1, kind, body, time=self._now(), author=self._author_of(author))
 
     def _now(self) -> int:
@@ -340,13 +340,15 @@ class Engine:
         return self._author if author is None else checked_author(author)
 
     def _snapshot(self) -> None:
-        """Write a snapshot. An error is reported in the status, and the next event tries again: no event is lost."""
+        """Write a snapshot. An error is reported in the status, and the next event tries again; nothing is lost."""
         due, self._snapshot_due = self._snapshot_due, False
         self._stale = True
         try:
             with self._store.transaction():
                 self._catch_up()
-                newest = self._store.snapshots()[:1] if self._store.database.shared else []  # of another replica
+                newest = (
+                    self._store.snapshots()[:1] if self._store.database.shared else []
+                )  # another replica may have written it
                 if due or not newest or self._store.last_event - newest[0].seq >= self._snapshot_every:
                     snapshots.write(self._store, self._state)
             if self._correction is None:  # what a correction reads is kept until it is done
@@ -374,7 +376,7 @@ class Engine:
         )
 
     def _locked(self, function: Callable[[], Result]) -> Result:
-        """Call a function that reads, as `exclusive` does; in a directory without a transaction."""
+        """Call a function in one thread at a time; in a transaction if replicas share the database."""
         self._refuse_nested()
         with self._lock:
             self._check_open()
@@ -423,7 +425,7 @@ def check_length(words: str, name: str) -> str:
 
 
 def facts_of(learner: LearnerBase, problem: Any) -> dict[str, Any]:
-    """Return what is stored of a new directory: to show it, and to refuse another learner."""
+    """Return the facts of a new directory: what is shown of it, and what another learner is compared with."""
     units = BudgetUnits.of(problem, len(learner.budgets))
     return {
         "format": FORMAT,
@@ -439,7 +441,7 @@ def facts_of(learner: LearnerBase, problem: Any) -> dict[str, Any]:
 
 
 def _refuse_other(facts: Mapping[str, Any], learner: LearnerBase | None, name: str) -> None:
-    """Raise InvalidInputError if a learner differs from the one that a directory was created with."""
+    """Raise InvalidInputError if a learner is not the one that a directory was created with."""
     if learner is None:
         return
     words = difference(facts["learner"], learner.settings)

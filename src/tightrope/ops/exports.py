@@ -1,9 +1,10 @@
 """Exports: the episodes and all other events of a durable learner in one file, as JSON Lines or Parquet.
 
 A file is a header, a record for each episode that was opened, and a record for each event, in order. `import_episodes`
-makes the same directory of it, bit by bit, or has another learner learn the outcomes.
+makes the same directory from it, bit by bit, or lets another learner learn the outcomes.
 
-Numbers are as the learner met them; a use of 1 is `scales[i]` in the unit of budget i (`facts.units` of the header).
+Losses and uses are in the units of the learner; a use of 1 is `scales[i]` in the unit of budget i (`facts.units` of
+the header).
 """
 
 from base64 import b64decode, b64encode
@@ -208,8 +209,8 @@ def import_episodes(
 
     Raises
     ------
-    InvalidInputError : if the file is no export, or was changed, or the learner has another space or needs more than
-        was told.
+    InvalidInputError : if the file is not an export, or was changed, or the learner has another space or needs full
+        feedback that the file does not contain.
     StorageError : if the directory cannot be written.
     """
     with appearing(folder, "importing", "import into a new directory") as partial:
@@ -283,7 +284,7 @@ def _parts(record: Record) -> tuple[Any, Any, Any, Any]:
 
 
 def _import_history(file: Path, journal: Journal, learner: LearnerBase, problem: Any) -> None:
-    """Have a new learner learn the outcomes of a file."""
+    """Let a new learner learn the outcomes of a file."""
     with _read(file) as (_, records):
         amended = {record.event: record for record in records if record.kind == "amend"}
     with _read(file) as (header, records):
@@ -401,7 +402,7 @@ def _read(file: Path) -> Iterator[tuple[Header, Iterator[Record]]]:
     except (msgspec.MsgspecError, KeyError, ValueError, UnicodeDecodeError) as error:
         if isinstance(error, ConflictError | InvalidInputError):
             raise
-        raise InvalidInputError(f"{printable(file)} is no export of tightrope, or damaged: {error}") from error
+        raise InvalidInputError(f"{printable(file)} is not an export of tightrope, or is damaged: {error}") from error
 
 
 def _header(data: bytes) -> Header:

@@ -17,7 +17,7 @@ from pathlib import Path
 from tightrope import __version__
 from tightrope.storage.files import is_temporary, sync_folder
 
-#: Changes whenever a journal can no longer be read by the versions before.
+#: The present format; it increases when earlier versions can no longer read a journal.
 FORMAT = 7
 
 #: The text of each statement is part of the format: a journal whose schema differs is damaged.

@@ -1,6 +1,6 @@
-"""What clients send, translated from the names and units of a problem into arrays of the learner.
+"""Translation of requests: from the names and units of a problem to the arrays of its learner.
 
-The tables of the problem are stored in the directory of its learner: a client sends only what they do not contain.
+The tables of the problem are stored in the directory of its learner; a client sends only what they do not contain.
 """
 
 import io
@@ -31,7 +31,7 @@ from tightrope.units import BOUND_TOLERANCE, Units
 
 TABLES = "tables.npz"
 
-#: What unrolling a problem over time appends to the names of its states.
+#: The end of the name of a state in a problem that was unrolled over time.
 STEP = re.compile(r", step \d+$")
 
 
@@ -73,7 +73,7 @@ class ProblemTables:
         return Ties(space, *self.outcome) if len(self.outcome) else None
 
     def write(self, database: Database) -> None:
-        """Write the tables beside the journal; refuse to replace other ones."""
+        """Write the tables beside the journal, unless they are there; refuse to replace different ones."""
         if database.read_file(TABLES) is not None:
             kept = self.read(database, self.scenarios.shape[1])
             if any(not np.array_equal(getattr(kept, field.name), getattr(self, field.name)) for field in fields(self)):

@@ -28,8 +28,8 @@ from tightrope.ops.store import Journal
 from tightrope.space import FloatArray
 from tightrope.storage.files import write_csv
 
-#: How often to look again at a directory that seems damaged: a writer may have pruned a snapshot while it was read.
-MOST_LOOKS = 10
+#: How often a directory that seems damaged is read: a writer may have deleted a snapshot meanwhile.
+MOST_ATTEMPTS = 10
 
 
 @dataclass(frozen=True)
@@ -46,11 +46,11 @@ class Widths:
 
 @dataclass(frozen=True)
 class Growth:
-    """What is on disk."""
+    """The size of a directory, and how far back its journal reaches."""
 
     journal: int  #: bytes, with its log
     snapshots: int  #: bytes
-    events: int  #: rows that are kept
+    events: int  #: number of rows
     event_bytes: int  #: bytes of their bodies
     since_snapshot: int  #: events to replay when the directory is opened
     unused: int  #: bytes of the journal that new rows will reuse
@@ -81,7 +81,7 @@ def inspect(folder: Path, classes: tuple[type, ...] = ()) -> Inspection:
 
     Returns
     -------
-    What it contains, with everything that is damaged.
+    The contents, and a list of damage.
 
     Raises
     ------
@@ -89,11 +89,11 @@ def inspect(folder: Path, classes: tuple[type, ...] = ()) -> Inspection:
     """
     if not (folder / JOURNAL).is_file():
         raise InvalidInputError(f"{printable(folder)} contains no durable learner: {JOURNAL} is missing")
-    found, before = _look(folder, classes), None
-    for _ in range(MOST_LOOKS):
+    found, before = _inspect_once(folder, classes), None
+    for _ in range(MOST_ATTEMPTS):
         if not found.damage or found.damage == before:
             break
-        found, before = _look(folder, classes), found.damage
+        found, before = _inspect_once(folder, classes), found.damage
     return found
 
 
@@ -103,7 +103,7 @@ def format_of(folder: Path) -> int:
         return database.found_format
 
 
-def _look(folder: Path, classes: tuple[type, ...]) -> Inspection:
+def _inspect_once(folder: Path, classes: tuple[type, ...]) -> Inspection:
     facts: dict[str, Any] = {}
     damage: list[str] = []
     growth, status, widths = Growth(0, 0, 0, 0, 0, 0, None, None), None, {}
@@ -246,7 +246,7 @@ def page(found: Inspection) -> list[str]:
 
 
 def _reach(growth: Growth) -> list[str]:
-    """Say which outcomes can be corrected."""
+    """Return a line about which outcomes can be corrected."""
     if growth.reaches_back is None:
         return []
     when = "" if growth.since is None else f", told since {utc(growth.since)}"
@@ -297,7 +297,7 @@ def _lines_of(status: Status, widths: dict[str, Widths]) -> list[str]:
 
 
 def _corrected(status: Status) -> str:
-    """Say how many episodes corrections took back."""
+    """Return how many episodes were retracted, in words."""
     left_out = f", {status.left_out} left out" if status.left_out else ""
     return f", {status.retracted} retracted{left_out}" if status.retracted or left_out else ""
 

@@ -1,6 +1,6 @@
-"""The durable learner: a learner in a directory. What a call acknowledges is on disk, and is counted once.
+"""The durable learner: a learner in a directory. What a call acknowledges is on disk, and counts once.
 
-Each call checks what it is given; `tightrope.ops.engine` does the rest.
+The methods here check their arguments; `tightrope.ops.engine` stores and recovers.
 """
 
 import json
@@ -32,7 +32,7 @@ from tightrope.model import Policy
 from tightrope.ops import rebuilding, snapshots
 from tightrope.ops.corrections import Correction
 from tightrope.ops.database import Database
-from tightrope.ops.engine import LONGEST_NAME, Engine, Result, check_length, checked_author, exclusive, looking
+from tightrope.ops.engine import LONGEST_NAME, Engine, Result, check_length, checked_author, exclusive, reading
 from tightrope.ops.state import LARGEST_SUM, StopLoss, refuse_foreign
 from tightrope.ops.status import Status
 from tightrope.ops.store import (
@@ -43,7 +43,7 @@ from tightrope.ops.store import (
 from tightrope.space import LayeredSpace
 from tightrope.storage import checkpoints
 
-#: Bytes that a commit may take beside the arrays of an episode, and more.
+#: More bytes than a commit takes besides the arrays of an episode.
 COMMIT_BYTES = 2**17
 
 #: Default retention of the journal, and its longest one.
@@ -84,7 +84,7 @@ class DurableLearner(Engine):
     keep_days : float
         How long events are kept in the journal, in days, so that they can be corrected.
     keep_journal : int
-        How many events are kept for that, at most; 0: none but those that a recovery needs.
+        How many events are kept for that, at most; with 0 only those that a recovery needs.
     remember : int
         Number of episodes, the last that were opened, whose outcome is remembered: `tell` answers "already" for them.
         Open episodes are never forgotten.
@@ -153,8 +153,8 @@ class DurableLearner(Engine):
     def together(self, calls: Sequence[Callable[[], Result]]) -> list[Result | Exception]:
         """Run calls of methods of this object one after another, and sync them to disk together.
 
-        The result is that of the calls alone, for the price of one sync: nothing is published or returned before all of
-        it is on disk. A call that fails changes nothing, and the others go on.
+        The results are those of separate calls, at the cost of one sync: nothing is published or returned before all of
+        it is on disk. A call that fails changes nothing, and the others continue.
 
         Parameters
         ----------
@@ -163,13 +163,12 @@ class DurableLearner(Engine):
 
         Returns
         -------
-        The result of each call, or its exception. If the disk fails, nothing is stored of all the calls that have a
-        StorageError.
+        The result of each call, or its exception. Nothing is stored of the calls that have a StorageError.
         """
         return self._together(calls)
 
     def _open_episode(self, policy: Policy | None, author: str | None, key: str = "") -> EpisodeRow:
-        """Commit a new episode; None: the policy that plays it is not known."""
+        """Commit a new episode, played by `policy`, or by an unknown one."""
         if len(self._open) >= self._most_open:
             self._expire()
         if len(self._open) >= self._most_open:
@@ -188,8 +187,8 @@ class DurableLearner(Engine):
         author : str, optional
             Recorded with the episode; by default the author of this object.
         key : str
-            Chosen by the caller for this call. As long as the episode is open, another call with the same key returns
-            that episode instead of opening one, so that a call whose answer was lost can be repeated.
+            Chosen by the caller. While the episode is open, another call with the same key returns that episode instead
+            of opening one, so that a call whose answer was lost can be repeated.
 
         Raises
         ------
@@ -260,7 +259,7 @@ class DurableLearner(Engine):
 
     @exclusive
     def give_up(self, id: str) -> Literal["given up", "already"]:
-        """Close an episode without an outcome; what it spent is not known.
+        """Close an episode without an outcome; its spending stays unknown.
 
         Returns
         -------
@@ -301,15 +300,15 @@ class DurableLearner(Engine):
 
     @exclusive
     def watch(self, policy: Policy | None = None, *, author: str | None = None) -> str:
-        """Open an episode that somebody else plays (shadow mode), and return its id.
+        """Open an episode that another system plays (shadow mode), and return its id.
 
-        All learners learn from it. What each would have spent is estimated by importance; if the policy is not known,
-        the costs of the played path are reported instead.
+        All learners learn from it. What each would have spent is estimated by importance sampling; if the policy is not
+        known, the costs of the path that was played are reported instead.
 
         Parameters
         ----------
         policy : Policy, optional
-            The policy that plays the episode, if it is known.
+            The policy that plays the episode, if known.
 
         Raises
         ------
@@ -328,7 +327,7 @@ class DurableLearner(Engine):
 
     @exclusive
     def set_budgets(self, budgets: ArrayLike | Mapping[str, float], *, author: str | None = None) -> None:
-        """Change the budgets of all episodes that are told from now on. The learners keep what they learned.
+        """Change the budgets, from the next episode that is told on. The learners keep what they learned.
 
         Parameters
         ----------
@@ -338,7 +337,7 @@ class DurableLearner(Engine):
         Raises
         ------
         InvalidInputError
-            If a budget is unknown or too large, or a learner was made for the budgets that it has.
+            If a budget is unknown or too large, or a learner works only with the budgets that it was made for.
         """
         if isinstance(budgets, Mapping):
             budgets = self._units.changed(self._state.learner.budgets, budgets)
@@ -355,7 +354,7 @@ class DurableLearner(Engine):
         rules : mapping
             Rules by the name of the budget; without rules nothing stops.
         safe_policy : Policy, optional
-            The policy to play then; needed if there are rules.
+            The policy to play meanwhile; needed if there are rules.
 
         Raises
         ------
@@ -381,14 +380,14 @@ class DurableLearner(Engine):
 
     @exclusive
     def challenge(self, name: str, learner: LearnerBase, *, author: str | None = None) -> None:
-        """Add a learner that learns from the same episodes; `status.standings` shows what it would have spent.
+        """Add a challenger: it learns from the same episodes, and `status.standings` shows what it would have spent.
 
-        A challenger that cannot learn from an episode has failed and learns no more; the others continue.
+        A challenger that cannot learn from an episode has failed. It stops learning; the others continue.
 
         Parameters
         ----------
         name : str
-            A name of its own, of at most 100 characters, without "/".
+            A new name of at most 100 characters, without "/".
         learner : LearnerBase
             A learner for the same space and number of budgets.
 
@@ -403,7 +402,7 @@ class DurableLearner(Engine):
                 f"name is {shown(name)}; expected at most {LONGEST_NAME} printable characters without /, and not a dot"
             )
         if name in state.entrants:
-            raise InvalidInputError(f"name is {shown(name)}, which another learner has; choose a different one")
+            raise InvalidInputError(f"name is {shown(name)}, which another learner has; choose another one")
         if state.learner.learns_from == "own":
             raise InvalidInputError(f"{state.champion} cannot learn from episodes that a challenger plays")
         state.refuse_unfit(_check_learner(learner))
@@ -413,7 +412,7 @@ class DurableLearner(Engine):
 
     @exclusive
     def promote(self, name: str, *, author: str | None = None) -> None:
-        """Make a challenger the champion: `ask` returns its policy. The former champion becomes a challenger.
+        """Make a challenger the champion, whose policy `ask` returns. The former champion becomes a challenger.
 
         Raises
         ------
@@ -441,7 +440,7 @@ class DurableLearner(Engine):
 
     retract, amend, undo = rebuilding.retract, rebuilding.amend, rebuilding.undo
 
-    @looking
+    @reading
     def corrections(self) -> tuple[Correction, ...]:
         """Return all corrections, oldest first."""
         return Correction.all(self._corrected.corrections)
@@ -469,7 +468,7 @@ class DurableLearner(Engine):
 
     @exclusive
     def check_disk(self) -> None:
-        """Write as much as an episode may take, and keep none of it.
+        """Write as many bytes as an episode may take, and delete them.
 
         Raises
         ------
@@ -480,7 +479,7 @@ class DurableLearner(Engine):
         self._store.database.check_writable(COMMIT_BYTES + 8 * format.space.n_tuples * (1 + format.n_constraints))
         self._store.check_writable()
 
-    @looking
+    @reading
     def open_episodes(self, ids: Collection[str] | None = None) -> dict[str, OpenEpisode]:
         """Return the open episodes whose policy is known, by id, oldest first; only those of `ids`, if given."""
         found = {}
@@ -490,12 +489,12 @@ class DurableLearner(Engine):
                 found[episode.id] = OpenEpisode(episode.id, policy)
         return found
 
-    @looking
+    @reading
     def opened_at(self) -> dict[str, float]:
         """Return when each open episode was opened, in seconds since 1970, oldest first; 0 before format 7."""
         return {id: (episode.time or 0) / 1e6 for id, episode in self._open.items()}
 
-    @looking
+    @reading
     def open_ids(self) -> list[str]:
         """Return the ids of all open episodes, oldest first."""
         return list(self._open)
@@ -505,9 +504,9 @@ class DurableLearner(Engine):
         """Where the journal and other files of the learner are stored."""
         return self._store.database
 
-    @looking
+    @reading
     def refresh(self) -> None:
-        """Learn what other replicas committed, so that `status` and `policy` show it. Every other method does, too."""
+        """Learn what other replicas committed, so that `status` and `policy` show it. Every other method does this."""
 
     @property
     def status(self) -> Status:
@@ -536,12 +535,12 @@ class DurableLearner(Engine):
         return dict(next(one.settings for one in status.entrants if one.name == status.champion))
 
     @property
-    @looking
+    @reading
     def facts(self) -> dict[str, Any]:
         """What the directory was created with: names of states and actions, units, the first learner."""
         return self._store.facts()
 
-    @looking
+    @reading
     def fingerprint(self, name: str | None = None) -> bytes:
         """Return the bytes of a checkpoint of a learner, by default the champion.
 

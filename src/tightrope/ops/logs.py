@@ -14,11 +14,11 @@ import msgspec
 
 Format = Literal["text", "json"]
 
-#: The request that is being answered: its id, the address of the client, the method, the path, the name of the token.
+#: The request that is being answered: its id, address, method and path, and the name of the token.
 REQUEST: ContextVar[dict[str, Any] | None] = ContextVar("request", default=None)
 
-#: Seconds between two lines about the same thing, and things that are remembered.
-SELDOM, MOST_THINGS = 1.0, 10_000
+#: Seconds between two lines with the same key, and the number of keys that are remembered.
+SELDOM, MOST_KEYS = 1.0, 10_000
 
 log = logging.getLogger("tightrope.service")
 
@@ -55,18 +55,18 @@ def configure(level: str, format: Format) -> None:
 
 
 class Seldom:
-    """Limits how often a thing is logged, so that a log does not grow with the requests of one client."""
+    """Limits how often the same message is logged, so that one client cannot fill the log."""
 
     def __init__(self) -> None:
-        self._seen: dict[object, tuple[float, int]] = {}  #: when it was logged, and how often it occurred since
+        self._seen: dict[object, tuple[float, int]] = {}  #: by key: when it was logged, and how often it occurred since
 
-    def due(self, thing: object, now: float) -> int | None:
-        """Return how often it occurred since it was logged, if it is to be logged now; None if it is not."""
-        logged, since = self._seen.get(thing, (-SELDOM, 0))
+    def due(self, key: object, now: float) -> int | None:
+        """Return how often a message was left out since it was logged, if it is due again; None if it is not."""
+        logged, since = self._seen.get(key, (-SELDOM, 0))
         if now - logged < SELDOM:
-            self._seen[thing] = logged, since + 1
+            self._seen[key] = logged, since + 1
             return None
-        if len(self._seen) >= MOST_THINGS:
+        if len(self._seen) >= MOST_KEYS:
             self._seen.clear()
-        self._seen[thing] = now, 0
+        self._seen[key] = now, 0
         return since

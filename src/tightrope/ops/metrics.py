@@ -18,7 +18,7 @@ Sample = tuple[tuple[str, ...], float]
 
 
 class Metrics(Collector):
-    """Counts since the service was started, and the learners as they are when Prometheus asks."""
+    """Counts since the service was started, and the present state of the learners."""
 
     def __init__(self, learners: Iterable[ServedLearner] = ()) -> None:
         self._learners, self.tokens_trouble = learners, False

@@ -58,8 +58,8 @@ LOCK = 0x7467
 #: Seconds until a connection attempt fails, and after which a peer that does not answer counts as dead.
 PATIENCE = 10
 
-#: Milliseconds after which the server ends a replica that holds the lock and sends nothing, unless it is configured;
-#: and seconds after which a replica that is still at work says so.
+#: Milliseconds after which the server disconnects a replica that holds the lock and sends nothing, unless the server is
+#: configured otherwise; and seconds after which a replica that is at work sends something.
 IDLE, ALIVE_EVERY = 10_000, 1.0
 
 SETTINGS = f"""

@@ -1,4 +1,4 @@
-"""Correct a durable learner while it goes on: choose outcomes, rebuild the state without them, put it in place.
+"""Correct a durable learner while it runs: choose outcomes, rebuild the state without them, replace the state.
 
     1  choose the outcomes among the events of the journal
     2  restore the newest snapshot before the first of them, and replay the journal after it as corrected;
@@ -27,7 +27,7 @@ from tightrope.ops.status import Status
 from tightrope.ops.store import ZEROS, Event, SnapshotRow, digest_of_row, floats_of
 from tightrope.space import FloatArray
 
-#: Events that are read at once, and how many may be left when the learner is locked for the last of them.
+#: Events that are read at once; and how many may be left to be replayed while the learner is locked.
 BATCH, LAST = 200, 20
 
 #: Characters of the reason of a correction.
@@ -36,7 +36,7 @@ LONGEST_REASON = 1000
 #: The number of a correction's event while it is prepared: after all others.
 PENDING = 2**62
 
-#: A time of the journal that no event has, in seconds since 1970.
+#: A time later than that of any event, in seconds since 1970.
 LATEST = 1e11
 
 Arrays = Mapping[bytes, bytes]
@@ -45,12 +45,12 @@ Result = TypeVar("Result")
 
 
 class Effect(msgspec.Struct, frozen=True):
-    """What a correction did, or would do."""
+    """The effect of a correction."""
 
-    event: int  #: of the correction; 0 in a dry run
-    episodes: tuple[int, ...]  #: numbers of the episodes that it is about, with which their ids begin
+    event: int  #: number of the correction; 0 in a dry run
+    episodes: tuple[int, ...]  #: numbers of the corrected episodes, with which their ids begin
     left_out: tuple[int, ...]  #: episodes that the corrected learner could not learn
-    replayed: int  #: events
+    replayed: int  #: number of events
     before: Status
     after: Status
 
@@ -73,7 +73,7 @@ class Selection(NamedTuple):
     ) -> Self:
         """Check the conditions; there must be one."""
         if episodes is None and since is None and until is None and told_by is None:
-            raise InvalidInputError("nothing says what to retract; pass episodes, since, until or told_by")
+            raise InvalidInputError("no condition is given; pass episodes, since, until or told_by")
         author = None if told_by is None else text(told_by, "told_by")
         return cls(episodes, seconds(since, "since", 0.0), seconds(until, "until", LATEST), author)
 
@@ -174,13 +174,13 @@ class Rebuild:
 
     def __init__(self, durable: Engine) -> None:
         self.durable, self.store = durable, durable._store
-        self.locked: Any = durable._locked  #: calls a function while nobody else uses the store
+        self.locked: Any = durable._locked  #: calls a function while no other thread uses the store
         self.left_out: list[Tell] = []
         self.new_arrays: Arrays = {}  #: of an amendment; not in the journal yet
         self.replayed = 0
 
     def run(self, choose: Choose, author: str, now: Callable[[], int], dry_run: bool) -> Effect:
-        """Correct the learner, or with `dry_run` find out what that would do."""
+        """Correct the learner, or with `dry_run` return what that would do."""
         found, rows = self.locked(lambda: (corrections.read(self.store.corrections()), self.store.snapshots()))
         draft = choose(Corrected(found), self._events(rows[-1]))
         self.new_arrays = draft.arrays
@@ -231,7 +231,7 @@ class Rebuild:
         return state, after
 
     def _events(self, after: SnapshotRow) -> Iterator[Event]:
-        """Yield the events after a row. Others can use the learner between two batches."""
+        """Yield the events after a row. Between two batches, other threads can use the learner."""
         while batch := self.locked(partial(self._batch, after)):
             for event in batch:
                 after = _row(after, event)
@@ -268,11 +268,10 @@ def retract(
     author: str | None = None,
     dry_run: bool = False,
 ) -> Effect:
-    """Take outcomes back: the learner becomes one that never learned them.
+    """Retract outcomes: the learner becomes one that never learned them.
 
-    The outcomes are those that meet all conditions given. Other calls are answered meanwhile, with the old
-    policies; the outcomes that they tell are learned. The episodes count as told: telling one of them again
-    answers "already".
+    The outcomes are those that meet all conditions. Other calls are answered meanwhile with the old policies, and
+    outcomes that they tell are learned. Retracted episodes count as told: telling one of them again answers "already".
 
     Parameters
     ----------
@@ -281,17 +280,17 @@ def retract(
     since, until : datetime or float, optional
         When they were told: at `since` or later, before `until`; in seconds since 1970, or with a time zone.
     told_by : str, optional
-        The author who told them.
+        Their author.
     reason : str
         Recorded with the correction, for the audit trail.
     author : str, optional
         Recorded with the correction; by default the author of this object.
     dry_run : bool
-        Find out what would be the effect, and change nothing.
+        Return the effect, and change nothing.
 
     Returns
     -------
-    What was retracted and left out, and the status before and after.
+    The retracted episodes, those left out, and the status before and after.
 
     Raises
     ------
@@ -323,7 +322,7 @@ def amend(
     author: str | None = None,
     dry_run: bool = False,
 ) -> Effect:
-    """Replace the outcome of an episode that was told: the learner becomes one that was told this outcome then.
+    """Replace the outcome of an episode: the learner becomes one that was told this outcome in its place.
 
     Parameters
     ----------
@@ -358,7 +357,7 @@ def amend(
 
 
 def undo(self: Engine, event: int, *, reason: str = "", author: str | None = None, dry_run: bool = False) -> Effect:
-    """Undo a correction, by the number of its event. An undoing can be undone, too.
+    """Undo a correction, given by the number of its event. This can be undone, too.
 
     Returns
     -------

@@ -1,7 +1,7 @@
 """The endpoints of corrections, as methods of `ServedLearner`.
 
-A correction runs in a thread of its own, so that other requests are answered meanwhile, from the old policies. If the
-client hangs up, it goes on.
+A correction runs in a thread of its own, while other requests are answered from the old policies. It continues if the
+client hangs up.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from tightrope.ops.rebuilding import Effect
 from tightrope.ops.status import Spending
 
 Reason = Annotated[str, Meta(description="recorded with the correction")]
-DryRun = Annotated[bool, Meta(description="find out what would change, and change nothing")]
+DryRun = Annotated[bool, Meta(description="return the effect, and change nothing")]
 Seconds = Annotated[Annotated[float, Meta(ge=0)] | None, Meta(description="in seconds since 1970")]
 
 
@@ -59,7 +59,7 @@ class Undo(Struct, forbid_unknown_fields=True, omit_defaults=True):
 
 
 class Corrected(Struct):
-    """What a correction did, or would do."""
+    """The effect of a correction."""
 
     event: Annotated[int, Meta(description="the number of its event in the journal; 0 in a dry run")]
     episodes: Annotated[list[int], Meta(description="numbers of its episodes, with which their ids begin")]
@@ -85,7 +85,7 @@ async def corrections(self: Served) -> Corrections:
 
 @endpoint("POST", "/retract", *WITH_BODY, "unknown-episode", "conflict", *CHANGE)
 async def retract(self: Served, body: Retract, author: str) -> Corrected:
-    """Take outcomes back: the learner becomes one that never learned them."""
+    """Retract outcomes: the learner becomes one that never learned them."""
     conditions: dict[str, Any] = {name: getattr(body, name) for name in ("episodes", "since", "until", "told_by")}
     recorded = _recorded(body, author)
     return await _corrected(self, lambda: self.learner.retract(**conditions, **recorded))
@@ -119,7 +119,7 @@ async def _corrected(self: Served, correct: Callable[[], Effect]) -> Corrected:
     except StorageError as error:
         self.disk_error = str(error)
         raise
-    await self.change(lambda: None)  # the history gets the corrected learner
+    await self.change(lambda: None)  # publishes the corrected learner
     before, after = effect.before, effect.after
     return Corrected(
         effect.event,

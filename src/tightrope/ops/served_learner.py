@@ -43,8 +43,8 @@ MOST_RECORDS = 600
 #: The numbers of a status that `/state` returns as they are.
 COUNTS = ("event", "asked", "open", "told", "given_up", "expired", "retracted", "left_out", "epoch")
 
-#: Seconds after which a replica looks whether it is closed, or tries again to reach the database.
-LOOK_EVERY = 0.5
+#: Seconds after which a replica checks whether it is closed, or tries to reach the database again.
+CHECK_EVERY = 0.5
 
 #: Learners in one directory: all of them learn from every episode.
 MOST_LEARNERS = 10
@@ -67,7 +67,7 @@ class NewLearner:
 
 
 def _answer(futures: list[asyncio.Future[Any]], results: Sequence[Any]) -> None:
-    """Give each request its result, unless its client is gone."""
+    """Give each request its result, unless its client has gone."""
     for future, result in zip(futures, results, strict=True):
         if future.done():
             continue
@@ -102,7 +102,7 @@ class ServedLearner:
         self._retry: asyncio.Task[None] | None = None
         self.opened: dict[str, Opened] = {}  #: open episodes by id
         self.history = api.Series([], [], [], [])
-        self._expired = 0  #: `status.expired` when `opened` was cleared
+        self._expired = 0  #: `status.expired` when `opened` was updated
         self._recorded = -1  #: the event of the last row of the history
 
     async def open(self) -> None:
@@ -119,7 +119,7 @@ class ServedLearner:
             self.translator = Translator.of(learner)
             self.tables, self._space = self.translator.tables, self.translator.space
             self._compare_opened()
-            self._look()
+            self._publish()
             self._check_abandoned(learner.status.event)
             stack.pop_all()
         self.ready = True
@@ -127,20 +127,20 @@ class ServedLearner:
             Thread(target=self._follow, name=f"follows {self.name}", daemon=True).start()
 
     def _follow(self) -> None:
-        """Learn what other replicas commit, as soon as they do, until the learner is closed."""
+        """Learn what other replicas commit, until the learner is closed."""
         while self.ready:
             try:
-                if self.learner.database.wait(LOOK_EVERY):
+                if self.learner.database.wait(CHECK_EVERY):
                     self._writer.submit(self._catch_up).result()
             except StorageError:  # reported by the next request
-                sleep(LOOK_EVERY)
+                sleep(CHECK_EVERY)
             except RuntimeError:  # the writer was shut down
                 return
 
     def _catch_up(self) -> None:
         if self.ready:
             self._compare_opened()
-            self._look()
+            self._publish()
 
     async def catch_up(self) -> bool:
         """Learn what other replicas committed; return whether that is possible."""
@@ -154,7 +154,7 @@ class ServedLearner:
             raise ApiError("not-ready", f"{self.name} was closed after {replayed} events, before it was open")
 
     async def close(self) -> None:
-        """Finish the requests that wait, and close the directory. Opening is abandoned at the next event."""
+        """Finish the requests that wait, and close the directory; if it is being opened, stop at the next event."""
         if not self.ready:
             self._abandoned = True
             return
@@ -170,7 +170,7 @@ class ServedLearner:
         )
 
     async def join(self, call: Callable[[], Result]) -> Result:
-        """Run a call in the thread that changes the learner, in one transaction with all that wait for the thread."""
+        """Run a call in the thread that changes the learner, in one transaction with the other calls that wait."""
         self._refuse_busy()
         future: asyncio.Future[Result] = asyncio.get_running_loop().create_future()
         self._queue.append((call, future))
@@ -196,23 +196,23 @@ class ServedLearner:
             raise ApiError("busy", f"{self.waiting} requests are waiting for {self.name}")
 
     def _commit_queue(self, loop: asyncio.AbstractEventLoop) -> None:
-        """Run all calls that wait, and answer them after their commit."""
+        """Run all calls that wait, and answer them after one commit."""
         self._scheduled = False
         waiting = [self._queue.popleft() for _ in range(len(self._queue))]
         try:
             results = self.learner.together([call for call, _ in waiting])
-            self._look()
+            self._publish()
         except Exception as error:
             results = [error] * len(waiting)
         loop.call_soon_threadsafe(_answer, [future for _, future in waiting], results)
 
     def _run(self, function: Callable[..., Result], *arguments: Any) -> Result:
         result = function(*arguments)
-        self._look()
+        self._publish()
         return result
 
-    def _look(self) -> None:
-        """Show what the learner published."""
+    def _publish(self) -> None:
+        """Publish the policy, the open episodes and the history after a change."""
         status = self.learner.status
         self._offered = Policy.unchecked(self._space, status.policy.probabilities)
         if status.expired != self._expired:
@@ -221,7 +221,7 @@ class ServedLearner:
             self._record()
 
     def _compare_opened(self) -> None:
-        """Show the episodes that are open now."""
+        """Update the open episodes from the learner."""
         times = self.learner.opened_at()
         for id in set(self.opened) - times.keys():
             self.opened.pop(id, None)
@@ -251,14 +251,14 @@ class ServedLearner:
         self._expired = self.learner.status.expired
 
     async def maintain(self) -> None:
-        """Give up episodes that were open for too long; after an error of the disk, try to write again."""
+        """Give up episodes that were open for too long; after a disk error, try to write again."""
         with suppress(StorageError, ApiError):
             if self.disk_error:
                 await self.change(self.learner.check_disk)
             await self.change(self.learner.expire)
 
     def retry_disk(self) -> None:
-        """After an error of the disk, try to write again, in the background and once at a time."""
+        """Try to write to the disk again, in the background, unless that is under way."""
         if self._retry is None or self._retry.done():
             self._retry = asyncio.create_task(self._check_disk())
 

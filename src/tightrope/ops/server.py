@@ -57,10 +57,10 @@ VARIABLE = "TIGHTROPE_TOKEN"
 #: Seconds that requests may take after a signal, and that an idle connection is kept.
 GRACE, KEEP_ALIVE = 10, 30
 
-#: Seconds after which a thread yields to another one, so that readers do not wait for the thread that learns.
+#: Seconds after which a thread gives way to another one, so that readers need not wait for the thread that learns.
 SWITCH_INTERVAL = 0.0005
 
-#: Seconds between two looks at what no request causes: episodes that expire, a disk that has room again.
+#: Seconds between two checks of what no request causes: episodes that expire, a disk that has room again.
 MAINTAIN_EVERY = 5.0
 
 #: Bytes of a body that are checked for duplicate keys in the event loop; larger ones in a thread.
@@ -84,7 +84,7 @@ PAGE_POLICY = {
 
 @dataclass(frozen=True)
 class Address:
-    """Where to listen, and who may connect."""
+    """Where a service listens, with its tokens and limits."""
 
     host: str = "127.0.0.1"
     port: int = 0
@@ -97,11 +97,11 @@ class Address:
     def __post_init__(self) -> None:
         if not self.guarded and not self.loopback:
             raise InvalidInputError(
-                f"everybody who reaches {self.host} could change the learner; give a token (--tokens, --token-file, or "
+                f"anybody who can reach {self.host} could change the learner; give a token (--tokens, --token-file, or "
                 f"the variable {VARIABLE}), or serve on 127.0.0.1"
             )
-        Tokens(self.token, self.tokens)  # refuses what cannot be read
-        if self.key is not None and self.key.is_file():  # the server says what else is wrong with it
+        Tokens(self.token, self.tokens)  # refuses a file that cannot be read
+        if self.key is not None and self.key.is_file():  # other errors are raised by the server
             private_text(self.key, "the key")
         if self.key is not None and self.certificate is None:
             raise InvalidInputError("a key needs its certificate; pass both")
@@ -136,7 +136,7 @@ def token_of(file: Path | None) -> str | None:
 
 
 def learners_at(place: Path | str, new: NewLearner | None) -> Mapping[str, Path | str]:
-    """Return where learners are, by name: the address of a database, a directory, or those in it."""
+    """Return the places of learners, by name: a database, one directory, or the directories in it."""
     if isinstance(place, Path):
         return _learners_in(place, new)
     from tightrope.ops.postgres import Address as Database
@@ -426,7 +426,7 @@ class Server:
             try:
                 self._config.ssl.load_cert_chain(self._address.certificate, self._address.key)
             except OSError as error:
-                log.error("the certificate of before stays in use: %s", in_words(error))
+                log.error("the previous certificate stays in use: %s", in_words(error))
             else:
                 log.warning("the certificate was read again")
 

@@ -1,8 +1,8 @@
 """Snapshots: the state after an event, as one checkpoint file for each learner, with digests in the journal.
 
 The last two are kept, with the journal since the older one. If the newer one is damaged, the older one and the journal
-give the same bits. Older ones are kept with the journal for as long as corrections may need them, the fewer the older
-they are (`Retention`). One that a correction has made invalid is not restored.
+give the same bits. Older ones are kept, with growing gaps, for as long as corrections may need them (`Retention`). A
+snapshot that a correction has made invalid is not restored.
 """
 
 import io
@@ -26,6 +26,7 @@ from tightrope.storage import checkpoints
 
 log = logging.getLogger("tightrope")
 
+#: Snapshots that are always kept.
 KEPT = 2
 
 #: Of three snapshots in a row, the second is dropped if the first and the third are no further apart than this fraction
@@ -35,14 +36,14 @@ SPACING = 0.25
 
 @dataclass(frozen=True, slots=True)
 class Retention:
-    """How long the journal and snapshots are kept beyond what a recovery needs: until the first limit is reached."""
+    """How much is kept for corrections, beyond what a recovery needs; the tighter limit counts."""
 
-    events: int  #: the last so many
-    since: int  #: those since this time, in microseconds since 1970
+    events: int  #: number of events
+    since: int  #: time of the oldest event, in microseconds since 1970
 
 
 class Fields:
-    """Values by name, in the form in which a checkpoint stores and restores them beside its learner."""
+    """Values by name that a checkpoint stores beside its learner."""
 
     def __init__(self, **values: Any) -> None:
         self.values = values
@@ -53,11 +54,11 @@ class Fields:
         return cls(**{field.name: getattr(value, field.name) for field in fields(value)})
 
     def state(self) -> dict[str, Any]:
-        """Return the values to be stored."""
+        """Return the values."""
         return self.values
 
     def restore(self, state: Mapping[str, Any]) -> None:
-        """Take the values that were stored."""
+        """Replace the values."""
         self.values = dict(state)
 
 
@@ -66,7 +67,7 @@ def _entrant_fields(entrant: Entrant) -> Fields:
 
 
 def _state_fields(state: State) -> Fields:
-    """Return everything but the learners, and what belongs to the first of them."""
+    """Return all parts of a state except the learners, with the estimates of the first learner."""
     first, *_ = state.entrants.values()
     return Fields(
         account=Fields.of(state.account),
@@ -111,19 +112,19 @@ def _state(files: list[bytes], load: Loader) -> State:
 
 
 def format_of(files: list[bytes], load: Loader) -> EpisodeFormat:
-    """Return what the outcomes of episodes consist of, from the contents of the files of a snapshot."""
+    """Return the format of outcomes, from the contents of the files of a snapshot."""
     return _state(files, load).format
 
 
 def checkpoint_of(learner: LearnerBase, beside: Fields | None = None) -> bytes:
-    """Return the bytes of a checkpoint of a learner, and of values beside it."""
+    """Return the bytes of a checkpoint of a learner, with values beside it."""
     buffer = io.BytesIO()
     checkpoints.write(learner, buffer, beside)
     return buffer.getvalue()
 
 
 def write(journal: Journal, state: State) -> None:
-    """Write the state after the last event, and record it in the journal. Raises StorageError if it cannot."""
+    """Write the state after the last event, and record it in the journal. Raises StorageError if that fails."""
     beside = [_state_fields(state), *(_entrant_fields(one) for one in islice(state.entrants.values(), 1, None))]
     learners = [one.learner for one in state.entrants.values()]
     files = [checkpoint_of(learner, values) for learner, values in zip(learners, beside, strict=True)]
@@ -194,11 +195,11 @@ def _older(
 
 
 def _is_intact(journal: Journal, snapshot: SnapshotRow) -> bool:
-    """Return whether a snapshot can be restored; raise StorageError if that cannot be found out now."""
+    """Return whether the files of a snapshot are intact; raise StorageError if they cannot be read now."""
     try:
         read(journal, snapshot)
     except StorageError as error:
-        if error.__cause__ is not None:  # it could not be read
+        if error.__cause__ is not None:  # an error of the disk
             raise
         return False
     return True

@@ -69,7 +69,7 @@ def no_learner(folder: Path | str) -> InvalidInputError:
 
 
 def require_learner(folder: Path, do: str) -> None:
-    """Raise InvalidInputError if a directory contains no learner; if it holds several, say what to `do` with them."""
+    """Raise InvalidInputError if a directory contains no learner; for a directory of several, say how to `do` one."""
     if not (folder / JOURNAL).is_file():
         words = f"{printable(folder)} contains no durable learner: {JOURNAL} is missing"
         for path in sorted(folder.glob(f"*/{JOURNAL}"))[:1]:
@@ -89,9 +89,9 @@ def other_files(folder: Path) -> dict[str, bytes]:
 
 @contextmanager
 def appearing(folder: Path, doing: str, advice: str) -> Iterator[Path]:
-    """Yield a folder to fill, which replaces an empty one or none when the block ends without an error.
+    """Yield a temporary folder, which becomes `folder` when the block ends without an error.
 
-    Until then its name ends in `doing`. If there is such a folder already, `advice` says what to do.
+    Its name ends in `doing`. If `folder` exists and is not empty, the error ends with `advice`.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise InvalidInputError(f"{printable(folder)} exists and is not empty; {advice}")
@@ -139,7 +139,7 @@ class HighWaterMark:
 
     @classmethod
     def is_at(cls, path: Path) -> bool:
-        """Return whether a file may be a mark. It is created first, so it may be alone in a new directory."""
+        """Return whether a file may be a mark. It is created first, so it can be the only file of a new directory."""
         return path.name == HEAD and path.stat().st_size in (0, cls.SIZE)
 
     @staticmethod
@@ -157,16 +157,16 @@ class HighWaterMark:
         return (event, episode) if data == self.encode(event, episode) else (0, 0)
 
     def write(self, event: int, episode: int) -> None:
-        """Write both numbers. On a full disk the old ones stay, which is harmless."""
+        """Write both numbers. If the disk is full, the old ones stay, which is harmless."""
         if self._file is not None:
             with suppress(OSError):
                 os.pwrite(self._file, self.encode(event, episode), 0)
-                if not self._truncated:  # somebody may have made it longer before it was opened
+                if not self._truncated:  # the file may have been longer when it was opened
                     os.ftruncate(self._file, self.SIZE)
                     self._truncated = True
 
     def refuse_moved(self) -> None:
-        """Raise StorageError if the directory was removed or replaced: nobody would find what is written to it."""
+        """Raise StorageError if the directory was removed or replaced, since what is written to it would be lost."""
         try:
             found = self.path.stat()
             identity = found.st_ino, found.st_dev
@@ -196,7 +196,7 @@ class SQLite:
     def __init__(self, folder: Path, *, read_only: bool = False) -> None:
         self.folder, self.path = folder, folder / JOURNAL
         self.found_format = FORMAT
-        self._unwanted: tuple[str, set[str]] | None = None  #: files to delete: a pattern, and those to keep
+        self._unwanted: tuple[str, set[str]] | None = None  #: `keep_files` after the commit
         with self._errors(), ExitStack() as stack:
             self.mark = HighWaterMark(folder, read_only=read_only)
             stack.callback(self.mark.close)
@@ -221,7 +221,7 @@ class SQLite:
         return sqlite3.connect(address, uri=True, isolation_level=None, check_same_thread=False)
 
     def _begin_reading(self) -> None:
-        """See one state from now on, whatever a writer commits."""
+        """Show one state to all queries from now on, whatever a writer commits."""
         try:
             self._sql.execute("BEGIN")
             self._sql.execute("SELECT count(*) FROM facts")
@@ -230,7 +230,7 @@ class SQLite:
             self._sql = self._connect("mode=ro&immutable=1")
 
     def _upgrade(self, folder: Path, *, read_only: bool) -> None:
-        """Migrate a journal of an earlier format: in one transaction, after a copy; a reader does so in memory."""
+        """Migrate a journal of an earlier format, in one transaction after a copy; for readers, in memory."""
         try:
             found = dict(self._sql.execute("SELECT name, value FROM facts WHERE name = 'format'"))
         except sqlite3.OperationalError:  # there are no tables yet
@@ -255,7 +255,7 @@ class SQLite:
         self._sql.execute("COMMIT")
 
     def _refuse_empty(self) -> None:
-        """Refuse a directory that another process is creating, or was creating when it was killed."""
+        """Refuse a directory that is being created, or whose creation was killed."""
         some = "SELECT 1 FROM events UNION ALL SELECT 1 FROM episodes UNION ALL SELECT 1 FROM snapshots LIMIT 1"
         has_tables = self._sql.execute("SELECT 1 FROM sqlite_schema LIMIT 1").fetchone()
         if not any(self._acknowledged) and not (has_tables and self._sql.execute(some).fetchone()):

@@ -20,12 +20,12 @@ from tightrope.units import Units
 
 @dataclass(frozen=True, slots=True)
 class BudgetUnits:
-    """The names of the budgets, and their units and that of the loss in terms of the learner's."""
+    """The names of the budgets, and their scales and units, and those of the loss."""
 
     names: tuple[str, ...]
-    scales: tuple[float, ...]  #: a use of 1 in the units of each budget
+    scales: tuple[float, ...]  #: a use of 1 in the unit of each budget
     units: tuple[str, ...]
-    loss_scale: float = 1.0  #: a loss of 1 in its own units
+    loss_scale: float = 1.0  #: a loss of 1 in its own unit
     loss_unit: str = ""
 
     @classmethod
@@ -110,7 +110,7 @@ class LearnerView(Struct, frozen=True):
     """A learner at the time of a status."""
 
     name: str
-    learner: LearnerBase  #: only for its settings, which no episode changes
+    learner: LearnerBase  #: for its settings
     policy: Policy
     shadow: Shadow
     failed: str
@@ -225,7 +225,7 @@ def status_of(
     trouble: str = "",
     expired: int = 0,
 ) -> Status:
-    """Return the status after an event. Nothing in it changes with the next one."""
+    """Return the status after an event; later events do not change it."""
     learner = state.learner
     return Status(
         event=event,

@@ -56,7 +56,7 @@ ZEROS = bytes(DIGEST)
 #: In place of the digest of a policy, where somebody else played with a policy that is not known.
 UNKNOWN = b""
 
-#: Arrays that are kept in memory, too: those of an episode, and of the one before.
+#: Arrays that are kept in memory: those of the last two episodes.
 MOST_RECENT = 6
 
 #: A query and its values.
@@ -122,7 +122,7 @@ class EpisodeRow(NamedTuple):
     contents: bytes  #: the digest of its outcome; `ZEROS` without one
     time: int | None = None  #: when it was opened, as in `Event`
     author: str = ""  #: who opened it
-    key: str = ""  #: by which a call that opened it is known again, if it was given one
+    key: str = ""  #: of the call that opened it (`DurableLearner.ask`)
 
     @property
     def digest(self) -> bytes:
@@ -162,13 +162,13 @@ class Journal:
 
     def __init__(self, database: Database) -> None:
         self.database = database
-        self.settled = 0  #: the fates of episodes told up to this event are in their rows
+        self.settled = 0  #: episodes told up to this event are marked in their rows
         self.last_event = self.last_episode = 0
         self.given_up = 0  #: episodes
         self.chain = ZEROS  #: the digest of the last event
         self._in_transaction = False
-        self.broken = False  #: a change in the transaction was cut short, so it cannot be committed
-        self._recent: dict[bytes, bytes] = {}  #: arrays by digest, used lately and certainly on disk; newest last
+        self.broken = False  #: whether a change in the transaction was cut short, so that it cannot be committed
+        self._recent: dict[bytes, bytes] = {}  #: arrays that are on disk, by digest; the one used last at the end
         with database.reading():
             self.read_end()
 
@@ -200,9 +200,9 @@ class Journal:
 
     @contextmanager
     def transaction(self) -> Iterator[None]:
-        """Make all changes of a block one transaction, on disk when it ends; after any error `reload` says what is.
+        """Commit all changes of a block together; a block inside another one belongs to its transaction.
 
-        A block inside another one belongs to its transaction.
+        After an error the commit may have succeeded or not: call `reload` and `read_end`.
         """
         if self._in_transaction:
             try:
@@ -232,12 +232,12 @@ class Journal:
                 self.database.execute(query, *values)
 
     def create(self, facts: Mapping[str, Any]) -> None:
-        """Store what the directory is created with."""
+        """Store the facts of a new directory."""
         rows = [(name, json.dumps(value)) for name, value in facts.items()]
         self._commit(*((INSERT_FACT, (*row, digest_of_row(*row))) for row in rows))
 
     def facts(self) -> dict[str, Any]:
-        """Return what the directory was created with."""
+        """Return the facts that the directory was created with."""
         rows = self._query("SELECT name, value, digest FROM facts")
         if any(digest_of_row(name, value) != digest for name, value, digest in rows):
             raise StorageError(f"{self}: the table of facts is damaged; {REMEDY}")
@@ -246,7 +246,7 @@ class Journal:
     def open_episode(
         self, token: str, policy: FloatArray | None, time: int | None = None, author: str = "", key: str = ""
     ) -> EpisodeRow:
-        """Open an episode to be played with these probabilities (n_pairs,); None if they are not known."""
+        """Open an episode, played with the probabilities `policy` (n_pairs,), or None if they are not known."""
         arrays = {} if policy is None else {digest_of(data := bytes_of(policy)): data}
         with self.transaction():
             self.last_episode += 1
@@ -257,7 +257,7 @@ class Journal:
         return episode
 
     def give_up(self, episode: EpisodeRow) -> None:
-        """Record that nobody will tell the outcome of an episode."""
+        """Close an episode without an outcome."""
         with self.transaction():
             self.given_up += 1
             self._commit(_update(episode._replace(fate="given up")))
@@ -274,7 +274,7 @@ class Journal:
             self._remember(arrays)
 
     def _missing(self, arrays: Mapping[bytes, bytes]) -> list[Statement]:
-        """Return statements that store arrays, without those that are certainly stored."""
+        """Return statements that store arrays, except those that are known to be stored."""
         new = [item for item in arrays.items() if item[0] not in self._recent]
         return [("INSERT INTO arrays VALUES (?, ?) ON CONFLICT DO NOTHING", item) for item in new]
 
@@ -284,7 +284,7 @@ class Journal:
             del self._recent[digest]
 
     def corrections(self) -> list[Event]:
-        """Return the events that correct others, oldest first; they are never deleted."""
+        """Return the corrections, oldest first; they are never deleted."""
         rows = self._query(f"SELECT {EVENT} FROM events WHERE kind IN ('retract', 'amend') ORDER BY seq")
         return [Event(*row) for row in rows]
 
@@ -336,11 +336,11 @@ class Journal:
         return [episode for episode in found if episode.fate == "open"]
 
     def reaches_back(self) -> bool:
-        """Return whether the first of the events that other processes appended is still there."""
+        """Return whether the next event, which another process appended, has not been deleted since."""
         return bool(self._query("SELECT 1 FROM events WHERE seq = ?", self.last_event + 1))
 
     def episode(self, number: int) -> EpisodeRow | None:
-        """Return an episode; None if there is no such row, or not any more."""
+        """Return an episode; None if it does not exist or was deleted."""
         return next(iter(self._episodes("number = ?", number)), None)
 
     def open_episodes(self) -> list[EpisodeRow]:
@@ -369,7 +369,7 @@ class Journal:
         return floats_of(self._recent[digest])
 
     def record_snapshot(self, snapshot: SnapshotRow) -> None:
-        """Record the files of a snapshot of the state after the last event, and settle the episodes told before."""
+        """Record a snapshot of the state after the last event, and mark the episodes told before it in their rows."""
         told = self._episodes("fate = 'open' AND since.episode IS NOT NULL")
         row = (*snapshot, digest_of_row(*snapshot))
         self._commit(
@@ -390,9 +390,9 @@ class Journal:
         return found
 
     def prune(self, events_to: int, snapshots: Sequence[SnapshotRow], episodes_before: int) -> None:
-        """Delete events up to a number, other snapshots, and what was needed only by them.
+        """Delete events up to a number, all snapshots but these, and what only they referred to.
 
-        Corrections stay, and so do episodes that are open, that an event is about, or that have at least some number.
+        Corrections stay. So do episodes that are open, that an event refers to, or from `episodes_before` on.
         """
         kept = ", ".join(str(snapshot.seq) for snapshot in snapshots)
         old = f"SELECT 1 FROM events WHERE seq <= ? AND {NO_CORRECTION} LIMIT 1"
@@ -412,9 +412,9 @@ class Journal:
         self._commit(("UPDATE facts SET value = value WHERE name = 'format'", ()))
 
     def rewind(self, seq: int) -> None:
-        """Forget everything after an event. Episodes told later are open again; those opened later are deleted.
+        """Delete everything after an event. Episodes told later are open again; those opened later are deleted.
 
-        An episode that was given up later stays given up: nothing says when that was.
+        An episode that was given up later stays given up, since its time is not recorded.
         """
         if seq > self.last_event:
             raise InvalidInputError(f"there is no event {seq}; the last one is event {self.last_event}")

@@ -29,7 +29,7 @@ from tightrope.storage.files import write_bytes
 #: Characters; shorter tokens can be guessed.
 SHORTEST_TOKEN = 16
 
-#: What others must not be able to do with a file of secrets: its group may read it, nobody else may do anything.
+#: The permissions that a file of secrets must not give: its group may read it, others have no access.
 OPEN_MODE = 0o026
 
 #: Characters of the name of a token, which is the author of events in the journal.
@@ -46,7 +46,7 @@ class Token(Struct, frozen=True, omit_defaults=True, forbid_unknown_fields=True)
 
     @property
     def expired(self) -> bool:
-        """Whether it is valid no longer."""
+        """Whether it has expired."""
         return self.expires is not None and self.expires <= datetime.now(UTC)
 
 
@@ -57,13 +57,13 @@ class TokenList(Struct, forbid_unknown_fields=True):
 
 
 class Holder(NamedTuple):
-    """Who sends a request: the name of a token, and its roles."""
+    """The sender of a request: the name of its token, and the roles."""
 
     name: str
     roles: frozenset[Role]
 
 
-#: Whoever sends a request to a service without tokens.
+#: The sender of every request to a service without tokens.
 ANYBODY = Holder("", frozenset(ROLES))
 
 #: The name of the token of `--token-file` and of the environment.
@@ -93,7 +93,7 @@ def read(path: Path) -> list[Token]:
     try:
         found = msgspec.json.decode(text, type=TokenList).tokens
     except msgspec.DecodeError as error:
-        words = f"{printable(path)} is no file of tokens: {error}; make one with: tightrope token add"
+        words = f"{printable(path)} is not a file of tokens: {error}; make one with: tightrope token add"
         raise InvalidInputError(words) from error
     if bad := [one.name for one in found if not one.name.isprintable()]:
         raise InvalidInputError(f"{printable(path)}: the name {shown(bad[0])} has characters that cannot be printed")
@@ -175,7 +175,7 @@ class Tokens:
         self._path = path
         self._by_hash: dict[str, Token] = {}
         self._version: object = self  # no version of the file is equal to it
-        self.trouble = ""  #: why the file could not be read again; the tokens of before are valid meanwhile
+        self.trouble = ""  #: why the file could not be read again; the previous tokens stay valid meanwhile
         self.refresh()
         if self.trouble:
             raise InvalidInputError(self.trouble)
@@ -199,7 +199,7 @@ class Tokens:
         return True
 
     def _found_version(self) -> object:
-        """Return what changes whenever the file does."""
+        """Return a value that changes with the file."""
         if self._path is None:
             return "no file"
         try:
