@@ -3,6 +3,8 @@
 import math
 import warnings
 from contextlib import suppress
+from copy import deepcopy
+from dataclasses import FrozenInstanceError, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -14,7 +16,7 @@ from tightrope import UCPD, ConvergenceError, Episode, InvalidInputError, Layere
 from tightrope.checks.worlds import drive, ordinary_world
 from tightrope.learners import LEARNERS
 from tightrope.learners.base import Learner
-from tightrope.learners.episodes import checked_budgets, checked_episode
+from tightrope.learners.episodes import CheckedEpisode, checked_budgets, checked_episode
 from tightrope.learners.registry import options_of
 
 SPACE = LayeredSpace.dense([1, 2, 1], 2)
@@ -44,6 +46,33 @@ def test_an_episode_is_read_into_path_losses_and_constraints() -> None:
     np.testing.assert_array_equal(f, loss)
     np.testing.assert_array_equal(g, constraints)
     assert checked_episode(SPACE, 0, 1, Episode([0, 2, 3], [1, 0], loss, np.zeros((0, 8))))[2].shape == (0, 8)
+
+
+def test_what_was_checked_is_checked_again_only_elsewhere() -> None:
+    """Numbers that no check lets through show which were looked at."""
+    nobody, none = np.full(8, np.nan), np.zeros((1, 8))
+    checked = CheckedEpisode.of(SPACE, np.array([3, 6]), nobody, none)
+    path, f, g = checked_episode(SPACE, 1, 1, checked)
+    assert path is checked.path and f is nobody and g is none
+    for space, n_constraints in ((LayeredSpace.dense([1, 2, 1], 2), 1), (SPACE, 0), (SPACE, 2)):
+        with pytest.raises(InvalidInputError, match=r"episode 1: (loss is nan|constraints has shape)"):
+            checked_episode(space, n_constraints, 1, checked)
+    for made in (replace(checked, actions=[1, 0]), type(checked)(checked.states, checked.actions, nobody, none)):
+        with pytest.raises(InvalidInputError, match="episode 1: loss is nan"):
+            checked_episode(SPACE, 1, 1, made)
+
+
+def test_what_was_checked_is_an_episode_all_the_same() -> None:
+    """Tuples 3 and 6 are (0,1,2) and (2,0,3)."""
+    loss, constraints = np.linspace(-1, 1, 8), np.zeros((1, 8))
+    for episode in (checked := CheckedEpisode.of(SPACE, np.array([3, 6]), loss, constraints), deepcopy(checked)):
+        assert isinstance(episode, Episode) and isinstance(episode, CheckedEpisode)
+        assert (episode.states.tolist(), episode.actions.tolist()) == ([0, 2, 3], [1, 0])
+        assert np.array_equal(episode.loss, loss) and np.array_equal(episode.constraints, constraints)
+        assert repr(episode).startswith("CheckedEpisode(states=array([0, 2, 3])")
+        with pytest.raises(FrozenInstanceError):
+            episode.loss = -loss
+    assert replace(checked, loss=-loss).loss.tolist() == (-loss).tolist()
 
 
 def test_rounding_at_the_bounds_is_forgiven_and_nothing_more() -> None:

@@ -1,7 +1,7 @@
 """Episodes as learners observe them, and the check that they are within Assumption 2."""
 
-from dataclasses import dataclass
-from typing import Literal
+from dataclasses import FrozenInstanceError, dataclass
+from typing import Any, Literal, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -36,6 +36,47 @@ class Episode:
     actions: ArrayLike  # (L,)
     loss: ArrayLike  # (n_tuples,) f^t
     constraints: ArrayLike  # (I, n_tuples) g^t
+
+
+class CheckedEpisode(Episode):
+    """An episode that `checked_parts` has checked, with its arrays; it is not checked again for its space."""
+
+    __slots__ = ("path", "space")
+
+    loss: FloatArray
+    constraints: FloatArray
+    space: LayeredSpace
+    path: NDArray[np.int64]  #: (L,) the tuple of each step
+
+    def __new__(cls, *parts: ArrayLike, **by_name: ArrayLike) -> Any:
+        """Return an unchecked `Episode`, since `replace` calls this with other fields."""
+        return Episode(*parts, **by_name)
+
+    @classmethod
+    def of(cls, space: LayeredSpace, path: NDArray[np.int64], loss: FloatArray, constraints: FloatArray) -> Self:
+        """Return an episode that has been checked."""
+        episode, put = object.__new__(cls), object.__setattr__  # it is frozen
+        put(episode, "space", space)
+        put(episode, "path", path)
+        put(episode, "loss", loss)
+        put(episode, "constraints", constraints)
+        return episode
+
+    @property
+    def states(self) -> NDArray[np.int64]:
+        """(L + 1,) the states of the path."""
+        return self.space.trajectory(self.path)[0]
+
+    @property
+    def actions(self) -> NDArray[np.int64]:
+        """(L,) the actions of the path."""
+        return self.space.trajectory(self.path)[1]
+
+    def __setattr__(self, name: str, value: object) -> None:
+        raise FrozenInstanceError(f"cannot assign to field {name!r}")
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return CheckedEpisode.of, (self.space, self.path, self.loss, self.constraints)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,6 +123,8 @@ def checked_episode(
     space: LayeredSpace, n_constraints: int, number: int, episode: Episode
 ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
     """Return the episode as (path, f, g); refuse one that is impossible or breaks Assumption 2, with its number."""
+    if isinstance(episode, CheckedEpisode) and episode.space is space and len(episode.constraints) == n_constraints:
+        return episode.path, episode.loss, episode.constraints
     _check_kind(episode, Episode, "full", number)
     told = (episode.states, episode.actions, episode.loss, episode.constraints)
     return checked_parts(space, n_constraints, number, "full", *told)
@@ -109,20 +152,34 @@ def checked_parts(
     n_constraints: int,
     number: int,
     feedback: Literal["full", "bandit"],
+    *parts: ArrayLike,
+) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
+    """Return an episode as (path, f, g), with f and g whole or along the path, after checking it.
+
+    Its parts: states, actions, loss and constraints.
+    """
+    path, f, g = shaped_parts(space, n_constraints, number, feedback, *parts)
+    refuse_beyond(space.tuples if feedback == "full" else space.tuples[path], f, g, number)
+    return path, f, g
+
+
+def shaped_parts(
+    space: LayeredSpace,
+    n_constraints: int,
+    number: int,
+    feedback: Literal["full", "bandit"],
     states: ArrayLike,
     actions: ArrayLike,
     loss: ArrayLike,
     constraints: ArrayLike,
 ) -> tuple[NDArray[np.int64], FloatArray, FloatArray]:
-    """Return an episode as (path, f, g), with f and g whole or along the path, after checking it."""
+    """Return the parts of an episode as `checked_parts` does, without checking Assumption 2."""
     n, what = (space.n_tuples, "loss") if feedback == "full" else (space.n_layers, "losses")
     try:
         path = space.path(states, actions)
-        f, g = floats(loss, what, (n,)), floats(constraints, "constraints", (n_constraints, n))
+        return path, floats(loss, what, (n,)), floats(constraints, "constraints", (n_constraints, n))
     except InvalidInputError as error:
         raise InvalidInputError(f"episode {number}: {error}") from None
-    refuse_beyond(space.tuples if feedback == "full" else space.tuples[path], f, g, number)
-    return path, f, g
 
 
 def refuse_beyond(tuples: IntArray, f: FloatArray, g: FloatArray, number: int) -> None:
