@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from tightrope.arguments import choice, number, whole
 from tightrope.errors import ConflictError, InvalidInputError, StorageError
 from tightrope.learners.base import BanditEpisode, Episode, Feedback, LearnerBase
-from tightrope.learners.episodes import checked_parts
+from tightrope.learners.episodes import CheckedEpisode, checked_parts
 from tightrope.model import Policy
 from tightrope.ops.store import UNKNOWN, EpisodeRow, Event, bytes_of, digest_of, floats_of
 from tightrope.space import FloatArray, LayeredSpace
@@ -92,11 +92,10 @@ class EpisodeFormat(NamedTuple):
 
         `played` are the probabilities of the policy that played it (n_pairs,), None if they are not known.
         """
-        states, actions = outcome.states.copy(), outcome.actions.copy()
-        if feedback == "full":
-            return Episode(states, actions, outcome.loss.copy(), outcome.constraints.copy())
+        if feedback == "full":  # it was checked when it was told
+            return CheckedEpisode.of(self.space, outcome.path, outcome.loss.copy(), outcome.constraints.copy())
         policy, costs = None if played is None else Policy.unchecked(self.space, played.copy()), outcome.costs.copy()
-        return BanditEpisode(states, actions, costs[0], costs[1:], policy)
+        return BanditEpisode(outcome.states, outcome.actions, costs[0], costs[1:], policy)
 
 
 @dataclass(frozen=True, slots=True, eq=False)
