@@ -589,3 +589,13 @@ def test_a_folder_in_place_of_a_problem_is_answered_with_load_problem(tmp_path: 
 def test_a_class_in_place_of_a_learner_is_named() -> None:
     with pytest.raises(InvalidInputError, match="learner is the class UCPD; expected an object with space, budgets"):
         run("media-streaming", UCPD, episodes=5)  # type: ignore[arg-type]
+
+
+def test_what_a_learner_of_ones_own_lacks_is_named() -> None:
+    class Mine:
+        space, budgets, policy = SPACE, np.ones(1), Policy.uniform(SPACE)
+
+        def observe(self, episode: Episode) -> None: ...
+
+    with pytest.raises(InvalidInputError, match=r"expected an object with .*feedback, epoch, multipliers, settings"):
+        run("media-streaming", Mine(), episodes=5)  # type: ignore[arg-type]

@@ -143,7 +143,9 @@ class Run:
         self.learner: Learner = (
             make_learner(learner, problem, episodes=self.episodes, seed=self.seed)
             if isinstance(learner, str)
-            else having(learner, "learner", "space", "budgets", "observe")
+            else having(
+                learner, "learner", "space", "budgets", "feedback", "epoch", "multipliers", "settings", "observe"
+            )
         )
         if isinstance(self.learner, InUnits):
             raise InvalidInputError("a run is in the units of its learner; give it the one inside, learner.learner")
