@@ -108,6 +108,47 @@ def test_a_request_to_upgrade_is_answered_as_usual(running: Running) -> None:
     assert running.of("/state")["told"] == 1
 
 
+def test_a_connection_goes_on_after_an_upgrade_was_offered(running: Running) -> None:
+    """The body of the first request arrives later than its headers, together with a second request."""
+    body = json.dumps(WEEK).encode()
+    tells = [
+        post(
+            f"/learners/machine/episodes/{running.ask()}/tell", "Connection: Upgrade", "Upgrade: h2c",
+            f"Content-Length: {len(body)}",
+        ) + body
+        for _ in range(2)
+    ]  # fmt: skip
+    with connected(running) as connection:
+        connection.sendall(tells[0][:-20])
+        assert running.get("/health").status == 200  # the first part has arrived
+        connection.sendall(tells[0][-20:] + tells[1])
+        answers = b""
+        while answers.count(b"learned") < 2 and (piece := connection.recv(2**16)):
+            answers += piece
+    assert answers.count(b"HTTP/1.1 200 ") == 2
+    assert running.of("/state")["told"] == 2
+
+
+def test_headers_may_arrive_in_pieces_before_a_large_body(running: Running) -> None:
+    path, body = f"/learners/machine/episodes/{running.ask()}/tell", json.dumps(WEEK).encode() + b" " * 2**17
+    head = post(path, "X-Long: " + "x" * 12_000, f"Content-Length: {len(body)}")
+    with connected(running) as connection, connection.makefile("rb") as answer:
+        for start in range(0, 12_000, 3_000):
+            connection.sendall(head[start : start + 3_000])
+            assert running.get("/health").status == 200
+        connection.sendall(head[12_000:] + body)
+        assert b" 200 " in answer.readline()
+
+
+@pytest.mark.parametrize("data", [b"\x00\xff" * 50, b"CONNECT example.org:80 HTTP/1.1\r\nHost: localhost\r\n\r\n"])
+def test_what_is_not_a_request_is_refused_as_a_problem(running: Running, data: bytes) -> None:
+    with connected(running) as connection, connection.makefile("rb") as answer:
+        connection.sendall(data)
+        text = answer.read()  # to its end: the connection is closed
+    assert text.startswith(b"HTTP/1.1 400 ")
+    assert b"application/problem+json" in text and b"/docs#malformed" in text
+
+
 def test_endless_headers_are_refused(running: Running) -> None:
     head = post("/learners/machine/ask").removesuffix(b"\r\n")
     assert b" 200 " in status_after(running, head + b"X-Long: " + b"x" * 15_000 + b"\r\n\r\n")
