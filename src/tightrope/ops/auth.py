@@ -93,7 +93,7 @@ class Auth:
             raise ApiError("too-many-requests", f"the limit is {rate:g} requests per second from one address")
         if path != READY or b"authorization" in headers or not self._tokens:
             request.author, request.roles = self._holder(request.address, request.header(b"authorization") or "")
-        _refuse_malformed_url(request)
+        _refuse_malformed_url(request.scope["raw_path"], request.scope["query_string"])
 
     def _refuse_other_sites(self, request: Request) -> None:
         """Refuse requests that a browser on this machine sends for a page of another site."""
@@ -175,13 +175,13 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _refuse_malformed_url(request: Request) -> None:
+@lru_cache(1024)
+def _refuse_malformed_url(path: bytes, query: bytes) -> None:
     """Refuse %2F, which a client may take for a separator, and bytes that are not UTF-8."""
-    url = request.scope["raw_path"] + b"?" + request.scope["query_string"]
-    if b"%2f" in request.scope["raw_path"].lower():
+    if b"%2f" in path.lower():
         raise ApiError("malformed", "the URL contains %2F; no name contains a /")
     try:
-        unquote_to_bytes(url).decode()
+        unquote_to_bytes(path + b"?" + query).decode()
     except UnicodeDecodeError:
         raise ApiError("malformed", "the percent-encoded bytes of the URL are not UTF-8") from None
 

@@ -5,7 +5,9 @@ import random
 import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from contextlib import suppress
+from functools import lru_cache
 from time import monotonic
+from types import MappingProxyType
 from typing import Any, NamedTuple
 from urllib.parse import parse_qsl
 
@@ -123,9 +125,9 @@ class Request:
         return None if found is None else found.decode("latin-1")
 
     @property
-    def query(self) -> dict[str, str]:
+    def query(self) -> Mapping[str, str]:
         """The parameters of the query; of several with one name, the last."""
-        return dict(parse_qsl(self.scope["query_string"].decode("latin-1"), keep_blank_values=True))
+        return _query(self.scope["query_string"])
 
     def refuse_larger(self, most: int) -> None:
         """Raise ApiError if the request announces a body of more than `most` bytes."""
@@ -156,6 +158,11 @@ class Request:
         except TimeoutError:
             words = f"the body was not complete after {patience:g} s"
             raise ApiError("too-slow", words, Connection="close") from None
+
+
+@lru_cache(1024)  # clients ask for the same few states again and again
+def _query(text: bytes) -> Mapping[str, str]:
+    return MappingProxyType(dict(parse_qsl(text.decode("latin-1"), keep_blank_values=True)))
 
 
 def _too_large(most: int) -> ApiError:
