@@ -60,10 +60,10 @@ def test_a_sample_is_drawn_by_its_seed_and_hardly_changes_when_learners_are_adde
 
 def test_tests_that_mention_a_module_run_first() -> None:
     shared = "src/tightrope/learners/shared/pricing.py"
-    learners = [f"src/tightrope/learners/{name}.py" for name in ("ucpd_bandit", "ucpd_practical_0_2")]
+    learners = [f"src/tightrope/learners/{name}.py" for name in ("ucpd_bandit_0_2", "ucpd_practical_0_2")]
     assert importers(ROOT, shared)[:3] == [shared, *learners]
     mention, of_all = calls_for(ROOT, shared)
     assert "tests/learners/test_pricing.py" in mention[:3]
-    assert "tests/learners/test_ucpd_bandit.py" in mention
+    assert "tests/learners/test_ucpd_bandit_0_2.py" in mention
     assert "tests/learners/test_contract.py" in of_all
     assert of_all[-2] == "-k" and "ucpd-bandit" in of_all[-1]

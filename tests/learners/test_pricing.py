@@ -18,7 +18,7 @@ from tightrope import BanditEpisode, Episode, LayeredSpace, Policy, project
 from tightrope.core import SMALLEST
 from tightrope.learners import parts
 from tightrope.learners.parts import rate, spans_after, upper_bounds
-from tightrope.learners.ucpd_bandit import UCPDBandit
+from tightrope.learners.ucpd_bandit_0_2 import UCPDBandit02
 from tightrope.learners.ucpd_practical_0_2 import UCPDPractical02
 
 SPACE = LayeredSpace.dense([1, 2, 2, 1], 2)
@@ -154,7 +154,7 @@ def test_ucpd_practical_0_2_is_its_docstring(B: float, monkeypatch: pytest.Monke
 @pytest.mark.parametrize("B", [100.0, 0.2])
 def test_ucpd_bandit_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "BLOCK_GROWTH", 20)
-    learner = UCPDBandit(SPACE, BUDGETS, largest_tilt=B, block=3, optimism=0.5)
+    learner = UCPDBandit02(SPACE, BUDGETS, largest_tilt=B, block=3, optimism=0.5)
     twin, block = Twin(learner.rule, B), list[FloatArray]()
     met: list[list[tuple[int, float, FloatArray]]] = [[] for _ in range(SPACE.n_pairs)]
     for states, actions, steps, f, g in plays(learner, 60):

@@ -22,7 +22,7 @@ CLASSES = (
     "ucpd_inside.UCPDInside",
     "ucpd.UCPDKnown",
     "ucpd_practical_known.UCPDPracticalKnown",
-    "ucpd_bandit.UCPDBandit",
+    "ucpd_bandit_0_2.UCPDBandit02",
     "omdpd.OMDPD",
     "o_reps.OREPS",
     "o_reps.BanditOREPS",

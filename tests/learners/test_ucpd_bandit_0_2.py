@@ -12,7 +12,7 @@ from tests.twins import occupancy
 from tightrope import BanditEpisode, InvalidInputError, LayeredSpace, load, make, make_learner, run
 from tightrope.checks.worlds import ordinary_world
 from tightrope.learners.parts import estimated, published_exploration
-from tightrope.learners.ucpd_bandit import UCPDBandit
+from tightrope.learners.ucpd_bandit_0_2 import UCPDBandit02
 from tightrope.storage.checkpoints import fingerprint
 
 TWO_ARMS = LayeredSpace.dense([1, 1], 2)
@@ -24,7 +24,7 @@ def pulled(arm: int, loss: float, *uses: float) -> BanditEpisode:
 
 def test_two_episodes_by_hand() -> None:
     """Two arms, one budget of 0.3: every line of the docstring in plain numbers."""
-    learner = UCPDBandit(TWO_ARMS, [0.3])
+    learner = UCPDBandit02(TWO_ARMS, [0.3])
     learner.observe(pulled(0, 0.2, 0.5))
     gamma = np.sqrt(np.log(4 / 0.01) / 4)  # L = 1, |S| = |A| = 2
     delta = 1.2 / (0.5 + gamma)  # nothing was believed but −1
@@ -56,7 +56,7 @@ def test_two_episodes_by_hand() -> None:
 
 def test_what_is_believed_of_losses() -> None:
     """Nothing at first, then the mean; nothing again when all visits are of the earlier half."""
-    learner = UCPDBandit(TWO_ARMS, [])
+    learner = UCPDBandit02(TWO_ARMS, [])
     assert learner.believed_losses().tolist() == [-1, -1]
     for loss in (0.5, 0.0):
         learner.observe(pulled(0, loss))
@@ -69,7 +69,7 @@ def test_what_is_believed_of_losses() -> None:
 
 def test_a_loss_that_falls_is_found_out() -> None:
     """The arm that was bad for 100 episodes, and is the better one from then on."""
-    learner, rng = UCPDBandit(TWO_ARMS, []), np.random.default_rng(1)
+    learner, rng = UCPDBandit02(TWO_ARMS, []), np.random.default_rng(1)
     for t in range(1, 1001):
         arm = int(rng.random() < learner.policy.probabilities[1])
         learner.observe(pulled(arm, 0.0 if arm == 0 else 1.0 if t <= 100 else -1.0))
@@ -83,7 +83,7 @@ def test_the_mean_of_an_estimate_is_between_belief_and_loss() -> None:
     rng = np.random.default_rng(3)
     mdp = random_mdp(rng, LayeredSpace.dense([1, 3, 2, 1], 2))
     space, pair = mdp.space, pair_of_tuple(mdp.space)
-    learner, f = UCPDBandit(space, []), space.expand_to_tuples(rng.uniform(-1, 1, space.n_pairs))
+    learner, f = UCPDBandit02(space, []), space.expand_to_tuples(rng.uniform(-1, 1, space.n_pairs))
     for _ in range(30):
         paths = [path for path, chance in trajectories(mdp, learner.policy) for _ in range(round(100 * chance))]
         path = paths[rng.integers(len(paths))]
@@ -109,12 +109,12 @@ def test_bounds_on_constraints_hold_while_it_chooses_where_to_look(scale: float,
     space, mean, wrong = problem.space, problem.constraints.mean, 0
     true = np.bincount(space.pair_of_tuple, mean[0] * problem.mdp.transitions)
     for seed in range(plays):
-        learner = UCPDBandit(space, problem.budgets, level=level, radius_scale=scale, optimism=1.0, block=1)
+        learner = UCPDBandit02(space, problem.budgets, level=level, radius_scale=scale, optimism=1.0, block=1)
         ever = False
 
-        def watched(counts: Any, cost_sum: Any, spread: Any, learner: UCPDBandit = learner) -> Any:
+        def watched(counts: Any, cost_sum: Any, spread: Any, learner: UCPDBandit02 = learner) -> Any:
             nonlocal ever
-            of = UCPDBandit._constraints(learner, counts, cost_sum, spread)
+            of = UCPDBandit02._constraints(learner, counts, cost_sum, spread)
             lower = (of[0] - of[1])[0, space.csr.pair_ptr[:-1]]
             ever |= bool((lower > true + 1e-9).any())
             return of
@@ -126,19 +126,19 @@ def test_bounds_on_constraints_hold_while_it_chooses_where_to_look(scale: float,
 
 
 def test_nothing_is_planned_and_intervals_are_needed() -> None:
-    learner = UCPDBandit(TWO_ARMS, [0.3], episodes=7)
+    learner = UCPDBandit02(TWO_ARMS, [0.3], episodes=7)
     assert "episodes" not in learner.settings
     assert learner.settings["optimism"] == 0.1
     with pytest.raises(InvalidInputError, match=r"confidence is 'kl', which makes a KLBall.*'kl-box'"):
-        UCPDBandit(TWO_ARMS, [0.3], confidence="kl")
-    UCPDBandit(TWO_ARMS, [0.3], confidence="kl-l1-box")
+        UCPDBandit02(TWO_ARMS, [0.3], confidence="kl")
+    UCPDBandit02(TWO_ARMS, [0.3], confidence="kl-l1-box")
 
 
 def test_ties_pool_moves_but_not_costs() -> None:
     problem = make("media-streaming")
     learner = make_learner("ucpd-bandit", problem)
     run(problem, learner, episodes=20, seed=1, records=1, regret="never")
-    assert isinstance(learner, UCPDBandit)
+    assert isinstance(learner, UCPDBandit02)
     own, pooled = learner.state.counts.totals()[0], learner.state.counts.laws_so_far[0]
     assert (pooled >= own).all()
     assert (learner.state.cost_sum[0] <= own).all()

@@ -52,7 +52,7 @@ SPAN = 2.0
 
 
 @state
-class BanditState(PricingState):
+class BanditState02(PricingState):
     """The state of ucpd-bandit."""
 
     cost_sum: FloatArray = numbers(least=-1e-3)  #: (1 + I, n_pairs) of the loss, then of each constraint, as (x + 1)/2
@@ -60,7 +60,7 @@ class BanditState(PricingState):
     last_visit: NDArray[np.int64] = numbers(least=0)  #: (n_pairs,) the episode of the last visit; 0 if there is none
 
 
-class UCPDBandit(CountingLearner[BanditState]):
+class UCPDBandit02(CountingLearner[BanditState02]):
     """UCPD with bandit feedback: adversarial losses, unknown dynamics, long-run budgets.
 
     Parameters
@@ -112,11 +112,11 @@ class UCPDBandit(CountingLearner[BanditState]):
         self._price_step = PriceStep(self, self._dynamics)
         self._policy_of = PolicyOfMeasure(self.space)
 
-    def initial(self) -> BanditState:
+    def initial(self) -> BanditState02:
         space, n = self.space, len(self.budgets)
         counts, zeros = Counts(space, self.ties, self.renewal), np.zeros(n)
         self.set_of(counts)
-        return BanditState(
+        return BanditState02(
             counts=counts, theta=self._dynamics.first_measure(), solver=self._price_step.mirror_step.begin(counts),
             integrals=zeros, multipliers=zeros, losses=no_losses(space.n_tuples), waiting=0, last_use=zeros,
             squares=zeros, changes=0.0, steps=0, cost_sum=np.zeros((1 + n, space.n_pairs)),
@@ -138,10 +138,10 @@ class UCPDBandit(CountingLearner[BanditState]):
         """The confidence set of the next step."""
         return self.set_of(self.state.counts)
 
-    def offer(self, state: BanditState) -> Offer:
+    def offer(self, state: BanditState02) -> Offer:
         return Offer(self._policy_of(state.theta), state.multipliers, state.counts.epoch)
 
-    def step(self, state: BanditState, seen: Seen) -> BanditState:
+    def step(self, state: BanditState02, seen: Seen) -> BanditState02:
         """Return the next state: lines a to d, and a step at the end of a block."""
         path, f, g, played = seen
         space, pairs, t = self.space, self.space.pair_of_tuple[path], state.observed + 1
@@ -164,7 +164,7 @@ class UCPDBandit(CountingLearner[BanditState]):
             policy = self.offered(state).policy
             theta, solver, prices = self._price_step(state, policy, lambda: view, block.squares, counts)
             m += 1
-        return BanditState(
+        return BanditState02(
             observed=t, counts=counts, theta=theta, solver=solver, integrals=prices.integrals,
             multipliers=prices.multipliers, **block._asdict(), changes=S, steps=m, cost_sum=cost_sum, spread=spread,
             last_visit=last_visit,
@@ -174,7 +174,7 @@ class UCPDBandit(CountingLearner[BanditState]):
         """Return m (n_tuples,) of line a."""
         return self._believed(self.state)
 
-    def _believed(self, state: BanditState) -> FloatArray:
+    def _believed(self, state: BanditState02) -> FloatArray:
         m = 2 * state.cost_sum[0] / np.maximum(1, state.counts.totals()[0]) - 1
         m[2 * state.last_visit <= state.observed] = -1
         believed: FloatArray = m[self.space.pair_of_tuple]
