@@ -66,4 +66,4 @@ def test_tests_that_mention_a_module_run_first() -> None:
     assert "tests/learners/test_pricing.py" in mention[:3]
     assert "tests/learners/test_ucpd_bandit_0_2.py" in mention
     assert "tests/learners/test_contract.py" in of_all
-    assert of_all[-2] == "-k" and "ucpd-bandit" in of_all[-1]
+    assert of_all[-2] == "-k" and "ucpd-bandit-0.2" in of_all[-1]

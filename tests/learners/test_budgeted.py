@@ -52,16 +52,21 @@ class Twin:
     def rate(self) -> Any:
         return 1 / np.sqrt(self.F**2 + (self.G / L) ** 2)
 
-    def step(self, theta: FloatArray, f: FloatArray, g: FloatArray, paths: list[list[int]], taken: FloatArray) -> Any:
+    def step(
+        self, theta: FloatArray, f: FloatArray, g: FloatArray, paths: list[list[int]], taken: FloatArray,
+        predicted: FloatArray | None = None, excess: FloatArray | None = None,
+    ) -> Any:  # fmt: skip
         """The next θ and the prices, after a block with these paths; without any if targets exclude each other.
 
-        `taken` is the θ of the learner then, by which the caution is judged.
+        `taken` is the θ of the learner then, by which the caution is judged; `predicted` is f', which is f by default,
+        and `excess` what V grows by, (I,).
         """
+        predicted = f if predicted is None else predicted
         self.m, t, surprise = self.m + 1, self.t, f - self.before
         if self.m > 1:
             self.G += mix_gap(theta, surprise, self.rate())
-        self.F = max(self.F, from_least(f)[1])
-        eta, self.before = self.rate(), f
+        self.F = max(self.F, from_least(predicted)[1])
+        eta, self.before = self.rate(), predicted
 
         pi = policy_of(SPACE, theta)
         d = 1.0
@@ -73,7 +78,8 @@ class Twin:
         squares = sum(((use - before) ** 2 for before, use in pairwise(self.uses)), np.zeros(2))
         rows, limits, units = np.zeros((2, SPACE.n_tuples)), np.zeros(2), np.zeros(2)
         for i in range(2):
-            cost, units[i], least = from_least(g[i])
+            cost, span, least = from_least(g[i])
+            units[i] = span if span > 1e-13 * np.abs(g[i]).max() else 1.0
             cost, c = cost / units[i], (self.budgets[i] - least) / units[i]
             V, Q = values(pi, P, cost)
             x = cost + V[SPACE.tuples[:, 2]]
@@ -82,8 +88,8 @@ class Twin:
             optimism = self.optimism / self.kappa
             rows[i] = counted - optimism * np.sqrt(variance / np.maximum(N, 1)) - V[SPACE.tuples[:, 0]]
             use = cost @ used
-            self.V[i] += len(paths) * (use - c)
-            if self.model is None:
+            self.V[i] += len(paths) * (use - c) if excess is None else excess[i] / units[i]
+            if self.model is None and excess is None:
                 self.V[i] += sum(x[step] - Q[PAIR[step]] for path in paths for step in path)
             sigma = np.sqrt(squares[i] / 2 / max(t - 1, 1)) / units[i]
             owed = (self.prudence * sigma + max(self.V[i], 0) / 10) / np.sqrt(t)
@@ -94,7 +100,7 @@ class Twin:
             found = project(
                 SPACE,
                 reference,
-                eta * (f + surprise),
+                eta * (predicted + surprise),
                 self.confidence_set(),
                 inequalities=(rows, limits),
                 tolerance=1e-8,

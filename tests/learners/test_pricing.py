@@ -1,4 +1,4 @@
-"""ucpd-practical-0.2 and ucpd-bandit over whole runs, line by line of their docstrings, in plain NumPy.
+"""ucpd-practical-0.2 and ucpd-bandit-0.2 over whole runs, line by line of their docstrings, in plain NumPy.
 
 Trusted are the projection, the confidence rules and the upper occupancy bounds, which have tests of their own; θ is
 taken over from the learner after it was compared, so that nothing adds up.
@@ -152,7 +152,7 @@ def test_ucpd_practical_0_2_is_its_docstring(B: float, monkeypatch: pytest.Monke
 
 
 @pytest.mark.parametrize("B", [100.0, 0.2])
-def test_ucpd_bandit_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_ucpd_bandit_0_2_is_its_docstring(B: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "BLOCK_GROWTH", 20)
     learner = UCPDBandit02(SPACE, BUDGETS, largest_tilt=B, block=3, optimism=0.5)
     twin, block = Twin(learner.rule, B), list[FloatArray]()

@@ -44,7 +44,11 @@ PARAMETERS: dict[str, Row] = {
     "ucpd-practical-known": {**INSIDE, "prudence": 0.0},
     "ucpd-practical-0.2": {**PRACTICAL, **RADII, "confidence": "kl", "renewal": 0.1, "prudence": 0.5},
     "ucpd-practical-known-0.2": {**PRACTICAL, "prudence": 0.0},
-    "ucpd-bandit": {**PRACTICAL, **RADII, "confidence": "kl-box", "renewal": 0.1, "prudence": 0.5, "optimism": 0.1},
+    "ucpd-bandit": {
+        **INSIDE, **RADII, "confidence": "kl-box", "renewal": 0.1, "optimism": 0.3, "prudence": 0.25,
+        "exploration": 0.1,
+    },
+    "ucpd-bandit-0.2": {**PRACTICAL, **RADII, "confidence": "kl-box", "renewal": 0.1, "prudence": 0.5, "optimism": 0.1},
     # 1/(2√T), 1/√T, 1/T
     "omdpd": {**RADII, "confidence": "kl", "renewal": 0.1, "alpha": 1.0, "beta": 0.0016666667, "V": 0.0033333333,
               "mixing": 1.1111111e-5},

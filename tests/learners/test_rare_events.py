@@ -7,7 +7,7 @@ import pytest
 
 import tightrope as tr
 from tightrope.learners.base import LearnerBase
-from tightrope.learners.ucpd_bandit_0_2 import UCPDBandit02
+from tightrope.learners.ucpd_bandit import UCPDBandit
 
 N_STEPS = 4
 
@@ -61,7 +61,7 @@ def play(learner: LearnerBase, model: tr.LayeredMDP, loss: np.ndarray, cost: np.
 @pytest.mark.parametrize("name", ["ucpd-practical", "ucpd-bandit"])
 def test_rare_costs_do_not_end_a_run(name: str, p: float) -> None:
     model, loss, cost, budgets = rare_crash(p)
-    kinds: dict[str, Callable[..., LearnerBase]] = {"ucpd-practical": tr.UCPDPractical, "ucpd-bandit": UCPDBandit02}
+    kinds: dict[str, Callable[..., LearnerBase]] = {"ucpd-practical": tr.UCPDPractical, "ucpd-bandit": UCPDBandit}
     learner = kinds[name](model.space, budgets)
     play(learner, model, loss, cost, 400)
     assert learner.observed == 400

@@ -1,4 +1,4 @@
-"""ucpd-bandit: steps by hand, estimates in exact expectation, bounds that hold where it chooses to look; it learns."""
+"""ucpd-bandit-0.2: steps by hand, estimates in exact expectation, bounds that hold where it looks; it learns."""
 
 from typing import Any
 
@@ -136,7 +136,7 @@ def test_nothing_is_planned_and_intervals_are_needed() -> None:
 
 def test_ties_pool_moves_but_not_costs() -> None:
     problem = make("media-streaming")
-    learner = make_learner("ucpd-bandit", problem)
+    learner = make_learner("ucpd-bandit-0.2", problem)
     run(problem, learner, episodes=20, seed=1, records=1, regret="never")
     assert isinstance(learner, UCPDBandit02)
     own, pooled = learner.state.counts.totals()[0], learner.state.counts.laws_so_far[0]
@@ -149,7 +149,7 @@ def test_ties_pool_moves_but_not_costs() -> None:
 def test_it_learns_within_its_budget() -> None:
     """media-streaming under `chaser`: less regret than the uniform policy, and hardly over budget."""
     problem = make("media-streaming", losses="chaser")
-    ours = run(problem, "ucpd-bandit", episodes=1500, seed=3, regret="last", records=1)
+    ours = run(problem, "ucpd-bandit-0.2", episodes=1500, seed=3, regret="last", records=1)
     uniform = run(problem, "uniform", episodes=1500, seed=3, regret="last", records=1)
     assert ours["regret"][-1] < 0.75 * uniform["regret"][-1]
     assert ours["violation"][-1] < 0.05 * 1500
@@ -158,7 +158,7 @@ def test_it_learns_within_its_budget() -> None:
 def test_loaded_inside_a_block_it_continues_the_same() -> None:
     """After 250 episodes blocks are longer than one, and epochs begin inside them."""
     at = ordinary_world()
-    learner, again = (make_learner("ucpd-bandit", at) for _ in range(2))
+    learner, again = (make_learner("ucpd-bandit-0.2", at) for _ in range(2))
     inside = 0
     for t in range(1, 321):
         episode = at.play(learner.policy, "bandit", t, np.random.default_rng([9, t]))

@@ -285,12 +285,16 @@ NEVER = 2.0**-53
 
 
 def importance_weighted(
-    space: LayeredSpace, path: NDArray[np.int64], losses: FloatArray, weight: FloatArray, gamma: float = 0.0
+    space: LayeredSpace,
+    path: NDArray[np.int64],
+    losses: FloatArray,
+    weight: FloatArray,
+    gamma: FloatArray | float = 0.0,
 ) -> FloatArray:
     """Return ℓ̂ (n_tuples,): ℓ_k / (weight_k + γ) at the pair of step k, for every k, and 0 elsewhere.
 
-    `path`, `losses` and `weight` are (L,). With weight the probability of passing (s,a) and γ = 0, ℓ̂ is unbiased for
-    the mean loss of (s,a); a larger weight or γ > 0 (implicit exploration) makes it smaller.
+    `path`, `losses` and `weight` are (L,), and γ may be. With weight the probability of passing (s,a) and γ = 0, ℓ̂ is
+    unbiased for the mean loss of (s,a); a larger weight or γ > 0 (implicit exploration) makes it smaller.
     """
     estimate = np.zeros(space.n_pairs)
     estimate[np.searchsorted(space.csr.pair_ptr, path, side="right") - 1] = losses / (weight + gamma)
@@ -322,7 +326,9 @@ def upper_bounds(policy: Policy, box: Box, path: NDArray[np.int64]) -> FloatArra
     return u
 
 
-def estimated(policy: Policy, box: Box, path: NDArray[np.int64], losses: FloatArray, exploration: float) -> FloatArray:
+def estimated(
+    policy: Policy, box: Box, path: NDArray[np.int64], losses: FloatArray, exploration: FloatArray | float
+) -> FloatArray:
     """Return losses / (u + γ) along the path and 0 elsewhere (n_tuples,), from the losses (L,) of the path."""
     return importance_weighted(policy.space, path, losses, upper_bounds(policy, box, path), exploration)
 

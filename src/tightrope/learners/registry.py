@@ -22,7 +22,7 @@ CLASSES = (
     "ucpd_inside.UCPDInside",
     "ucpd.UCPDKnown",
     "ucpd_practical_known.UCPDPracticalKnown",
-    "ucpd_bandit_0_2.UCPDBandit02",
+    "ucpd_bandit.UCPDBandit",
     "omdpd.OMDPD",
     "o_reps.OREPS",
     "o_reps.BanditOREPS",
@@ -63,6 +63,7 @@ CLASSES = (
     "fixed.Uniform",
     "ucpd_practical_0_2.UCPDPractical02",
     "ucpd_practical_0_2.UCPDPracticalKnown02",
+    "ucpd_bandit_0_2.UCPDBandit02",
 )
 
 

@@ -1,5 +1,7 @@
 """ucpd-practical-0.2 with bandit feedback: estimates replace losses and constraints off the path.
 
+`ucpd-bandit` replaces it: its budgets on rare events are exceeded. It goes in the next version.
+
 Blocks, sets, prices and steps are lines 1 to 5 of `ucpd_practical_0_2`, with these in place of f, ḡ_i, F and S. In
 episode t, with π the policy of θ, and losses f and constraints g_i observed at the pairs (s,a) of the path:
 a. A prediction m(s,a) of the loss: the mean of the losses observed at (s,a); −1, the least possible loss, if there is
@@ -53,7 +55,7 @@ SPAN = 2.0
 
 @state
 class BanditState02(PricingState):
-    """The state of ucpd-bandit."""
+    """The state of ucpd-bandit-0.2."""
 
     cost_sum: FloatArray = numbers(least=-1e-3)  #: (1 + I, n_pairs) of the loss, then of each constraint, as (x + 1)/2
     spread: FloatArray = numbers(least=0)  #: (I, n_pairs) Σ (x − x̂)², x = (g + 1)/2, x̂ the mean of ½ and those before
@@ -61,7 +63,7 @@ class BanditState02(PricingState):
 
 
 class UCPDBandit02(CountingLearner[BanditState02]):
-    """UCPD with bandit feedback: adversarial losses, unknown dynamics, long-run budgets.
+    """The bandit learner of 0.2, kept for one version: prices from integrals, bounds on the constraints' means.
 
     Parameters
     ----------
@@ -72,12 +74,12 @@ class UCPDBandit02(CountingLearner[BanditState02]):
     radius_scale : multiplies the radii of the sets and ḡ − g̲; the guarantees are for 1.
     optimism : ω; with 1 a step uses the bounds g̲, with 0 the means ḡ.
     renewal, ties, first_rate, change_rate, correction, prudence, integral, realism, largest_tilt, block : as in
-        `UCPDPractical`.
+        `UCPDPractical02`.
     """
 
-    name = "ucpd-bandit"
+    name = "ucpd-bandit-0.2"
     reference = (
-        "tightrope: ucpd-practical with the loss estimates of Jin, Jin, Luo, Sra, Yu (ICML 2020) and bounds on the "
+        "tightrope: ucpd-practical-0.2 with the loss estimates of Jin, Jin, Luo, Sra, Yu (ICML 2020) and bounds on the "
         "constraints' means (this package)"
     )
     constants = "declared departure"

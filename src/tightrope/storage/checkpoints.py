@@ -400,7 +400,8 @@ def _member(name: str) -> zipfile.ZipInfo:
 #
 # Conversion of checkpoints with older schemas to the present one:
 #
-#   5   as 4, but `ucpd-practical` and `ucpd-practical-known` are new learners; the old ones are called -0.2
+#   5   as 4, but `ucpd-practical`, `ucpd-practical-known` and `ucpd-bandit` are new learners; the old ones are
+#       called -0.2
 #   4   as 3; the fields of a state declare the schema that introduced them (`storage.state.numbers`)
 #   3   state by attribute, nested objects inside; values other than numbers, texts and lists under a key for their kind
 #   2   state by dotted name ("counts.N"); dictionaries without a key for their kind
@@ -418,6 +419,7 @@ TAGS = ("float", "array", "space", "mdp", "policy", "generator", "state")
 RENAMED = {
     "ucpd-practical": "ucpd-practical-0.2",
     "ucpd-practical-known": "ucpd-practical-known-0.2",
+    "ucpd-bandit": "ucpd-bandit-0.2",
 }
 
 

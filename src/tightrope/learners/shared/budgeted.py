@@ -128,6 +128,7 @@ class BudgetedStep:
         loss: FloatArray,
         next_loss: FloatArray,
         mean: FloatArray,
+        excess: FloatArray | None = None,
     ) -> Stepped:
         """Take the step after a block.
 
@@ -140,9 +141,10 @@ class BudgetedStep:
         loss : (n_tuples,) f, the mean loss of the block.
         next_loss : (n_tuples,) what is expected of the next block; `state.last_loss` was expected of this one.
         mean : (I, n_tuples) ḡ; it is overwritten.
+        excess : (I,) the excess of the block over the budgets; None for û_i and the surprises e_i of line 3.
         """
         space, t = self._space, state.observed + 1
-        G, F, eta = self._rate(state, loss)  # line 5
+        G, F, eta = self._rate(state, loss - state.last_loss, next_loss)  # line 5
 
         limits, units = core.in_spans(space.native, mean, self._budgets)
         rows, evidence = mean, self._dynamics.evidence
@@ -151,7 +153,8 @@ class BudgetedStep:
         use, e = core.advantages(
             space.native, pi, *evidence(counts), state.theta, rows, optimism, counted.ravel()
         )  # line 2
-        V = state.overspent + len(paths) * (use - limits) + e
+        grown = state.overspent + len(paths) * (use - limits) + e
+        V = grown if excess is None else state.overspent + excess / units
         targets = self._prudence.targets(limits, V, standard_deviations(squares, t) / units, t, state.caution)  # line 3
 
         cost = core.from_least(space.native, next_loss + (loss - state.last_loss))
@@ -161,12 +164,12 @@ class BudgetedStep:
         caution = min(1.0, RECOVERY * state.caution) if gets_on else max(state.caution / 2, LEAST_CAUTION)
         return Stepped(theta, solver, prices / (eta * units), V, caution, G, F)
 
-    def _rate(self, state: BudgetedState, loss: FloatArray) -> tuple[float, float, float]:
-        """Return G, F and η: line 5."""
+    def _rate(self, state: BudgetedState, surprise: FloatArray, loss: FloatArray) -> tuple[float, float, float]:
+        """Return G, F and η: line 5; `surprise` is f − f'', and F is a span of `loss`."""
         space, G = self._space, state.gap
         if state.steps > 0 and state.largest_span > 0:
             before = rate(state.largest_span, G / space.n_layers, self._first_rate)
-            G += core.mix_gap(space.native, state.theta, loss - state.last_loss, before)
+            G += core.mix_gap(space.native, state.theta, surprise, before)
         span = core.span(space.native, loss)
         F = max(state.largest_span, span if span >= core.SMALLEST else 0.0)
         return G, F, rate(F, G / space.n_layers, self._first_rate)

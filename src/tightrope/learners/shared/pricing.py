@@ -1,4 +1,4 @@
-"""Prices and mirror steps of `ucpd-practical-0.2` and `ucpd-bandit`; the docstring of the former has the equations.
+"""Prices and mirror steps of `ucpd-practical-0.2` and `ucpd-bandit-0.2`; the docstring of the former has the equations.
 
 The learners differ in their information about losses and constraints at a step: a `View`.
 """
