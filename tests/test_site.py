@@ -6,6 +6,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import tightrope
@@ -97,6 +98,25 @@ def test_every_page_of_a_folder_is_in_its_table_of_contents(folder: str) -> None
     assert pages - set(re.findall(r"^[\w-]+$", index, re.MULTILINE)) == set()
     links = {Path(link).stem for link in re.findall(r"\]\((?!\.\.)([^)#]+)", index)}
     assert pages - links == set()
+
+
+def test_the_ribbons_of_a_problem_are_as_wide_as_their_moves_are_likely(extension: Any) -> None:
+    extension("drawing")  # which puts the figures on the path
+    from matplotlib.figure import Figure
+
+    problems = importlib.import_module("figures.problems")
+    space, _, theta, used = problems.occupancies("machine-cycle")
+    axes = Figure().subplots()
+    problems.flow(axes, space, theta, used, "light")
+    [ribbons] = axes.collections
+    corners = np.array([path.vertices for path in ribbons.get_paths()])
+    drawn = theta[theta > problems.LEAST]
+    np.testing.assert_allclose(corners[:, 0, 1] - corners[:, 7, 1], drawn)
+    np.testing.assert_allclose(corners[:, 3, 1] - corners[:, 4, 1], drawn)
+    for step in range(space.n_layers):  # no two ribbons overlap where they begin
+        begin = corners[corners[:, 0, 0] == step]
+        begin = begin[np.argsort(begin[:, 0, 1])]
+        assert (begin[1:, 7, 1] >= begin[:-1, 0, 1] - 1e-9).all()
 
 
 def run_example(page: str) -> None:
