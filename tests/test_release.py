@@ -25,9 +25,12 @@ def test_the_paper_cites_what_is_in_its_bibliography() -> None:
     assert set(re.findall(r"(?<!\w)@([a-z]\w+)", PAPER)) == set(entries)
 
 
-def test_the_paper_counts_the_learners() -> None:
+def test_the_paper_and_the_features_count_the_learners() -> None:
     others = re.search(r"and (\d+) other learners", PAPER)
     assert others and int(others[1]) == len(LEARNERS) - 2
+    features = (ROOT / "docs" / "reference" / "features.md").read_text("utf-8")
+    others = re.search(r"and (\d+) others, with every method", features)
+    assert others and int(others[1]) == len(LEARNERS) - 5  # five are named
 
 
 def test_classifiers_name_the_versions_of_python_that_are_tried() -> None:
