@@ -219,5 +219,3 @@ def test_any_numbers_may_be_given_to_a_solver(kind: int, direct: bool, kept: boo
     tolerance = data.draw(st.sampled_from([1e-9, 1.0, np.nan]))
     assert len(solver.solve(reference, cost, tolerance, theta)) == 4
     assert len(solver.solve_priced(reference, cost, rows, C, numbers(2), tolerance, 3, y, theta)) == 5
-    dbeta = np.empty((2, SPACE.n_states))
-    solver.sensitivities(reference, cost, rows, theta, dbeta, np.empty_like(rows))

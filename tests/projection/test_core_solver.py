@@ -43,15 +43,12 @@ def calls() -> list[Call]:
         (solver.set_cut_box, [0 * tuples, 2 * tuples, tuples, pairs, free]),
         (solver.set_kl, [tuples, pairs, free]),
         (solver_of(instance).solve, [instance.reference, instance.cost, 1e-9, tuples.copy()]),
-        (
-            solver_of(instance).sensitivities,
-            [instance.reference, instance.cost, rows, tuples, np.empty((2, n_states)), np.empty_like(rows)],
-        ),
         (solver.state, [np.empty((2, space.n_pairs)), np.empty_like(factor)]),
         (solver.restore, [states, np.zeros((2, space.n_pairs)), factor, np.nan]),
         (parts.evaluate, [instance.reference, instance.cost, states]),
         (parts.sweep, [states, True]),
         (parts.conjugate_gradients, [0.1, 1e-3, states.copy()]),
+        (parts.respond, [rows, 0.1, np.empty((2, n_states)), np.empty((2, n_states)), np.empty((2, 2))]),
         (core.least_prices, [np.eye(3), np.ones(3)]),
         (core.solve_tridiagonal, [np.array([1, 2]), np.arange(7.0), np.ones(3)]),
     ]

@@ -19,6 +19,7 @@ from tests.instances import flow_residual, objective, random_instance
 from tightrope import LayeredSpace
 from tightrope.checks.worlds import drive, ordinary_world
 from tightrope.confidence import ConfidenceSet, OwnSet, frequencies
+from tightrope.projection import reference as in_numpy
 from tightrope.projection.projector import Projector
 from tightrope.projection.reference import falling_root
 
@@ -176,12 +177,13 @@ def test_inequalities_hold_over_own_sets() -> None:
         np.testing.assert_allclose(answer.multipliers * (b - A @ answer.theta), 0.0, atol=1e-6)
 
 
-def test_the_answer_moves_with_its_cost_as_the_projector_says() -> None:
+def test_the_answer_moves_with_its_cost_as_the_derivatives_say() -> None:
     space, reference, cost, ball = round_instance(3)
     A, h = np.random.default_rng(0).standard_normal((1, space.n_tuples)), 1e-6
     projector, theta = Projector(space, 1e-12), np.empty(space.n_tuples)
     projector.solve(reference, cost, ball, theta)
-    dbeta, dtheta = projector.sensitivities(reference, cost, A, theta)
+    at = in_numpy.dual(space, reference, cost, ball, projector.potentials)
+    dbeta, dtheta = in_numpy.sensitivities(space, at, A)
     moved = np.empty((2, space.n_tuples))
     for side, sign in enumerate((1.0, -1.0)):
         projector.solve(reference, cost + sign * h * A[0], ball, moved[side])

@@ -279,9 +279,9 @@ def answer_box(lower: NDArray[numpy.float64], upper: NDArray[numpy.float64], cen
 def answer_kl(center: NDArray[numpy.float64], radius: NDArray[numpy.float64], p: NDArray[numpy.float64], W: NDArray[numpy.float64], label: NDArray[numpy.int8], thresholds: NDArray[numpy.float64], kappa: NDArray[numpy.float64]) -> None:
     """Answer for KL balls, as for L1 balls; kappa is written too."""
 
-def move_kl(kappa: NDArray[numpy.float64], p: NDArray[numpy.float64], W: NDArray[numpy.float64], label: NDArray[numpy.int8], thresholds: NDArray[numpy.float64], share: NDArray[numpy.float64], aligned: bool, x: NDArray[numpy.float64], block: NDArray[numpy.float64], D: NDArray[numpy.float64], y: NDArray[numpy.float64], d: NDArray[numpy.float64]) -> None:
+def move_kl(kappa: NDArray[numpy.float64], p: NDArray[numpy.float64], W: NDArray[numpy.float64], label: NDArray[numpy.int8], thresholds: NDArray[numpy.float64], share: NDArray[numpy.float64], aligned: bool, x: NDArray[numpy.float64], block: NDArray[numpy.float64], D: NDArray[numpy.float64], y: NDArray[numpy.float64]) -> None:
     """
-    How the answers for KL balls move: adds to block, D and y, and writes d (`sets.hpp`).
+    How the answers for KL balls move: adds to block, D and y (`sets.hpp`).
     """
 
 def least_prices(S: NDArray[numpy.float64], r: NDArray[numpy.float64], most: NDArray[numpy.float64] | None = None) -> NDArray[numpy.float64]:
@@ -325,11 +325,6 @@ class Solver:
         As `solve` with most_i [<A_i, theta> - b_i]_+ added for each row, from the prices y, which become those of
         the answer; return phi, the flow residual, the most by which a row's condition is missed in units of its
         largest coefficient, the number of Newton steps and whether weights may have left the range of numbers.
-        """
-
-    def sensitivities(self, reference: NDArray[numpy.float64], cost: NDArray[numpy.float64], A: NDArray[numpy.float64], theta: NDArray[numpy.float64], dbeta: NDArray[numpy.float64], dtheta: NDArray[numpy.float64]) -> None:
-        """
-        Write how potentials and answer move as the cost moves along each row of A.
         """
 
     @property
@@ -377,6 +372,11 @@ class Parts(Solver):
     def conjugate_gradients(self, damping: float, accuracy: float, x: NDArray[numpy.float64]) -> int:
         """
         Overwrite x by (H + damping diag(inflow + outflow))^-1 x, and return the iterations.
+        """
+
+    def respond(self, A: NDArray[numpy.float64], damping: float, drained: NDArray[numpy.float64], dbeta: NDArray[numpy.float64], S: NDArray[numpy.float64]) -> None:
+        """
+        Write what the rows of A drain at the last evaluation, dβ and S (`sensitivity.hpp`).
         """
 
     def arrays(self) -> dict[str, Any]:

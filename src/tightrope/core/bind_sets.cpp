@@ -78,12 +78,11 @@ void answer_kl(Table center, Floats radius, TableOut p, FloatsOut W, Labels labe
 
 /// Row r of the table leads to state r.
 void move_kl(TableOut kappa, TableOut p, FloatsOut W, Labels label, TableOut thresholds, Floats share, bool aligned,
-             Floats x, TableOut block, FloatsOut D, FloatsOut y, TableOut d) {
+             Floats x, TableOut block, FloatsOut D, FloatsOut y) {
     OneChunk one(p, W, label, thresholds);
     one.chunk.aligned = aligned;
     const Index n_lanes = one.chunk.n_lanes, rows = one.chunk.rows();
     one.require_table(kappa, "kappa");
-    one.require_table(d, "d");
     require_size(share, n_lanes, "share");
     require_size(x, rows, "x");
     require_size(block, rows, "block");
@@ -91,23 +90,19 @@ void move_kl(TableOut kappa, TableOut p, FloatsOut W, Labels label, TableOut thr
     require_size(D, rows, "D");
     require_size(y, rows, "y");
 
-    std::vector<std::uint32_t> successor(p.size()), slot(rows);
+    std::vector<std::uint32_t> successor(p.size());
     for (std::size_t j = 0; j < successor.size(); ++j) successor[j] = static_cast<std::uint32_t>(j / n_lanes);
-    std::vector<double> mean(n_lanes), sigma(n_lanes), all(n_lanes), theta(rows), moved(rows);
+    std::vector<double> mean(n_lanes), sigma(n_lanes), all(n_lanes);
     const KLSet set{nullptr, nullptr, nullptr, kappa.data(), mean.data(), sigma.data()};
     const Flow flow{successor.data(), p.data(), label.data(), W.data(), share.data()};
     set.spread(one.chunk, flow, 0, rows, block.data(), one.scratch);
     set.hold(one.chunk, flow, D.data());
-    set.respond(one.chunk, flow, x.data(), y.data(), all.data());
-    for (Index v = 0; v < n_lanes; ++v) {
-        for (Index r = 0; r < rows; ++r) {
-            slot[r] = static_cast<std::uint32_t>(r * n_lanes + v);
-            theta[r] = share.data()[v] * p.data()[slot[r]];
-        }
-        const double q = share.data()[v] * W.data()[v];
-        set.move_within(0, rows, slot.data(), label.data(), q, theta.data(), x.data(), moved.data());
-        for (Index r = 0; r < rows; ++r) d.data()[slot[r]] = moved[r];
-    }
+    set.respond(
+        one.chunk, flow, [&](Index row, double* to) { std::fill_n(to, n_lanes, x.data()[row / n_lanes]); },
+        [&](Index row, const double* beside) {
+            for (Index v = 0; v < n_lanes; ++v) y.data()[row / n_lanes] += beside[v];
+        },
+        all.data());
 }
 
 }  // namespace
@@ -123,8 +118,8 @@ void bind_sets(nb::module_& m) {
           "thresholds"_a.noconvert(), "kappa"_a.noconvert(), "Answer for KL balls, as for L1 balls; kappa is written too.");
     m.def("move_kl", move_kl, "kappa"_a.noconvert(), "p"_a.noconvert(), "W"_a.noconvert(), "label"_a.noconvert(),
           "thresholds"_a.noconvert(), "share"_a, "aligned"_a, "x"_a, "block"_a.noconvert(), "D"_a.noconvert(),
-          "y"_a.noconvert(), "d"_a.noconvert(),
-          "How the answers for KL balls move: adds to block, D and y, and writes d (`sets.hpp`).");
+          "y"_a.noconvert(),
+          "How the answers for KL balls move: adds to block, D and y (`sets.hpp`).");
 }
 
 }  // namespace tightrope

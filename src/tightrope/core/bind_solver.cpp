@@ -1,5 +1,6 @@
 // Solver: the projection on a confidence set.
 #include <atomic>
+#include <numeric>
 
 #include "bindings.hpp"
 #include "solver.hpp"
@@ -126,28 +127,6 @@ public:
         }
     }
 
-    void sensitivities(Floats reference, Floats cost, Table A, Floats theta, TableOut dbeta, TableOut dtheta) {
-        const Index m = static_cast<Index>(A.shape(0));
-        require_tuples(reference, "reference");
-        require_tuples(cost, "cost");
-        require_tuples(A, "A", 1);
-        require_tuples(theta, "theta");
-        require_size(dbeta, m, "dbeta");
-        require_states(dbeta, "dbeta", 1);
-        require_size(dtheta, m, "dtheta");
-        require_tuples(dtheta, "dtheta", 1);
-        const nb::gil_scoped_release unlocked;
-        Turn solver(*this);
-        Interrupt interrupt(raise_signals);
-        try {
-            solver->sensitivities(reference.data(), cost.data(), A.data(), m, theta.data(), dbeta.data(), dtheta.data(),
-                                  interrupt);
-        } catch (...) {
-            solver->forget();
-            throw;
-        }
-    }
-
     /// β itself, not a copy.
     nb::ndarray<nb::numpy, double, nb::ndim<1>> potentials() {
         auto& beta = Turn(*this)->potentials();
@@ -266,10 +245,45 @@ public:
         Interrupt interrupt(nullptr);
         Index iterations = 0;
         solver->visit([&](const auto& set) {
-            iterations = tightrope::conjugate_gradients(solver->lanes(), set, true, true, damping, accuracy,
-                                                        solver->work(), x.data(), interrupt);
+            tightrope::find_pivots(solver->lanes(), set, true, damping, solver->work());
+            iterations = tightrope::conjugate_gradients(solver->lanes(), set, true, accuracy, solver->work(), x.data(),
+                                                        interrupt);
         });
         return iterations;
+    }
+
+    /// At the last evaluation, with H damped: what each row of A drains, its dβ, and S; (m, n_states) twice and (m, m).
+    void respond(Table A, double damping, TableOut drained, TableOut dbeta, TableOut S) {
+        const Index m = static_cast<Index>(A.shape(0)), n_states = space().n_states;
+        require_tuples(A, "A", 1);
+        for (const auto& [array, name] : {std::pair(drained, "drained"), std::pair(dbeta, "dbeta")}) {
+            require_size(array, m, name);
+            require_states(array, name, 1);
+        }
+        require_size(S, m, "S");
+        require_size(S, m, "S", 1);
+        Turn solver(*this);
+        require_evaluated();
+        Interrupt interrupt(nullptr);
+        solver->visit([&](const auto& set) {
+            const Lanes& lanes = solver->lanes();
+            Workspace& work = solver->work();
+            const bool direct = !work.panels.empty();
+            std::vector<double> theta = theta_, room(lanes.n_slots()), sizes(m, 1.0);
+            std::vector<Index> rows(m);
+            divide(space(), lanes, logarithmic_, work, room.data(), theta.data());
+            renew_hessian(lanes, set, direct, true, damping, work);
+            Response response(space(), lanes, set, solver->free(), work, A.data(), sizes);
+            std::iota(rows.begin(), rows.end(), Index{0});
+            response.drain(rows, theta.data(), drained.data());
+            std::copy_n(drained.data(), m * n_states, dbeta.data());
+            for (const Index i : rows) {
+                double* b = dbeta.data() + i * n_states;
+                solve_newton(lanes, set, {direct, true, false, damping, 1e-13, 0.0}, work, b, interrupt);
+                keep_if_sound(lanes, b);
+            }
+            response.curvature(rows, dbeta.data(), S.data());
+        });
     }
 
     /// Copies of the arrays of the layout and of the workspace, by name.
@@ -369,9 +383,6 @@ void bind_solver(nb::module_& m) {
              "As `solve` with most_i [<A_i, theta> - b_i]_+ added for each row, from the prices y, which become those of\n"
              "the answer; return phi, the flow residual, the most by which a row's condition is missed in units of its\n"
              "largest coefficient, the number of Newton steps and whether weights may have left the range of numbers.")
-        .def("sensitivities", &BoundSolver::sensitivities, "reference"_a.noconvert(), "cost"_a.noconvert(),
-             "A"_a.noconvert(), "theta"_a.noconvert(), "dbeta"_a.noconvert(), "dtheta"_a.noconvert(),
-             "Write how potentials and answer move as the cost moves along each row of A.")
         .def_prop_ro("potentials", &BoundSolver::potentials, "beta itself, not a copy; the next solve starts here.")
         .def_prop_ro("factor_size", &BoundSolver::factor_size)
         .def_prop_ro("factor_damping", &BoundSolver::factor_damping, "NaN while there is no factor.")
@@ -391,6 +402,8 @@ void bind_solver(nb::module_& m) {
         .def("sweep", &Parts::sweep, "x"_a.noconvert(), "back"_a, "A sweep back, or forward: then x · y is returned.")
         .def("conjugate_gradients", &Parts::conjugate_gradients, "damping"_a, "accuracy"_a, "x"_a.noconvert(),
              "Overwrite x by (H + damping diag(inflow + outflow))^-1 x, and return the iterations.")
+        .def("respond", &Parts::respond, "A"_a.noconvert(), "damping"_a, "drained"_a.noconvert(), "dbeta"_a.noconvert(),
+             "S"_a.noconvert(), "Write what the rows of A drain at the last evaluation, dβ and S (`sensitivity.hpp`).")
         .def("arrays", &Parts::arrays, "Copies of the arrays of the layout and of the workspace, by name.");
     m.def("solve_tridiagonal", solve_tridiagonal, "sizes"_a.noconvert(), "values"_a.noconvert(), "x"_a.noconvert(),
           "Overwrite the panels of a block-tridiagonal matrix by their factor, and x by the solution.");

@@ -42,22 +42,23 @@ void hold(const Set& set, const Lanes& lanes, const Chunk& chunk, Workspace& wor
             work.D[lanes.successor[row + v]] -= work.label[row + v] == FIXED ? factor[v] * work.p[row + v] : 0.0;
 }
 
-/// Add E t to y, for a chunk of which some pairs are not WHOLE, and write Σ p t of every pair into `all`.
-template <class Set>
-void respond(const Set& set, const Lanes& lanes, const Chunk& chunk, const Workspace& work, const double* __restrict t,
-             double* __restrict y, double* __restrict all) {
+/// Add E x, for a chunk of which some pairs are not WHOLE, and write Σ p x of every pair into `all`.
+///
+/// read(row, numbers) writes x of a row of slots, add(row, numbers) adds E x of one.
+template <class Set, class Read, class Add>
+void respond(const Set& set, const Chunk& chunk, const Flow& flow, const Read& read, const Add& add,
+             double* __restrict all) {
     for (Index v = 0; v < chunk.n_lanes; ++v) all[v] = 0.0;
-    if constexpr (requires { &Set::respond; }) return set.respond(chunk, work.flow(lanes), t, y, all);
+    if constexpr (requires { set.kappa; }) return set.respond(chunk, flow, read, add, all);
     const Index n = chunk.n_lanes;
-    const double *__restrict p = work.p.data(), *__restrict W = work.W.data() + chunk.pair;
-    const double* __restrict share = work.share.data() + chunk.pair;
-    const std::int8_t* __restrict label = work.label.data();
-    const std::uint32_t* __restrict successor = lanes.successor.data();
+    const double *__restrict p = flow.p, *__restrict W = flow.W + chunk.pair, *__restrict share = flow.share + chunk.pair;
+    const std::int8_t* __restrict label = flow.label;
     double mean[LANES], moved[LANES], factor[LANES], group_1[LANES], group_2[LANES], mass_1[LANES], mass_2[LANES];
     for (Index v = 0; v < n; ++v) group_1[v] = group_2[v] = mass_1[v] = mass_2[v] = 0.0;
     for (Index row = chunk.first; row < chunk.last; row += n) {
-        for (Index v = 0; v < n; ++v) moved[v] = p[row + v] * t[successor[row + v]];  // look-ups: a loop of their own
+        read(row, moved);  // look-ups: a loop of their own
         for (Index v = 0; v < n; ++v) {
+            moved[v] *= p[row + v];
             const std::int8_t mine = label[row + v];
             all[v] += moved[v];
             group_1[v] += mine == SCALED_1 ? moved[v] : 0.0;
@@ -78,7 +79,7 @@ void respond(const Set& set, const Lanes& lanes, const Chunk& chunk, const Works
             const double change = mine == SCALED_1 ? group_1[v] : (mine > SCALED_1 ? group_2[v] : mean[v]);
             moved[v] = factor[v] * p[row + v] * change;
         }
-        for (Index v = 0; v < n; ++v) y[successor[row + v]] += moved[v];
+        add(row, moved);
     }
 }
 
@@ -125,7 +126,11 @@ public:
             const Chunk chunk = lanes_.chunk(c);
             const Index n = chunk.n_lanes;
             if (work_.clipped[c]) {
-                respond(set_, lanes_, chunk, work_, t, y, all);
+                const std::uint32_t* __restrict successor = lanes_.successor.data();
+                respond(
+                    set_, chunk, work_.flow(lanes_),
+                    [&](Index row, double* x) { for (Index v = 0; v < n; ++v) x[v] = t[successor[row + v]]; },
+                    [&](Index row, const double* x) { for (Index v = 0; v < n; ++v) y[successor[row + v]] += x[v]; }, all);
             } else {
                 for (Index v = 0; v < n; ++v) all[v] = 0.0;
                 for (Index row = chunk.first; row < chunk.last; row += n)
@@ -292,19 +297,29 @@ Index conjugate_gradients(const Lanes& lanes, Sweeps sweeps, double accuracy, In
 /// Whether H is assembled: the model has few successors, and the set moves by labels.
 template <class Set>
 bool assembles(const Workspace& work) {
-    return !requires { &Set::respond; } && work.sparse;
+    return !requires { &Set::kappa; } && work.sparse;
 }
 
-/// The same with H assembled, if it may and can be; `renew`: with H of the last evaluation, not with that of the last call.
+/// task(sweeps), with H assembled if it may and can be.
+template <class Set, class Task>
+auto with_sweeps(const Lanes& lanes, const Set& set, bool assembled, Workspace& work, const Task& task) {
+    return assembled && assembles<Set>(work) ? task(Assembled(lanes, set, work)) : task(MatrixFree(lanes, set, work));
+}
+
+/// Make H + damping · diag(inflow + outflow) of the last evaluation the matrix of the calls that follow.
 template <class Set>
-Index conjugate_gradients(const Lanes& lanes, const Set& set, bool assembled, bool renew, double damping,
-                          double accuracy, Workspace& work, double* x, Interrupt& interrupt) {
+void find_pivots(const Lanes& lanes, const Set& set, bool assembled, double damping, Workspace& work) {
+    with_sweeps(lanes, set, assembled, work, [&](auto sweeps) { sweeps.find_pivots(damping); });
+}
+
+/// Overwrite x as above, with the matrix of the last `find_pivots`.
+template <class Set>
+Index conjugate_gradients(const Lanes& lanes, const Set& set, bool assembled, double accuracy, Workspace& work, double* x,
+                          Interrupt& interrupt) {
     constexpr Index MAX_ITERATIONS = 500;
-    const auto with = [&](auto sweeps) {
-        if (renew) sweeps.find_pivots(damping);
+    return with_sweeps(lanes, set, assembled, work, [&](auto sweeps) {
         return conjugate_gradients(lanes, sweeps, accuracy, MAX_ITERATIONS, work, x, interrupt);
-    };
-    return assembled && assembles<Set>(work) ? with(Assembled(lanes, set, work)) : with(MatrixFree(lanes, set, work));
+    });
 }
 
 }  // namespace tightrope

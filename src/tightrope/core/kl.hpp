@@ -29,16 +29,16 @@ struct KLSet {
     const double* inverse;  ///< (n_slots,) 1 / P̂, and 0 where that is 0
     const double* radius;   ///< (n_pairs,) r; infinite: the pair is free
     double* kappa;          ///< (n_slots,) written by `answer`: κ, in chunks where some pair is CURVED
-    double* mean;           ///< (n_pairs,) written by `hold`: κ̄
-    double* sigma;          ///< (n_pairs,) written by `hold`: σ
+    double* mean;           ///< (n_pairs,) written by `spread` and by `hold`: κ̄
+    double* sigma;          ///< (n_pairs,) written by `spread` and by `hold`: W σ
 
     bool answer(const Chunk& c, const Answers& a, Scratch& scratch) const;
 
     void spread(const Chunk& c, const Flow& f, Index after, Index stride, double* below, Scratch& scratch) const;
     void hold(const Chunk& c, const Flow& f, double* D) const;
-    void respond(const Chunk& c, const Flow& f, const double* t, double* y, double* all) const;
-    void move_within(Index first, Index last, const std::uint32_t* slot, const std::int8_t* label, double q,
-                     const double* theta, const double* x, double* d) const;
+
+    template <class Read, class Add>
+    void respond(const Chunk& c, const Flow& f, const Read& read, const Add& add, double* all) const;
 };
 
 namespace kl {

@@ -49,20 +49,21 @@ inline void KLSet::spread(const Chunk& c, const Flow& f, Index after, Index stri
     const double* __restrict k = kappa;
     const double* __restrict share = f.share + c.pair;
     double* __restrict table = scratch.table();  // of the roots, in rows of `width`
-    double mean[LANES], sigma_W[LANES], root[LANES], root_1[LANES], root_2[LANES], line[3 * LANES];
-    kl::weigh(c, f, k, mean, sigma_W);
+    double per_mean[LANES], root[LANES], root_1[LANES], root_2[LANES], line[3 * LANES];
+    kl::weigh(c, f, k, mean + c.pair, sigma + c.pair);
     for (Index v = 0; v < n_lanes; ++v) {
         const double q = f.label[c.first + v] != WHOLE ? share[v] : 0.0;
+        const double kappa_bar = mean[c.pair + v], sigma_W = sigma[c.pair + v];
         root[v] = sqrt(q / f.W[c.pair + v]);
-        root_1[v] = mean[v] > 0.0 ? root[v] / sqrt(mean[v]) : 0.0;
-        root_2[v] = sigma_W[v] > 0.0 ? sqrt(q / sigma_W[v]) : 0.0;
-        mean[v] = mean[v] > 0.0 ? 1.0 / mean[v] : 0.0;
+        root_1[v] = kappa_bar > 0.0 ? root[v] / sqrt(kappa_bar) : 0.0;
+        root_2[v] = sigma_W > 0.0 ? sqrt(q / sigma_W) : 0.0;
+        per_mean[v] = kappa_bar > 0.0 ? 1.0 / kappa_bar : 0.0;
     }
     for (Index row = c.first, at = 0; row < c.last; row += n_lanes, at += width) {
         for (Index v = 0; v < n_lanes; ++v) table[at + v] = root[v] * p[row + v];
         for (Index v = 0; v < n_lanes; ++v) table[at + n_lanes + v] = root_1[v] * p[row + v] * k[row + v];
         for (Index v = 0; v < n_lanes; ++v)
-            table[at + 2 * n_lanes + v] = root_2[v] * p[row + v] * (1.0 - k[row + v] * mean[v]);
+            table[at + 2 * n_lanes + v] = root_2[v] * p[row + v] * (1.0 - k[row + v] * per_mean[v]);
         for (Index v = 0; v < n_lanes; ++v) line[v] = share[v] * k[row + v];
         if (c.aligned) {
             below[(f.successor[row] - after) * (stride + 1)] += dot(line, p + row, n_lanes);
@@ -100,20 +101,22 @@ inline void KLSet::hold(const Chunk& c, const Flow& f, double* D) const {
     }
 }
 
-/// Add E t = q (p pᵀ − (p κ)(p κ)ᵀ / κ̄ − v vᵀ / σ) t to y, and Σ p t of every pair to `all`.
-inline void KLSet::respond(const Chunk& c, const Flow& f, const double* t, double* y, double* all) const {
+/// Add E x = q (p pᵀ − (p κ)(p κ)ᵀ / κ̄ − v vᵀ / σ) x, and Σ p x of every pair to `all`.
+template <class Read, class Add>
+void KLSet::respond(const Chunk& c, const Flow& f, const Read& read, const Add& add, double* all) const {
     const double* __restrict p = f.p;
     const double* __restrict k = kappa;
     double line[LANES], sum_all[LANES], moment[LANES], plain[LANES], curved[LANES];
     for (Index v = 0; v < c.n_lanes; ++v) sum_all[v] = 0.0, moment[v] = 0.0;
     for (Index row = c.first; row < c.last; row += c.n_lanes) {
-        for (Index v = 0; v < c.n_lanes; ++v) line[v] = p[row + v] * t[f.successor[row + v]];
+        read(row, line);
         for (Index v = 0; v < c.n_lanes; ++v) {
+            line[v] *= p[row + v];
             sum_all[v] += line[v];
             moment[v] += line[v] * k[row + v];
         }
     }
-    for (Index v = 0; v < c.n_lanes; ++v) {  // E t = q p (plain + κ curved)
+    for (Index v = 0; v < c.n_lanes; ++v) {  // E x = q p (plain + κ curved)
         const Index i = c.pair + v;
         const double q = f.label[c.first + v] != WHOLE ? f.share[i] : 0.0;
         const double per_mean = mean[i] > 0.0 ? 1.0 / mean[i] : 0.0;
@@ -124,33 +127,7 @@ inline void KLSet::respond(const Chunk& c, const Flow& f, const double* t, doubl
     }
     for (Index row = c.first; row < c.last; row += c.n_lanes) {
         for (Index v = 0; v < c.n_lanes; ++v) line[v] = p[row + v] * (plain[v] + k[row + v] * curved[v]);
-        for (Index v = 0; v < c.n_lanes; ++v) y[f.successor[row + v]] += line[v];
-    }
-}
-
-/// d = q (diag(p κ) − (p κ)(p κ)ᵀ / κ̄ − v vᵀ / σ) x for a CURVED pair.
-inline void KLSet::move_within(Index first, Index last, const std::uint32_t* slot, const std::int8_t*, double q,
-                               const double* theta, const double* x, double* d) const {
-    double mass = 0.0, moment = 0.0, sigma_q = 0.0, across = 0.0;
-    for (Index j = first; j < last; ++j) {
-        mass += theta[j] * kappa[slot[j]];
-        moment += theta[j] * kappa[slot[j]] * x[j];
-    }
-    if (!(mass > 0.0)) {
-        for (Index j = first; j < last; ++j) d[j] = 0.0;
-        return;
-    }
-    moment /= mass;
-    const double kappa_bar = mass / q;
-    for (Index j = first; j < last; ++j) {
-        const double k = kappa[slot[j]], off = 1.0 - k / kappa_bar;
-        sigma_q += k > 0.0 ? theta[j] * off * off / k : 0.0;
-        across += theta[j] * off * x[j];
-    }
-    across = sigma_q > 0.0 ? across / sigma_q : 0.0;
-    for (Index j = first; j < last; ++j) {
-        const double k = kappa[slot[j]];
-        d[j] = theta[j] * (k * (x[j] - moment) - (1.0 - k / kappa_bar) * across);
+        add(row, line);
     }
 }
 

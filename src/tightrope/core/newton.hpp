@@ -61,6 +61,25 @@ inline double restrain(double move, double mass, double unseen) {
     return min(max(move, -most), most);
 }
 
+/// Make H of the last evaluation, damped, the matrix of the steps that follow: its factor, or pivots.
+template <class Set>
+void renew_hessian(const Lanes& lanes, const Set& set, bool direct, bool assembled, double damping, Workspace& work) {
+    if (!direct) return find_pivots(lanes, set, assembled, damping, work);
+    assemble(lanes, set, damping, work);
+    factorise(work.panels, work.pool);
+    work.factor_damping = damping;
+}
+
+/// Overwrite x with H⁻¹ x.
+template <class Set>
+void solve_newton(const Lanes& lanes, const Set& set, const StepChoice& choice, Workspace& work, double* x,
+                  Interrupt& interrupt) {
+    if (choice.direct)
+        solve(work.panels, x);
+    else
+        conjugate_gradients(lanes, set, choice.assembled, choice.accuracy, work, x, interrupt);
+}
+
 /// Write the step −H⁻¹ (inflow − outflow).
 template <class Set>
 Step newton_step(const Lanes& lanes, const Set& set, const StepChoice& choice, Workspace& work, Interrupt& interrupt) {
@@ -68,16 +87,8 @@ Step newton_step(const Lanes& lanes, const Set& set, const StepChoice& choice, W
     double* step = work.step.data();
     step[0] = step[last] = 0.0;
     for (Index s = first; s < last; ++s) step[s] = work.outflow[s] - work.inflow[s];
-    if (choice.direct) {
-        if (choice.renew) {
-            assemble(lanes, set, choice.damping, work);
-            factorise(work.panels, work.pool);
-            work.factor_damping = choice.damping;
-        }
-        solve(work.panels, step);
-    } else {
-        conjugate_gradients(lanes, set, choice.assembled, true, choice.damping, choice.accuracy, work, step, interrupt);
-    }
+    if (choice.renew || !choice.direct) renew_hessian(lanes, set, choice.direct, choice.assembled, choice.damping, work);
+    solve_newton(lanes, set, choice, work, step, interrupt);
     Step found{0.0, 0.0};
     for (Index s = first; s < last; ++s) {
         const double mass = work.inflow[s] + work.outflow[s];

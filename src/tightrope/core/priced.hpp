@@ -16,10 +16,14 @@
 //     ρ_i  = slack_i + (inflow − outflow) · dβ_i                                 slope of φ along (dβ_i, e_i)
 //
 // the prices move by dy = argmin ½ <dy, S dy> + <ρ, dy>, and the potentials by −H⁻¹ (inflow − outflow) + Σ dy_i dβ_i.
-// S is positive semidefinite and the step one of descent whatever the dβ_i are: also with a factor of H from before.
-// Rows without a price that the plain step keeps take no part. Rows are in units of their largest coefficient.
+// S is positive semidefinite and the step one of descent whatever the dβ_i are: also where H is damped. The last step of a
+// search, which ends it anyhow, is taken with the H, the dβ_i and the S of the one before.
+// Rows without a price that are met take no part. Rows are in units of their largest coefficient.
 #pragma once
 
+#include <optional>
+
+#include "blocks.hpp"
 #include "newton.hpp"
 #include "sensitivity.hpp"
 #include "small_dense.hpp"
@@ -33,6 +37,7 @@ inline constexpr double SINGULAR = 1e-10;       ///< Of its diagonal, added to S
 inline constexpr double FLAT = 1e-15;           ///< and that much: or the same for all θ. It is what rounding makes of S.
 inline constexpr double ACCURACY = 1e-6;        ///< Of dβ_i by conjugate gradients.
 inline constexpr Index MAX_STEPS = 60;          ///< Of an attempt that moves both together.
+inline constexpr double LAST = 0.1;             ///< Of the tolerance: what a step with the H before may leave.
 }  // namespace priced
 
 /// <A_i, θ> <= b_i at prices up to most_i: A (m, n_tuples), b (m,), most (m,).
@@ -62,10 +67,10 @@ class PricedSearch {
 public:
     PricedSearch(const Subproblem& problem, const Rows& rows, const Lanes& lanes, const Set& set, const bool* free,
                  double tolerance, Workspace& work, double* theta, Interrupt& interrupt)
-        : space_(problem.space), problem_(problem), rows_(rows), lanes_(lanes), set_(set), free_(free),
-          tolerance_(tolerance), work_(work), theta_(theta), interrupt_(interrupt), size_(rows.m), limit_(rows.m),
-          most_(rows.m), cost_(space_.n_tuples), x_(std::max(space_.n_tuples, lanes.n_slots())), d_(space_.n_tuples),
-          dbeta_(rows.m * space_.n_states), drained_(space_.n_states), S_(rows.m * rows.m), rho_(rows.m), dy_(rows.m) {
+        : space_(problem.space), problem_(problem), rows_(rows), lanes_(lanes), set_(set), tolerance_(tolerance),
+          work_(work), theta_(theta), interrupt_(interrupt), size_(rows.m), limit_(rows.m), most_(rows.m),
+          cost_(std::max(space_.n_tuples, lanes.n_slots())), dbeta_(rows.m * space_.n_states), S_(rows.m * rows.m),
+          rho_(rows.m), dy_(rows.m) {
         for (Index i = 0; i < rows.m; ++i) {
             const Extremes found = extremes(row(i), space_.n_tuples);
             const double largest = max(found.largest, -found.smallest);
@@ -73,6 +78,7 @@ public:
             limit_[i] = rows.b[i] / size_[i];
             most_[i] = largest > 0.0 ? rows.most[i] * size_[i] : 0.0;  // a row of zeros has no price
         }
+        response_.emplace(space_, lanes_, set_, free, work_, rows_.A, size_);
     }
 
     /// Search from the prices y and the β of the workspace; write θ, or NaN if nothing was found, and the prices.
@@ -129,9 +135,8 @@ private:
     /// φ, the slack and what is missed at a point whose F and θ are known.
     void account(PricedPoint& at, Value value) {
         at.slack.resize(rows_.m);
-        work_.pool.each(rows_.m, [&](Index i, int) {
-            at.slack[i] = limit_[i] - dot(row(i), theta_, space_.n_tuples) / size_[i];
-        });
+        for (Index i = 0; i < rows_.m; ++i)
+            at.slack[i] = limit_[i] - dot_in_blocks(row(i), theta_, space_.n_tuples) / size_[i];
         at.phi = value.F;
         at.residual = value.residual;
         at.missed = 0.0;
@@ -148,7 +153,7 @@ private:
         logarithmic_ = tilt(priced_problem(), lanes_, work_, theta_);
         const Value value = evaluate(lanes_, set_, at.beta.data(), logarithmic_, work_);
         if (logarithmic_) kept_u_ = work_.u;
-        divide(space_, lanes_, logarithmic_, work_, x_.data(), theta_);
+        divide(space_, lanes_, logarithmic_, work_, cost_.data(), theta_);
         if (logarithmic_) work_.u.swap(kept_u_);
         account(at, value);
     }
@@ -170,8 +175,7 @@ private:
     /// Newton's method from `here_` on; `centred`: with the plain answer after every step. Whether it arrived.
     bool search(bool centred, Index limit) {
         using namespace newton;
-        const bool direct = !work_.panels.empty();
-        bool renew = work_.factor_damping != 0.0;
+        bool renew = true;
         double damping = 0.0, reach = priced::REACH;
         bool settled = here_.phi < INF;  // then p is divided
         if (!settled) evaluate_at(here_);
@@ -181,12 +185,11 @@ private:
             if (settled) evaluate_at(here_);
             settled = centred;
             ++steps_;
-            const bool exact = renew || !direct;
-            const double accuracy = max(min(FAR, here_.residual), min(CLOSE, 0.3 * tolerance_ / here_.residual));
-            const Step found = joint_step({direct, true, renew, damping, accuracy, 0.0}, reach);
+            const bool exact = renew;
+            const Step found = joint_step(renew, damping, reach);
+            renew = true;
             if (!(found.longest < BELIEVABLE) && !centred) {
                 if (exact) damping = max(10.0 * damping, FIRST_DAMPING);
-                renew = true;
                 continue;
             }
             double t = centred ? 1.0 : min(1.0, MAX_MOVE / found.longest);
@@ -197,12 +200,11 @@ private:
             }
             if (accepted) {
                 const double then = value(there_).residual;
-                renew = centred || damping > 0.0 || then * then > tolerance_ * value(here_).residual;
+                renew = centred || damping > 0.0 || then * then > priced::LAST * tolerance_ * value(here_).residual;
                 damping = t < 1.0 || damping > 1e-8 ? 0.1 * damping : 0.0;
                 reach = min(2.0 * reach, priced::REACH);  // less than what a refused step takes
                 std::swap(here_, there_);
             } else {
-                renew = true;
                 if (exact) damping = centred ? 0.0 : max(10.0 * damping, FIRST_DAMPING), reach *= 0.25;
                 if (!centred) evaluate_at(here_);
             }
@@ -226,18 +228,23 @@ private:
         return true;
     }
 
-    /// Write the step in β into the workspace and that in y into dy_.
-    Step joint_step(const StepChoice& choice, double reach) {
+    /// Write the step in β into the workspace and that in y into dy_; without `renew` by the H, the dβ and the S before.
+    Step joint_step(bool renew, double damping, double reach) {
         const Index first = lanes_.first_state(1), last = lanes_.first_state(lanes_.n_layers());
-        Step found = newton_step(lanes_, set_, choice, work_, interrupt_);
+        const bool direct = !work_.panels.empty();
+        const double accuracy = max(min(newton::FAR, here_.residual), min(newton::CLOSE, 0.3 * tolerance_ / here_.residual));
+        Step found = newton_step(lanes_, set_, {direct, true, renew, damping, accuracy, 0.0}, work_, interrupt_);
         if (!(found.slope <= 0.0)) {  // H is no longer one: hold β
             std::fill(work_.step.begin(), work_.step.end(), 0.0);
             found = {0.0, 0.0};
         }
-        choose_rows();
+        if (renew) respond({direct, true, false, damping, priced::ACCURACY, 0.0});
         std::fill(dy_.begin(), dy_.end(), 0.0);
         if (chosen_.empty()) return found;
-        for (std::size_t c = 0; c < chosen_.size(); ++c) respond_to(c, choice);
+        for (const Index i : chosen_) {
+            rho_[i] = here_.slack[i];
+            for (Index s = first; s < last; ++s) rho_[i] += (work_.inflow[s] - work_.outflow[s]) * dbeta(i)[s];
+        }
         move_prices(reach);
         found.longest = 0.0;
         for (const Index i : chosen_) {
@@ -249,53 +256,19 @@ private:
         return found;
     }
 
-    /// The rows that have a price, or that a step in β alone would break.
-    void choose_rows() {
+    /// Choose the rows that have a price or are exceeded; their dβ and S.
+    void respond(const StepChoice& choice) {
         chosen_.clear();
-        bool all = true;
-        for (Index i = 0; i < rows_.m; ++i) all &= here_.y[i] > 0.0 || !(most_[i] > 0.0);
-        if (!all) {
-            std::fill(x_.begin(), x_.end(), 0.0);
-            add_moves(space_, work_.step.data(), x_.data());
-            move(space_, lanes_, set_, free_, work_.label.data(), theta_, x_.data(), d_.data());
+        for (Index i = 0; i < rows_.m; ++i)
+            if (most_[i] > 0.0 && (here_.y[i] > 0.0 || here_.slack[i] < 0.0)) chosen_.push_back(i);
+        response_->drain(chosen_, theta_, dbeta_.data());
+        for (const Index i : chosen_) {
+            interrupt_.check();
+            keep_if_sound(lanes_, dbeta(i));
+            solve_newton(lanes_, set_, choice, work_, dbeta(i), interrupt_);
+            keep_if_sound(lanes_, dbeta(i));
         }
-        for (Index i = 0; i < rows_.m; ++i) {
-            if (!(most_[i] > 0.0)) continue;
-            const bool has_price = here_.y[i] > 0.0;
-            if (has_price || here_.slack[i] - dot(row(i), d_.data(), space_.n_tuples) / size_[i] < 0.0)
-                chosen_.push_back(i);
-        }
-    }
-
-    /// dβ, ρ and S of the chosen row c.
-    void respond_to(std::size_t c, const StepChoice& choice) {
-        const Index i = chosen_[c], first = lanes_.first_state(1), last = lanes_.first_state(lanes_.n_layers());
-        interrupt_.check();
-        const double* __restrict A = row(i);
-        double* __restrict x = x_.data();
-        const double size = size_[i];
-        for (Index j = 0; j < space_.n_tuples; ++j) x[j] = -A[j] / size;
-        move(space_, lanes_, set_, free_, work_.label.data(), theta_, x_.data(), d_.data());
-        double* b = dbeta(i);
-        drain(space_, d_.data(), b);
-        keep_if_sound(lanes_, b);
-        if (choice.direct)
-            tightrope::solve(work_.panels, b);
-        else
-            conjugate_gradients(lanes_, set_, choice.assembled, false, choice.damping, priced::ACCURACY, work_, b,
-                                interrupt_);
-        keep_if_sound(lanes_, b);
-        add_moves(space_, b, x_.data());
-        move(space_, lanes_, set_, free_, work_.label.data(), theta_, x_.data(), d_.data());
-        drain(space_, d_.data(), drained_.data());
-        rho_[i] = here_.slack[i];
-        for (Index s = first; s < last; ++s) rho_[i] += (work_.inflow[s] - work_.outflow[s]) * b[s];
-        for (std::size_t other = 0; other <= c; ++other) {
-            const Index h = chosen_[other];
-            double product = -dot(row(h), d_.data(), space_.n_tuples) / size_[h];
-            for (Index s = first; s < last; ++s) product -= dbeta(h)[s] * drained_[s];
-            S_[h * rows_.m + i] = S_[i * rows_.m + h] = product;
-        }
+        response_->curvature(chosen_, dbeta_.data(), S_.data());
     }
 
     /// dy: the model's minimum over the box of the prices, no further than `reach` away.
@@ -306,7 +279,7 @@ private:
             const Index i = chosen_[a];
             lowest[a] = max(here_.y[i] - reach, 0.0);
             width[a] = min(here_.y[i] + reach, most_[i]) - lowest[a];
-            for (Index c = 0; c < n; ++c) model[a * n + c] = S_[i * rows_.m + chosen_[c]];
+            for (Index c = 0; c < n; ++c) model[a * n + c] = S_[a * n + c];
             model[a * n + a] = (1.0 + priced::SINGULAR) * max(model[a * n + a], 0.0) + priced::FLAT;
         }
         for (Index a = 0; a < n; ++a) {
@@ -326,16 +299,16 @@ private:
     const Rows rows_;
     const Lanes& lanes_;
     const Set& set_;
-    const bool* free_;
     const double tolerance_;
     Workspace& work_;
     double* theta_;
     Interrupt& interrupt_;
     std::vector<double> size_, limit_, most_;  ///< (m,) the largest coefficient of each row, and b and most in its units
-    std::vector<double> cost_;                 ///< (n_tuples,) cost + Σ y_i A_i
-    std::vector<double> x_, d_;                ///< (n_tuples,) a change of log w, and of θ; x_ is room for `divide`, too
-    std::vector<double> dbeta_, drained_;      ///< (m, n_states) and (n_states,)
-    std::vector<double> S_, rho_, dy_;         ///< (m, m), (m,) and (m,)
+    std::optional<Response<Set>> response_;
+    std::vector<double> cost_;                 ///< (n_tuples,) cost + Σ y_i A_i; later room for `divide`
+    std::vector<double> dbeta_;                ///< (m, n_states) what a chosen row drains, then dβ
+    std::vector<double> S_;                    ///< (n, n) of the chosen rows
+    std::vector<double> rho_, dy_;             ///< (m,)
     std::vector<double> kept_u_;               ///< by slot, while θ is divided by logarithms
     std::vector<Index> chosen_;                ///< the rows that take part in a step
     PricedPoint here_, there_;

@@ -16,12 +16,11 @@
 //     A KL ball moves otherwise: CURVED in the first slot.
 //
 // The solver has functions that read ∂p/∂log w off the labels; a set that moves otherwise has its own (`kl_movement.hpp`).
-// Each takes a chunk of which some pair is not WHOLE, and what was found there (`Flow`); the last takes one pair.
+// Each takes a chunk of which some pair is not WHOLE, and what was found there (`Flow`).
 //
 //     spread         adds q (p pᵀ + ∂p/∂β) to the upper triangle of a block of H, where state s has row s − after
 //     hold           takes q (p − diag ∂p/∂log w) from D, the diagonal of H, as far as ∂p/∂log w is diagonal
-//     respond        adds E t to y and Σ p t of every pair to `all`; E is the rest of q (p pᵀ + ∂p/∂β)
-//     move_within    d = q (∂p/∂log w) x over the tuples first .. last of a pair of mass q
+//     respond        adds E x by row of slots, and Σ p x of every pair to `all`; E is the rest of q (p pᵀ + ∂p/∂β)
 #pragma once
 
 #include <cstdint>

@@ -10,7 +10,6 @@
 #include "confidence.hpp"
 #include "newton.hpp"
 #include "priced.hpp"
-#include "sensitivity.hpp"
 
 namespace tightrope {
 
@@ -31,6 +30,7 @@ public:
     }
 
     const Space& space() const { return space_; }
+    const bool* free() const { return free_.get(); }
     std::vector<double>& potentials() { return work_.beta; }        ///< β; the next solve starts here.
     const Panels& factor() const { return work_.panels; }
     double factor_damping() const { return work_.factor_damping; }  ///< NaN while there is no factor
@@ -103,14 +103,6 @@ public:
                                             work_, y, theta, interrupt);
         });
         return found;
-    }
-
-    void sensitivities(const double* reference, const double* cost, const double* A, Index m, const double* theta,
-                       double* dbeta, double* dtheta, Interrupt& interrupt) {
-        visit([&](const auto& set) {
-            tightrope::sensitivities({space_, reference, cost}, lanes_, set, free_.get(), work_, A, m, theta, dbeta,
-                                     dtheta, interrupt);
-        });
     }
 
 private:

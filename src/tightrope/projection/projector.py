@@ -141,20 +141,6 @@ class Projector:
         """Primal minus dual value of the last answer."""
         return primal_value(self.space, reference, cost, theta) + self.dual_value
 
-    def sensitivities(
-        self, reference: FloatArray, cost: FloatArray, A: FloatArray, theta: FloatArray
-    ) -> tuple[FloatArray, FloatArray]:
-        """Return the derivatives of the last solution `theta` when `cost` moves along each row of A.
-
-        They are (m, n_states) for the potentials and (m, n_tuples) for θ.
-        """
-        if self._own is not None:
-            at = in_numpy.dual(self.space, reference, cost, self._own, self.potentials)
-            return in_numpy.sensitivities(self.space, at, A)
-        dbeta, dtheta = np.empty((len(A), self.space.n_states)), np.empty_like(A)
-        self._solver.sensitivities(reference, cost, A, theta, dbeta, dtheta)
-        return dbeta, dtheta
-
 
 def primal_value(space: LayeredSpace, reference: FloatArray, cost: FloatArray, theta: FloatArray) -> float:
     """Return <cost, θ> + D(θ, reference) − Σ reference + n_layers, which is −F at the solution."""
