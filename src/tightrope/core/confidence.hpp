@@ -19,14 +19,17 @@ inline std::vector<double> to_slots(const Lanes& lanes, const double* by_tuple) 
     return slots;
 }
 
-/// The probabilities of every pair, divided by their total where `scaled(pair, total)`.
+/// The probabilities of every pair, those below `least` as 0, divided by their total where `scaled(pair, total)`.
 template <class Scaled>
-std::vector<double> distributions(const Space& space, const Lanes& lanes, const double* by_tuple, const Scaled& scaled) {
-    std::vector<double> slots(lanes.n_slots(), 0.0);
+std::vector<double> distributions(const Space& space, const Lanes& lanes, const double* by_tuple, double least,
+                                  const Scaled& scaled) {
+    std::vector<double> slots(lanes.n_slots(), 0.0), kept;
     for (Index i = 0; i < space.n_pairs; ++i) {
-        const Index begin = space.pair_ptr[i], end = space.pair_ptr[i + 1];
-        const double total = sum(by_tuple + begin, end - begin), divisor = scaled(i, total) ? total : 1.0;
-        for (Index j = begin; j < end; ++j) slots[lanes.slot[j]] = by_tuple[j] / divisor;
+        const Index begin = space.pair_ptr[i], n = space.pair_ptr[i + 1] - begin;
+        kept.assign(by_tuple + begin, by_tuple + begin + n);
+        for (double& P : kept) P = P < least ? 0.0 : P;
+        const double total = sum(kept.data(), n), divisor = scaled(i, total) ? total : 1.0;
+        for (Index j = 0; j < n; ++j) slots[lanes.slot[begin + j]] = kept[j] / divisor;
     }
     return slots;
 }
@@ -35,7 +38,7 @@ std::vector<double> distributions(const Space& space, const Lanes& lanes, const 
 class L1Data {
 public:
     L1Data(const Space& space, const Lanes& lanes, const double* center, const double* radius)
-        : center_(distributions(space, lanes, center, [&](Index i, double total) {
+        : center_(distributions(space, lanes, center, -INF, [&](Index i, double total) {
               return abs(total - 1.0) > NORMALISED && radius[i] < 2.0;
           })) {
         for (const std::uint32_t i : lanes.pair) {
@@ -84,9 +87,8 @@ class KLData {
 public:
     KLData(const Space& space, const Lanes& lanes, const bool* free, const double* center, const double* radius)
         : mean_(lanes.n_pairs(), 0.0), sigma_(lanes.n_pairs(), 0.0), kappa_(lanes.n_slots(), 1.0) {
-        std::vector<double> seen(center, center + space.n_tuples);
-        for (double& P : seen) P = P < SMALLEST_CENTER ? 0.0 : P;
-        center_ = distributions(space, lanes, seen.data(), [&](Index i, double) { return !free[i]; });
+        center_ = distributions(space, lanes, center, SMALLEST_CENTER, [&](Index i, double) { return !free[i]; });
+        inverse_.reserve(center_.size());
         for (const double P : center_) inverse_.push_back(P > 0.0 ? 1.0 / P : 0.0);
         for (const std::uint32_t i : lanes.pair)
             radius_.push_back(free[i] ? INF : (radius[i] < SMALLEST_RADIUS ? 0.0 : radius[i]));
