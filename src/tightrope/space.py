@@ -224,7 +224,7 @@ class LayeredSpace:
             return np.add.reduceat(values, self.csr.pair_ptr[:-1], axis=-1)
 
     def expand_to_tuples(self, values: NDArray[DType]) -> NDArray[DType]:
-        """Return (…, n_tuples) the value of the pair of each tuple, from values (…, n_pairs)."""
+        """Return for each tuple the value of its pair: (…, n_tuples) from values (…, n_pairs)."""
         _check_last_axis(values, self.n_pairs)
         return np.repeat(values, self.successors_per_pair, axis=-1)
 

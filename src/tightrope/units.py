@@ -64,7 +64,7 @@ class Units:
 
     @classmethod
     def of_bounds(cls, *, loss_bounds: tuple[float, float] | float, use_bounds: ArrayLike, factor: float = 1.0) -> Self:
-        """Return units in which all possible values are within Assumption 2; values within it are not scaled.
+        """Return units in which all possible values meet Assumption 2; values that meet it already are not scaled.
 
         Parameters
         ----------

@@ -86,7 +86,7 @@ def test_tables_may_be_columns_of_one_file_lists_and_names(tmp_path: Path) -> No
     [
         ("* energy[action]", "energy[action]", "problem.toml, line 12: the form .*, column 22: 'energy' where"),
         ("* energy[action]", "* energi[action]", r"line 12: \[tables\] has no table 'energi'; did you mean 'energy'"),
-        ("* energy[action]", "", r"line 8: no form has the table energy; drop it"),
+        ("* energy[action]", "", r"line 8: no form uses the table energy; remove it"),
         ('form = "wear[action]"', "", r"\[constraints.discharged\] has neither table nor form"),
         ('form = "wear[action]"', 'form = "wear[action]"\ntable = "price.csv"', "has both table and form"),
         ("budget = 15", "budget = 15\ndefault = 0", "has a form, which takes no default"),

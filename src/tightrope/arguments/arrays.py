@@ -1,4 +1,4 @@
-"""Validation of arrays; apart from the other arguments, so that the command line's help does without NumPy."""
+"""Validation of arrays. It is a module of its own so that the help of the command line does not import NumPy."""
 
 from collections.abc import Sized
 from typing import Any, NoReturn

@@ -292,7 +292,7 @@ def estimate(study: Study, folder: Path, engine: Engine, beside: Path) -> list[s
 
 
 def peak_memory() -> list[float]:
-    """Return the peak memory of this process in megabytes; "" where it is unknown."""
+    """Return the peak memory of this process in megabytes; empty where it is unknown."""
     if sys.platform == "win32":
         return []
     import resource
@@ -301,7 +301,7 @@ def peak_memory() -> list[float]:
 
 
 def trials(configurations: Sequence[Configuration]) -> float:
-    """Seconds of work, by short trials; runs that differ only in options or seed share one."""
+    """Estimate the seconds of work by short trials; runs that differ only in options or seed share one."""
     kinds: dict[tuple[str, str], list[Configuration]] = {}
     for run in configurations:
         kinds.setdefault((digest(run.conditions), run.learner.name), []).append(run)
@@ -309,7 +309,7 @@ def trials(configurations: Sequence[Configuration]) -> float:
 
 
 def trial(configuration: Configuration) -> float:
-    """Seconds of work for an episode, records included."""
+    """Return the seconds of work for an episode, records included."""
     problem = configuration.conditions.make_problem()
     run = Run(problem, configuration.make_learner(problem), **configuration.how)
     began, first = process_time(), 0

@@ -1,4 +1,4 @@
-"""C-UCRL: constrained upper confidence reinforcement learning, the model known (Zheng & Ratliff 2020).
+"""C-UCRL: constrained upper confidence reinforcement learning with a known model (Zheng & Ratliff 2020).
 
 Costs c of the loss and d_i of the constraints lie in [0, 1] and are known as averages c̄ and d̄_i of n(s,a) visits. In
 phase k = 1, 2, …, which has k episodes:

@@ -87,7 +87,7 @@ class FollowTheLeader(CountingLearner[LeaderState]):
 
 
 def _leader(mdp: LayeredMDP, f: FloatArray, g: FloatArray, c: FloatArray) -> tuple[Policy, FloatArray]:
-    """Return the best policy for the model and its multipliers; if the budgets cannot be met, the least excess."""
+    """Return the best policy for the model and its multipliers; without one, the policy with the least excess."""
     try:
         answer = solve_cmdp(mdp, f, g, c)
     except InfeasibleError:

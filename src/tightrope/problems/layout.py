@@ -122,7 +122,7 @@ class Layout:
         return np.stack([self.state[s], a, self.state[s_next], self.step[s]], axis=1)
 
     def lay_out(self, values: ArrayLike | MoveFunction) -> FloatArray:
-        """Return a loss or constraint, (n_tuples,), flat over `space.tuples`; of merged moves, the expectation.
+        """Return a loss or constraint (n_tuples,), flat over `space.tuples`; merged moves get their expectation.
 
         Parameters
         ----------

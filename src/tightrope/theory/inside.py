@@ -173,7 +173,7 @@ def first_within(kappa: float, slack: float) -> int:
 
 
 def met_from(problem: Problem, *, tightening: float, level: float = UCPDInside.level, ties: bool = False) -> float:
-    """The least power of two T that, as all later ones up to 2^50, is proved to end within every budget; or infinity.
+    """Return the least power of two T such that T and all later ones up to 2^50 end within every budget; or infinity.
 
     With probability at least 1 − 4ζ for each T.
     """

@@ -123,7 +123,7 @@ class Chased(Changing):
         return MixedPlay(Chaser(still, self.mdp, weight=1.0, memory=self.memory).begin(rng), self.of_loss)
 
     def of_loss(self, loss: FloatArray) -> FloatArray:
-        """Return the constraints (I, n_tuples) for û (n_tuples,), a loss of "chaser"."""
+        """Return the constraints (I, n_tuples) that follow from û (n_tuples,), a loss of "chaser"."""
         g: FloatArray = (1 + self.swing * (2 * loss - 1)) * self.mean
         return g
 
@@ -168,7 +168,7 @@ CHANGING: dict[str, Callable[..., ChangingConstraints]] = {
 
 
 def in_turn(scenarios: ArrayLike, kind: Callable[[FloatArray], Scenarios]) -> Mixed:
-    """Return constraints that mix these scenarios, (K, I, n_tuples), by a loss sequence; the mean is the first one."""
+    """Return constraints that mix scenarios (K, I, n_tuples) as a loss sequence mixes losses; the first is the mean."""
     rows = checked_rows(scenarios)
     return Mixed(kind(rows.reshape(len(rows), -1)), rows[0])
 

@@ -59,7 +59,7 @@ class Dynamics:
             self.layout = self._tied(self.layout)
 
     def step_column(self, table: Table) -> Indices | None:
-        """Return the column step of a table, each from 0 to n_steps - 1; None if there is no such column."""
+        """Return the column `step` of a table, with values from 0 to n_steps - 1; None if there is no such column."""
         if "step" not in table.columns:
             return None
         steps = table.whole_numbers("step", at_least=0)

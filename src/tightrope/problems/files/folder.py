@@ -173,7 +173,7 @@ class Files:
                     self._known.setdefault(place[0], set()).update(place[1])
         for name in toml.whole.tables:
             if name not in used:
-                raise InvalidInputError(f"{toml.where('tables', name)}: no form has the table {name}; drop it")
+                raise InvalidInputError(f"{toml.where('tables', name)}: no form uses the table {name}; remove it")
 
     def open(self, *keys: str) -> Table:
         """Return the table that this key of the declaration names."""

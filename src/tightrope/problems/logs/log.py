@@ -248,8 +248,8 @@ class _Reader:
                 self.columns[role] = names
             elif needed:
                 raise InvalidInputError(
-                    f"{table.path}: there is no column {missing[0]!r} for {role} (there is "
-                    f"{', '.join(table.columns)}); give its name in columns"
+                    f"{table.path}: there is no column {missing[0]!r} for {role}; the file has "
+                    f"{', '.join(table.columns)}; name the right one in columns"
                 )
         for here, then in zip(self.columns["state"], self.columns.get("next_state", ()), strict=False):
             if here in bins:
