@@ -26,7 +26,7 @@ RECORDS = 25
 
 
 class Asked(NamedTuple):
-    """A run to play."""
+    """A run to play: problem, losses, learner and seed."""
 
     learner: str
     problem: str

@@ -32,7 +32,7 @@ def problem_of(name: str, losses: str) -> tr.Problem:
 
 
 class Asked(NamedTuple):
-    """A run to play."""
+    """A run to play: problem, learner, episodes and seed."""
 
     learner: str
     problem: str

@@ -67,7 +67,7 @@ def coverage(simulations: int, seed: int = 0) -> list[tuple[str, str, str, int, 
 
 
 def main(simulations: int) -> None:
-    """Print the table."""
+    """Run the simulations, and print the table."""
     rows = [
         (policy, method, what, str(n), f"{held / n:.1%}", f"{width:.3g}")
         for policy, method, what, n, held, width in coverage(simulations)

@@ -123,7 +123,7 @@ def _rate(missing: float) -> str:
 
 
 def run_at_once(problem: tr.Problem, yesterday: FloatArray | None, day: int) -> dict[int, str]:
-    """Run all waiting jobs."""
+    """Run all jobs that are waiting, at once."""
     return {s: f"run {min(int(name.split()[0]), 3)}" for s, name, _ in states(problem)}
 
 

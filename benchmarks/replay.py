@@ -51,7 +51,7 @@ SUMS = ("loss", "use_")
 
 
 class Played(NamedTuple):
-    """The records of a run."""
+    """The records of a run, episode by episode."""
 
     values: FloatArray  #: (n_columns, EPISODES)
     paths: NDArray[np.uint64]  #: (EPISODES,) digests
@@ -161,7 +161,7 @@ def rows(found: Mapping[str, Mapping[str, Difference]]) -> Iterator[list[str]]:
 
 
 def main() -> None:
-    """Record, or compare."""
+    """Record the runs, or compare them with a file."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("command", choices=("record", "compare"))
     parser.add_argument("file", type=Path)

@@ -179,7 +179,7 @@ class Episodes:
         self._ids: list[str] = []
 
     def ask(self, connections: int, seconds: float) -> Load:
-        """Open episodes."""
+        """Open episodes, and keep their ids."""
         self._file.write_text("")
         load = self._wrk.send(f"{self._path}/ask", connections, seconds, ASK.format(ids=self._file))
         self._ids += self._file.read_text().split()
