@@ -42,7 +42,7 @@ def list_(
 
 
 @app.command(epilog=EXIT_CODES, cls=Command)
-@options.conducts
+@options.grouped(options.Conduct)
 def run(
     problem: options.Problem,
     episodes: options.Episodes = None,
@@ -112,7 +112,7 @@ def run(
 
 
 @app.command(epilog=EXIT_CODES, cls=Command)
-@options.conducts
+@options.grouped(options.Conduct)
 def sweep(
     file: Annotated[Path, options.argument("FILE", "A study file (docs/how-to/studies.md).")],
     *,
@@ -216,6 +216,7 @@ def watch(folder: options.Folder, port: options.Port = 0) -> None:
 
 
 @app.command(epilog=EXIT_CODES, cls=Command, context_settings={"auto_envvar_prefix": "TIGHTROPE_SERVE"})
+@options.grouped(options.Serving)
 def serve(
     directory: Annotated[
         str,
@@ -241,50 +242,8 @@ def serve(
             "NAME", "Create the learner in DIR/NAME, to serve several; in a database, the schema.", default="DIR itself"
         ),
     ] = None,
-    host: Annotated[
-        str, options.value("ADDRESS", "Address to listen on; any but a loopback address requires a token.")
-    ] = "127.0.0.1",
-    port: Annotated[int, options.whole("Port to listen on; 0 takes a free one.", 0, 65535)] = 8000,
-    token_file: Annotated[
-        Path | None,
-        options.value(
-            "FILE", "File that holds a token with all roles.", default="the environment variable TIGHTROPE_TOKEN"
-        ),
-    ] = None,
-    tokens_file: Annotated[
-        Path | None,
-        options.value(
-            "FILE",
-            "File with the tokens that clients may send, each with its roles (tightrope token).",
-            "--tokens",
-        ),
-    ] = None,
-    certificate: Annotated[
-        Path | None, options.value("FILE", "TLS certificate in PEM format.", default="no TLS")
-    ] = None,
-    key: Annotated[
-        Path | None,
-        options.value("FILE", "Private key of the certificate.", default="in the file of the certificate"),
-    ] = None,
-    rate: Annotated[float, options.value("N", "Most requests per second from one address.", min=1.0)] = 5000.0,
-    max_body: Annotated[int, options.whole("Most bytes of a request.", 1, LARGEST)] = 8 * 2**20,
-    max_open: Annotated[int, options.whole("Most episodes open at once.", 1, LARGEST)] = 1000,
-    log_level: Annotated[
-        options.LogLevel,
-        options.one_of(options.LogLevel, "What to log: every request (info), or those that failed (warning)."),
-    ] = "warning",
-    log_format: Annotated[
-        options.LogFormat, options.one_of(options.LogFormat, "Format of the log on stderr.")
-    ] = "text",
-    expire_after: Annotated[
-        float | None,
-        options.value("SECONDS", "Give up episodes that are open for longer.", default="never", min=1.0),
-    ] = None,
-    snapshot_every: Annotated[int, options.whole("Number of events between two snapshots.", 1, LARGEST)] = 1000,
-    keep_days: Annotated[
-        float, options.value("N", "How long events are kept, to be corrected.", min=0.0, max=36_500.0)
-    ] = 90.0,
-    keep_journal: Annotated[int, options.whole("How many events are kept for that, at most.", 0, LARGEST)] = 100_000,
+    *,
+    serving: options.Serving,
 ) -> None:
     """Serve durable learners over HTTP until Ctrl-C (docs/how-to/service.md). --problem creates the learner first."""
     import signal
@@ -300,15 +259,15 @@ def serve(
         from tightrope.cli.production import new_learner
 
         new = new_learner(place, problem, learner, episodes, name)
-    configure(log_level, log_format)
-    limits = Limits(body=max_body, rate=rate)
-    address = Address(host, port, token_of(token_file), tokens_file, certificate, key, limits)
-    if address.guarded and certificate is None and not address.loopback:
+    configure(serving.log_level, serving.log_format)
+    limits, token = Limits(body=serving.max_body, rate=serving.rate), token_of(serving.token_file)
+    address = Address(serving.host, serving.port, token, serving.tokens_file, serving.certificate, serving.key, limits)
+    if address.guarded and serving.certificate is None and not address.loopback:
         note("warning: without TLS the token can be read on the network; use --certificate")
-    learners: dict[str, float] = {"most_open": max_open, "snapshot_every": snapshot_every}
-    learners |= {"keep_days": keep_days, "keep_journal": keep_journal}
-    if expire_after is not None:
-        learners["expire_after"] = expire_after
+    learners: dict[str, float] = {"most_open": serving.max_open, "snapshot_every": serving.snapshot_every}
+    learners |= {"keep_days": serving.keep_days, "keep_journal": serving.keep_journal}
+    if serving.expire_after is not None:
+        learners["expire_after"] = serving.expire_after
     server = Server(place if isinstance(place, str) else Path(directory), address, new, **learners)
     answer_signals(signal.SIGINT)  # Ctrl-C stops the server also in the background of a script
     show(server.address)

@@ -144,7 +144,7 @@ Port = Annotated[int, whole("Port of the page; 0 takes a free one.", 0, 65535, "
 
 
 class Conduct(NamedTuple):
-    """The options of playing a study, for every command that is decorated with `conducts`."""
+    """The options of playing a study, for `tightrope run` and `sweep`."""
 
     set_: Annotated[
         list[str] | None,
@@ -186,18 +186,65 @@ class Conduct(NamedTuple):
     ] = None
 
 
-def conducts(command: Callable[..., None]) -> Callable[..., None]:
-    """Replace the last argument of `command`, `conduct`, by the options of `Conduct`."""
-    *own, _ = inspect.signature(command).parameters.values()
-    shared = [
-        inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=Conduct._field_defaults[name], annotation=kind)
-        for name, kind in get_type_hints(Conduct, include_extras=True).items()
-    ]
+class Serving(NamedTuple):
+    """The options of a service: its address and limits, its log, and what its learners keep."""
 
-    @wraps(command)
-    def with_options(**given: Any) -> None:
-        conduct = Conduct(**{name: given.pop(name) for name in Conduct._fields})
-        command(**given, conduct=conduct)
+    host: Annotated[str, value("ADDRESS", "Address to listen on; any but a loopback address requires a token.")] = (
+        "127.0.0.1"
+    )
+    port: Annotated[int, whole("Port to listen on; 0 takes a free one.", 0, 65535)] = 8000
+    token_file: Annotated[
+        Path | None,
+        value("FILE", "File that holds a token with all roles.", default="the environment variable TIGHTROPE_TOKEN"),
+    ] = None
+    tokens_file: Annotated[
+        Path | None,
+        value(
+            "FILE",
+            "File with the tokens that clients may send, each with its roles (tightrope token).",
+            "--tokens",
+        ),
+    ] = None
+    certificate: Annotated[Path | None, value("FILE", "TLS certificate in PEM format.", default="no TLS")] = None
+    key: Annotated[
+        Path | None,
+        value("FILE", "Private key of the certificate.", default="in the file of the certificate"),
+    ] = None
+    rate: Annotated[float, value("N", "Most requests per second from one address.", min=1.0)] = 5000.0
+    max_body: Annotated[int, whole("Most bytes of a request.", 1, LARGEST)] = 8 * 2**20
+    max_open: Annotated[int, whole("Most episodes open at once.", 1, LARGEST)] = 1000
+    log_level: Annotated[
+        LogLevel,
+        one_of(LogLevel, "What to log: every request (info), or those that failed (warning)."),
+    ] = "warning"
+    log_format: Annotated[LogFormat, one_of(LogFormat, "Format of the log on stderr.")] = "text"
+    expire_after: Annotated[
+        float | None,
+        value("SECONDS", "Give up episodes that are open for longer.", default="never", min=1.0),
+    ] = None
+    snapshot_every: Annotated[int, whole("Number of events between two snapshots.", 1, LARGEST)] = 1000
+    keep_days: Annotated[float, value("N", "How long events are kept, to be corrected.", min=0.0, max=36_500.0)] = 90.0
+    keep_journal: Annotated[int, whole("How many events are kept for that, at most.", 0, LARGEST)] = 100_000
 
-    with_options.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
-    return with_options
+
+def grouped(group: Any) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Replace the last argument of a command by the options of a NamedTuple, `Conduct` or `Serving`."""
+
+    def decorated(command: Callable[..., None]) -> Callable[..., None]:
+        *own, last = inspect.signature(command).parameters.values()
+        shared = [
+            inspect.Parameter(
+                name, inspect.Parameter.KEYWORD_ONLY, default=group._field_defaults[name], annotation=kind
+            )
+            for name, kind in get_type_hints(group, include_extras=True).items()
+        ]
+
+        @wraps(command)
+        def with_options(**given: Any) -> None:
+            options = group(**{name: given.pop(name) for name in group._fields})
+            command(**given, **{last.name: options})
+
+        with_options.__signature__ = inspect.Signature([*own, *shared])  # type: ignore[attr-defined]
+        return with_options
+
+    return decorated
