@@ -63,8 +63,8 @@ class Cluster:
         while subprocess.run(ready, env=_environment()).returncode:
             time.sleep(0.02)
             if self._process.poll() is not None:
-                last = (self.folder / "log").read_text().splitlines()[-2:]
-                assert "shared memory block" in last[0], last  # of processes whose server was killed, and that still end
+                last = "\n".join((self.folder / "log").read_text().splitlines()[-5:])
+                assert "shared memory block" in last, last  # of the processes of a killed server, which still end
                 self.start()
                 return
 
