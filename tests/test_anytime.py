@@ -70,3 +70,31 @@ TIGHT = [
 def test_half_the_radius_would_not_do(name: str, law: str) -> None:
     """So the test above can fail, and the radius is not far larger than it has to be."""
     assert share_ever_outside(name, 0.5, np.array(LAWS[law])) > DELTA
+
+
+def chance_to_miss(scale: float, p: float, N: int, level: float = 0.35) -> float:
+    """Return the probability that N draws, each 1 with probability p, have so few ones that p is not in the set."""
+    rule = CONFIDENCE_RULES["kl-pointwise"](level=level, scale=scale)
+    ones = np.arange(N + 1)
+    space = LayeredSpace.dense([1, 2, 1], N + 1)  # an action of the first state for each number of ones
+    counts = np.zeros(space.n_tuples, dtype=np.int64)
+    counts[: 2 * (N + 1)] = np.stack([ones, N - ones], axis=1).ravel()
+    visits = np.r_[np.full(N + 1, N), np.zeros(space.n_pairs - N - 1, dtype=np.int64)]
+    missed = outside_of(rule(space, visits, counts), np.array([p, 1 - p]), N + 1) & (ones < N * p)
+    return float(binom.pmf(ones, N, p)[missed].sum())
+
+
+def outside_of(ball: KLBall, p: FloatArray, n: int) -> np.ndarray:
+    """(n,) whether p is outside the ball of each of the first n pairs."""
+    center = ball.center[: n * len(p)].reshape(n, -1)
+    return np.asarray(rel_entr(center, p).sum(axis=1) > ball.radius[:n])
+
+
+@pytest.mark.parametrize("p", [0.5, 0.9, 0.99])
+@pytest.mark.parametrize("N", [5, 40, 1000])
+def test_pointwise_sets_miss_one_side_of_one_question_with_at_most_their_level(p: float, N: int) -> None:
+    assert chance_to_miss(1.0, p, N) <= 0.35
+
+
+def test_pointwise_sets_of_a_fiftieth_of_the_radius_miss_more_often() -> None:
+    assert chance_to_miss(0.02, 0.5, 1000) > 0.35

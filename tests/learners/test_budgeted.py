@@ -84,9 +84,15 @@ class Twin:
             V, Q = values(pi, P, cost)
             x = cost + V[SPACE.tuples[:, 2]]
             variance = np.bincount(PAIR, P * (x - Q[PAIR]) ** 2)[PAIR]
-            counted = (np.bincount(PAIR, self.M * x)[PAIR] + d * x) / (N + d) if self.model is None else Q[PAIR]
-            optimism = self.optimism / self.kappa
-            rows[i] = counted - optimism * np.sqrt(variance / np.maximum(N, 1)) - V[SPACE.tuples[:, 0]]
+            counted, more = np.bincount(PAIR, self.M * x)[PAIR] / (N + d), d * x / (N + d)
+            if self.model is not None:
+                counted, more = Q[PAIR], 0.0
+            first, visits = SPACE.csr.pair_ptr[:-1], np.maximum(N, 1)
+            least, most = np.minimum.reduceat(x, first)[PAIR], np.maximum.reduceat(x, first)[PAIR]
+            if self.optimism > 0:
+                less = self.optimism / self.kappa * (np.sqrt(variance / visits) + (most - least) / visits)
+                counted = np.maximum(counted - less, N / (N + d) * least)
+            rows[i] = counted + more - V[SPACE.tuples[:, 0]]
             use = cost @ used
             self.V[i] += len(paths) * (use - c) if excess is None else excess[i] / units[i]
             if self.model is None and excess is None:
@@ -125,7 +131,7 @@ def learners() -> list[Any]:
         UCPDPractical(SPACE, BUDGETS, block=3),
         UCPDPractical(SPACE, BUDGETS, block=3, optimism=0.0, prudence=2.0),
         UCPDPracticalKnown(SPACE, BUDGETS, model=MDP, block=3),
-        UCPDPractical(SPACE, 0.45 * BUDGETS, block=3),
+        UCPDPractical(SPACE, 0.45 * BUDGETS, block=3, optimism=0.1),
     ]
 
 

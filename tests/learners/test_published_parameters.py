@@ -39,7 +39,8 @@ PARAMETERS: dict[str, Row] = {
     "ucpd-inside": {**RADII, "confidence": "kl", "renewal": 0.1, "tightening": 0.0},
     "ucpd-known": {**AS_PUBLISHED, "alpha": 360_000.0, "V": 1200.0, "mixing": 1.1111111e-5},
     "ucpd-practical": {
-        **INSIDE, **RADII, "confidence": "kl", "renewal": 0.1, "optimism": 0.3, "prudence": 0.25,
+        **INSIDE, **RADII, "confidence": "kl-pointwise", "level": 0.35, "renewal": 0.1, "optimism": 0.5,
+        "prudence": 0.5,
     },
     "ucpd-practical-known": {**INSIDE, "prudence": 0.0},
     "ucpd-practical-0.2": {**PRACTICAL, **RADII, "confidence": "kl", "renewal": 0.1, "prudence": 0.5},

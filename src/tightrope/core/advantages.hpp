@@ -4,10 +4,11 @@
 // where θ has it lead (`Belief`). With x = g_i(s,a,s') + V_i(s'), V_i what the policy π uses of constraint
 // i from a state on,
 //
-//     A_i(s,a,s') = (Σ M x + D x(s')) / (N + D) − ω √(Var x / N) − V_i(s)
+//     A_i(s,a,s') = (Σ M x + D x(s')) / (N + D) − ω (√(Var x / N) + span x / N) − V_i(s)
 //
-// makes <A_i, θ'>, but for the middle term, what θ' would use more than π, if the D visits were spent as θ' has it: a pair
-// that was not visited uses what θ' says. The middle term takes ω standard errors off what was counted.
+// makes <A_i, θ'>, but for the term in ω, what θ' would use more than π, if the D visits were spent as θ' has it: a pair
+// that was not visited uses what θ' says. The term in ω takes ω standard errors and ω visits off what was counted, down to
+// no less than if all visits had led to the cheapest successor: with ω = ½ one expensive visit alone never excludes a pair.
 //
 // Paths that were played use more than the counts say by the sum of their surprises,
 //
@@ -69,7 +70,7 @@ private:
                     double counted = 0.0;  // Σ M x / (N + D)
                     for (Index j = 0; j < length; ++j) counted += static_cast<double>(belief_.M[first + j]) * x[j];
                     counted *= share / D;
-                    if (optimism_ > 0.0) counted -= optimism_ * standard_error(P, x, Q, length, k);
+                    if (optimism_ > 0.0) counted = lowered(counted, P, x, Q, length, k, share / D);
                     for (Index j = 0; j < length; ++j) x[j] = counted + share * x[j];
                 }
             }
@@ -81,11 +82,17 @@ private:
         }
     }
 
-    /// √(Var x / N) under the law P of pair k, for x with the mean Q; N is 1 before the first visit.
-    double standard_error(const double* P, const double* x, double Q, Index length, Index k) const {
-        double variance = 0.0;
-        for (Index j = 0; j < length; ++j) variance += P[j] * (x[j] - Q) * (x[j] - Q);
-        return sqrt(variance / max(static_cast<double>(belief_.N[k]), 1.0));
+    /// Σ M x / (N + D) of pair k less ω (√(Var x / N) + span x / N), for x with the mean Q under the law P of the pair; at
+    /// least N min x / (N + D). N is 1 in the denominators before the first visit; each = 1 / (N + D).
+    double lowered(double counted, const double* P, const double* x, double Q, Index length, Index k, double each) const {
+        double variance = 0.0, least = x[0], most = x[0];
+        for (Index j = 0; j < length; ++j) {
+            variance += P[j] * (x[j] - Q) * (x[j] - Q);
+            least = min(x[j], least);
+            most = max(x[j], most);
+        }
+        const double N = static_cast<double>(belief_.N[k]), visits = max(N, 1.0);
+        return max(counted - optimism_ * (sqrt(variance / visits) + (most - least) / visits), N * each * least);
     }
 
     const Belief<Count>& belief_;

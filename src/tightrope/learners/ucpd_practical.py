@@ -2,14 +2,14 @@
 
 Episodes are played in blocks of one policy, of 1 episode at first and 6 later. After block m, let f be the mean of its
 losses and π its policy. f, g_i and the budgets c_i are taken from the least of each layer, in shares of their spans:
-1. The sets are anytime balls on the declared successors (`rules`), with the counts of tied pairs pooled. They are
-   updated when a count has grown by a tenth. The model is in all of them, at all times, with probability 1 − ζ. Δ are
-   the measures whose conditionals lie in them.
+1. The sets are balls around the counted frequencies of the declared successors (`rules`), with the counts of tied pairs
+   pooled: wide enough for any one question, not for all questions at once. They are updated when a count has grown by a
+   tenth. Δ are the measures whose conditionals lie in them.
 2. The use is estimated with P̂(s'|s,a) = (M(s,a,s') + p(s'|s,a)) / (N(s,a) + 1): the counts and one more visit, whose
    successor θ' chooses by its conditionals p, so that untried pairs are tried. Let û_i be the use of π for the mean
    ḡ_i of all draws so far. Then θ' uses û_i + <A_i, θ'>, with A_i the advantages over π (`core/advantages.hpp`).
    After bad luck a pair looks expensive and would not be tried again; so A_i is lowered by ω/κ standard errors of the
-   counts.
+   counts, and by ω/κ expensive visits. With ω = ½ a single event never excludes a pair.
 3. The target is c_i(t) = c_i − κ min{(z σ_i + [V_i]_+ / τ) / √t, c_i / 2}. σ_i is the standard deviation of the use of
    a path, from the differences of successive ones. V_i = Σ (û_i + e_i − c_i) is the excess so far. e_i is the surprise
    of the paths that were played: their use beyond û_i where successors were others than P̂ predicts. So V_i also counts
@@ -70,7 +70,7 @@ class UCPDPractical(CountingLearner[PracticalState]):
     episodes : not needed, unless the confidence rule has a horizon.
     confidence, level, radius_scale, renewal, ties : as in `UCPD`, with other defaults.
     first_rate : h, how far a step may move θ while losses do not change.
-    optimism : ω, the number of standard errors by which the use of an uncertain pair is estimated lower.
+    optimism : ω, the number of standard errors, and of expensive visits, by which the use of a pair is estimated lower.
     prudence : z, the number of standard errors of the mean use by which a step aims below each budget.
     repayment : τ; an excess is paid back over τ√t episodes.
     least_share : the least share of a budget that a step aims at.
@@ -95,13 +95,13 @@ class UCPDPractical(CountingLearner[PracticalState]):
 
     model: LayeredMDP | None = field(init=False, default=None)
     episodes: Any = None
-    confidence: str | ConfidenceRule = "kl"
-    level: float = parameter(PROBABILITY, default=0.01)
+    confidence: str | ConfidenceRule = "kl-pointwise"
+    level: float = parameter(PROBABILITY, default=0.35)
     radius_scale: float = parameter(NOT_NEGATIVE, default=1.0)
     renewal: float = parameter(POSITIVE, default=0.1)
     first_rate: float = parameter(POSITIVE, default=1.0)
-    optimism: float = parameter(NOT_NEGATIVE, default=0.3)
-    prudence: float = parameter(NOT_NEGATIVE, default=0.25)
+    optimism: float = parameter(NOT_NEGATIVE, default=0.5)
+    prudence: float = parameter(NOT_NEGATIVE, default=0.5)
     repayment: float = parameter(POSITIVE, default=10.0)
     least_share: float = parameter(SHARE, default=0.5)
     block: int = 6
