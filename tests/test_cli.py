@@ -559,7 +559,7 @@ def test_list_shows_the_options_of_one_learner_problem_loss_sequence_and_constra
     code, out, _ = invoke("list", "learners", "ucpd-practical")
     assert code == 0
     assert out.startswith("ucpd-practical: UCPD for practice")
-    assert re.search(r"^prudence +0\.25 +z, the number of standard errors", out, re.MULTILINE)
+    assert re.search(r"^prudence +0\.5 +z, the number of standard errors", out, re.MULTILINE)
     assert re.search(r"^ties +true ", out, re.MULTILINE)
     assert "set an option with: --set learner.OPTION=VALUE" in out
     assert re.search(r"^alpha +published +α", invoke("list", "learners", "ucpd")[1], re.MULTILINE)

@@ -283,7 +283,7 @@ def test_another_learner_is_refused_with_the_parameter_that_differs(tmp_path: Pa
     opened(tmp_path, fresh()).close()
     for other, words in (
         (fresh("uniform"), "learner = 'ucpd-practical', the one given with 'uniform'"),
-        (fresh(prudence=2.0), "prudence = 0.25, the one given with 2.0"),
+        (fresh(prudence=2.0), "prudence = 0.5, the one given with 2.0"),
         (UCPDPractical(WORLD.space, WORLD.budgets * 0.5), "other budgets"),
     ):
         with pytest.raises(InvalidInputError, match=words):

@@ -126,7 +126,7 @@ def test_a_rule_with_a_horizon_needs_one() -> None:
 
 def test_knowing_the_dynamics_helps() -> None:
     """Nothing is believed wrongly, so nothing is spent beyond the budget but on the way to it."""
-    problem = make("media-streaming", losses="fixed")
+    problem = make("media-streaming", losses="chaser")
     known = run(problem, "ucpd-practical-known", episodes=1500, seed=3, regret="last", records=1)
     unknown = run(problem, "ucpd-practical", episodes=1500, seed=3, regret="last", records=1)
     assert known["violation"][-1] == 0.0

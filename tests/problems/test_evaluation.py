@@ -149,15 +149,16 @@ class Played:
 
 def test_a_warm_start_pays() -> None:
     problem = tr.make("inventory")
-    regrets = []
+    regrets, violations = [], []
     for log in (Played(problem, 400, np.random.default_rng(1)), None):
         learner = tr.make_learner("ucpd-practical", problem)
         if log is not None:
             learner.learn_from(log)  # type: ignore[attr-defined]
         history = tr.run(problem, learner, episodes=300, seed=2, regret="last")
-        assert history["violation"][-1] < 0.1
         regrets.append(float(history["regret"][-1]))
+        violations.append(float(history["violation"][-1]))
     assert regrets[0] < 0.75 * regrets[1]
+    assert violations[0] <= violations[1]
 
 
 def test_a_warm_started_learner_is_saved_and_continues(tmp_path: Path) -> None:
