@@ -96,5 +96,12 @@ def test_pointwise_sets_miss_one_side_of_one_question_with_at_most_their_level(p
     assert chance_to_miss(1.0, p, N) <= 0.35
 
 
-def test_pointwise_sets_of_a_fiftieth_of_the_radius_miss_more_often() -> None:
-    assert chance_to_miss(0.02, 0.5, 1000) > 0.35
+def test_pointwise_sets_of_a_little_less_than_the_radius_miss_more_often() -> None:
+    p = 0.0255  # 40 draws without a 1 have a chance of 0.356, and are just inside
+    assert chance_to_miss(1.0, p, 40) <= 0.35 < chance_to_miss(0.95, p, 40)
+
+
+def test_a_pair_without_visits_is_free_in_a_pointwise_set() -> None:
+    rule = CONFIDENCE_RULES["kl-pointwise"](level=0.5)
+    none = np.zeros(3, dtype=np.int64), np.zeros(4, dtype=np.int64)
+    assert np.isinf(rule(LayeredSpace.dense([1, 2, 1], 1), *none).radius).all()

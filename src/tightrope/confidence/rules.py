@@ -204,9 +204,9 @@ class KLBoundsL1(Anytime):
 class KLPointwise:
     """The KL ball of radius log(1/ζ) / N, for one question at a time.
 
-    At a given time, the mean over successors of one given function lies within the bounds of the ball, on either side,
-    with probability at least 1 − ζ (Chernoff): √(2 log(1/ζ)) standard errors. It does not hold for all functions, pairs
-    and times at once, as `KLRadius` does, and is many times smaller. A pair without visits is left free.
+    For two successors, after a given number of visits, the law lies within each end of the ball with probability at
+    least 1 − ζ (Chernoff): about √(2 log(1/ζ)) standard errors. It does not hold for all functions of the successor,
+    pairs and times at once, as `KLRadius` does, and is many times smaller. A pair without visits is left free.
 
     >>> visits, moves = np.array([400, 300, 100]), np.array([300, 100, 300, 100])
     >>> KLPointwise(level=0.35)(LayeredSpace.dense([1, 2, 1], 1), visits, moves).radius.round(4).tolist()

@@ -17,7 +17,7 @@ budgets in every episode (docs/explanation/changing-budgets.md), and the bounds 
 Feedback: full information. Needs to know: the space, the budgets and the number of episodes T.
 Where we depart from the publication: its rewards are drawn, and observed along the path; here losses are adversarial
 and observed in full. It has one constraint; here each has its own potential. D is the relative entropy. The sets are
-those of `ucpd-practical`: valid at all times, renewed often, with tied counts. We know the form of its steps, but not
+those of `ucpd-inside`: valid at all times, renewed often, with tied counts. We know the form of its steps, but not
 the values of its constants. β = 1/(2√T) and the bound on prices are those of A. Sinha, R. Vaze, "Optimal algorithms for
 online convex optimization with adversarial constraints" (NeurIPS 2024), theorem 1, whose argument applies. V = 1/√T,
 instead of their 1, lets prices begin at 1/2 and keeps the order of both bounds. For known dynamics the argument needs

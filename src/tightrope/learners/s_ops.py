@@ -1,7 +1,7 @@
 """S-OPS: no budget is exceeded in any episode (after Stradi, Castiglioni, Marchesi & Gatti 2025).
 
 After every block of episodes with one policy π, with f the mean of its losses:
-1. Confidence sets C on the model as in `ucpd-practical`: anytime balls, counts of tied pairs pooled. g⁺_i is an upper
+1. Confidence sets C on the model as in `ucpd-inside`: anytime balls, counts of tied pairs pooled. g⁺_i is an upper
    bound on the mean of constraint i, tuple by tuple, at all times (empirical Bernstein). Both hold with probability
    1 − 2ζ.
 2. Worst-case use, by dynamic programming over actions and models:

@@ -28,9 +28,11 @@ losses and π its policy. f, g_i and the budgets c_i are taken from the least of
    pairs again that had bad luck.
 
 Nothing depends on the units of losses and constraints, or on the number of episodes. docs/explanation/theory.md says
-what is proved of `ucpd-inside`. This preset differs from it in line 2 (there constraints are bounds that hold with high
-probability, here they are estimates), 3, 4 (the shares λ_m, and the cap on prices) and 5, and in the blocks. Proved are
-line 1 and a bound on the sum over episodes of ‖θ − θ̄‖₁, with θ̄ the measure of the policy played.
+what is proved of `ucpd-inside`. This preset differs from it in line 1 (there the sets hold at all times), 2 (there
+constraints are bounds that hold with high probability, here they are estimates), 3, 4 (the shares λ_m, and the cap on
+prices) and 5, and in the blocks. Nothing is proved of it with the default sets. With confidence="kl" and level=0.01 the
+model is in all sets, at all times, with probability 0.99, and the sum over episodes of ‖θ − θ̄‖₁ is bounded, with θ̄ the
+measure of the policy played; the regret is larger then.
 
 Feedback: full information. Needs to know: the space and the budgets.
 """
@@ -68,7 +70,8 @@ class UCPDPractical(CountingLearner[PracticalState]):
     space : the layered space.
     budgets : (I,) the budgets per episode.
     episodes : not needed, unless the confidence rule has a horizon.
-    confidence, level, radius_scale, renewal, ties : as in `UCPD`, with other defaults.
+    confidence, radius_scale, renewal, ties : as in `UCPD`, with other defaults.
+    level : ζ; for `kl-pointwise` the chance that one bound fails, for `kl` that the model ever leaves its sets.
     first_rate : h, how far a step may move θ while losses do not change.
     optimism : ω, the number of standard errors, and of expensive visits, by which the use of a pair is estimated lower.
     prudence : z, the number of standard errors of the mean use by which a step aims below each budget.
