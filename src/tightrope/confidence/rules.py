@@ -8,6 +8,8 @@ probability at least 1 − ζ every pair satisfies, after every visit,
 
 where laws is the number of pairs with more than one successor, or the number of different distributions among them if
 that is known. Only declared successors count. A pair without visits, or with one successor, is unconstrained.
+
+`KLPointwise` holds for one question about one pair, not at all times; it needs no horizon either.
 """
 
 from dataclasses import dataclass, field
